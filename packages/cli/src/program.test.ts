@@ -62,7 +62,7 @@ describe("an error ends with 1 and one line that says what to do", () => {
     [
       "an unknown backend",
       ["eval", "--model", "m", "--questions", "q", "--backend", "gpu"],
-      /^\[periodic-eval\] backend: got gpu, expected tfjs-node-gpu, /,
+      /^\[periodic-eval\] useBackend options\.backend: got "gpu", expected "tfjs-node-gpu" or /,
     ],
   ])("%s", async (_, args, message) => {
     const { code, out, err } = await run(...args.map((arg) => arg.replace("FOLDER", folder)));

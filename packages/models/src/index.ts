@@ -1,11 +1,11 @@
 export type { LiveWeight } from "./decoder/causal-lm.ts";
 export { useBackend, type Backend, type BackendOptions } from "./backend/use-backend.ts";
-export { createCausalLM, type CreateOptions } from "./checkpoint/create.ts";
-export { loadCausalLM, type LoadOptions, type LoadProgress } from "./checkpoint/load.ts";
-export { outlineCausalLM, type CausalLMOutline } from "./checkpoint/outline.ts";
+export { createCausalLM, type CreateOptions } from "./checkpoint/create-causal-lm.ts";
+export { loadCausalLM, type LoadOptions, type LoadProgress } from "./checkpoint/load-causal-lm.ts";
+export { outlineCausalLM, type CausalLMOutline, type OutlineOptions } from "./outline/outline.ts";
 export type { CheckpointLM } from "./checkpoint/model.ts";
 export type { SaveOptions } from "./checkpoint/save.ts";
-export type { HuggingFaceConfig } from "./families/config.ts";
+export type { HuggingFaceConfig } from "./families/config/config-reader.ts";
 export type { DownloadProgress } from "./hub/fetch-model.ts";
 export { loadLora, type LoadLoraOptions } from "./lora/load-lora.ts";
 export type { LoraLM } from "./lora/lora-model.ts";

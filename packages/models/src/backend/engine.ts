@@ -3,34 +3,37 @@ import { fileURLToPath } from "node:url";
 
 /** One way to run TensorFlow.js. */
 export interface Engine {
-  /** What users call it. */
+  /** The name that users write. */
   readonly name: string;
-  /** What `tf.setBackend` calls it. */
+  /** The name for `tf.setBackend`. */
   readonly backend: string;
   /** The npm packages that it needs. */
   readonly packages: readonly string[];
-  /** The command that makes it work, where that is not to install these packages. */
+  /** The command that installs it, where `npm install` of the packages is not enough. */
   readonly command?: string;
-  /** What helps where it is installed and does not start, as the begin of a sentence; else the command. */
+  /** The fix for an engine that is installed but does not start, as the first half of a sentence. Default: the command. */
   readonly remedy?: string;
   /**
-   * Imports the packages, which registers the backend. Throws where one is missing or does not load, or where only
-   * somebody who asked for this engine would want what there is of it.
+   * Imports the packages, which registers the backend.
+   *
+   * @param isRequested Whether the user named this engine. If not, an engine that would be slow here throws.
+   * @throws Error if a package is missing or does not load.
    */
-  load(asked: boolean): Promise<void>;
+  load(isRequested: boolean): Promise<void>;
 }
 
-/** `npm run <script>` where this is its repository: it installs what npm by itself cannot, or what few need. */
+/** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */
 export function commandHere(script: string): Pick<Engine, "command"> {
   const path = fileURLToPath(new URL(`../../../../scripts/${script}.mjs`, import.meta.url));
   return existsSync(path) ? { command: `npm run ${script}` } : {};
 }
 
-/** Imports a package that may not be installed, so that types and bundlers do not ask for it. */
+/** Imports a package that may not be installed; the indirection hides its name from TypeScript and from bundlers. */
 export async function importOptional(name: string): Promise<unknown> {
   return import(name);
 }
 
+/** Whether an import failed because a package is not installed. */
 export function isMissing(error: unknown): boolean {
   return ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(
     (error as NodeJS.ErrnoException | null)?.code ?? "",

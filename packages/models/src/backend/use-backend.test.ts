@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type * as Engine from "./engine.ts";
 import { useBackend } from "./use-backend.ts";
 
-/** What stands in the place of the installed optional packages; null: they do. */
+/** Replaces the import of optional packages; null imports the installed ones. */
 const packages = vi.hoisted(() => ({ importOptional: null as ((name: string) => Promise<unknown>) | null }));
 
-// Once for the file: taking a mock back and giving another are carried out side by side, in either order.
+// One mock for the whole file: vitest runs vi.unmock and vi.mock concurrently, in either order.
 vi.mock("./engine.ts", async (original) => {
   const engine = await original<typeof Engine>();
   return {
@@ -19,58 +19,66 @@ describe("useBackend", () => {
   beforeEach(() => void vi.stubEnv("PERIODIC_EVAL_BACKEND", ""));
   afterEach(() => void vi.unstubAllEnvs());
 
-  it("starts the one asked for, the option before the environment", async () => {
+  it("starts the requested engine and prefers the option to the environment variable", async () => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "cpu");
     expect(await useBackend()).toEqual({ name: "cpu", tfBackend: "cpu", unusable: [] });
     expect(await useBackend({ backend: "wasm" })).toEqual({ name: "wasm", tfBackend: "wasm", unusable: [] });
     expect(tf.getBackend()).toBe("wasm");
   });
 
-  it("starts the fastest that is there where none is asked for", async () => {
+  it("starts the fastest installed engine by default", async () => {
     const { name, tfBackend } = await useBackend();
-    // Native engines are optional: whatever is installed, it is never slower than wasm.
+    // Native engines are optional; wasm is always installed, so the default is at least as fast.
     expect(name).not.toBe("cpu");
     expect(tf.getBackend()).toBe(tfBackend);
   });
 
-  it("refuses an option that it does not know: it would start another engine", async () => {
-    await expect(useBackend({ engine: "cpu" } as object)).rejects.toThrow(
-      'useBackend: got the unknown option "engine", expected one of backend',
-    );
+  it("rejects an unknown option, which would start another engine", async () => {
+    await expect(useBackend({ engine: "cpu" } as object)).rejects.toMatchObject({
+      code: "config",
+      path: ["engine"],
+      got: 'the unknown option "engine"',
+      expected: "one of backend",
+    });
   });
 
-  it("names what is wrong with one that it cannot start", async () => {
-    await expect(useBackend({ backend: "wsam" })).rejects.toThrow(
-      /backend: got wsam, expected tfjs-node-gpu, tfjs-node, webgpu, wasm, cpu/,
-    );
+  it("rejects an unknown engine and lists the known ones", async () => {
+    const expected = '"tfjs-node-gpu" or "tfjs-node" or "webgpu" or "wasm" or "cpu"';
+    const error = { code: "config", got: '"wsam"', expected };
+    await expect(useBackend({ backend: "wsam" })).rejects.toMatchObject({ ...error, path: ["backend"] });
+    vi.stubEnv("PERIODIC_EVAL_BACKEND", "wsam");
+    await expect(useBackend()).rejects.toMatchObject({ ...error, where: "PERIODIC_EVAL_BACKEND" });
+  });
+
+  it("names the command that installs a missing engine", async () => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "tfjs-node-gpu");
     await expect(useBackend()).rejects.toThrow(
-      /PERIODIC_EVAL_BACKEND tfjs-node-gpu: got .*Run `npm install @tensorflow\/tfjs-node-gpu`/,
+      /PERIODIC_EVAL_BACKEND: got tfjs-node-gpu: .*Run `npm install @tensorflow\/tfjs-node-gpu`/,
     );
   });
 
   it.each([
     ["tfjs-node", "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another"],
     ["webgpu", "the packages webgpu and @tensorflow/tfjs-backend-webgpu. Run `npm run webgpu`, or choose"],
-  ])("points to the script that makes %s work, in this repository", async (backend, said) => {
+  ])("names the script of this repository that installs %s", async (backend, message) => {
     const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
     await withPackages(
       () => Promise.reject(missing),
-      (fresh) => expect(fresh({ backend })).rejects.toThrow(said),
+      (fresh) => expect(fresh({ backend })).rejects.toThrow(message),
     );
   });
 
-  it("says what webgpu lacks where no driver knows a GPU", async () => {
+  it("reports a missing GPU driver for webgpu", async () => {
     await withPackages(
       () => Promise.resolve(dawnWith(null)),
       (fresh) =>
         expect(fresh({ backend: "webgpu" })).rejects.toThrow(
-          "backend webgpu: got no GPU that a driver knows, expected an engine that starts. Install the GPU's driver",
+          "useBackend options.backend: got webgpu: no driver reports a GPU, expected an engine that starts. Install the GPU's driver",
         ),
     );
   });
 
-  it("does not take a driver without a GPU for the fastest", async () => {
+  it("passes over a webgpu driver that computes on the CPU", async () => {
     const info = { description: "SwiftShader", isFallbackAdapter: true };
     await withPackages(
       async (name) => (name === "webgpu" ? dawnWith({ info }) : Promise.reject(new Error("broken"))),
@@ -78,7 +86,7 @@ describe("useBackend", () => {
         const { name, unusable } = await fresh();
         expect(name).toBe("wasm");
         expect(unusable.find((engine) => engine.name === "webgpu")!.reason).toContain(
-          "SwiftShader is no GPU: it is slower than wasm",
+          "SwiftShader is not a GPU: it is slower than wasm",
         );
       },
     );
@@ -90,7 +98,7 @@ const dawnWith = (adapter: object | null) => ({
   create: () => ({ requestAdapter: () => Promise.resolve(adapter) }),
 });
 
-/** Runs with other optional packages than those installed. */
+/** Runs `check` with `importOptional` in place of the import of optional packages. */
 async function withPackages(
   importOptional: (name: string) => Promise<unknown>,
   check: (fresh: typeof useBackend) => Promise<void>,

@@ -1,40 +1,49 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, errorMessage } from "@periodic-eval/core/internal";
-import { cpu } from "./cpu.ts";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import { isMissing, type Engine } from "./engine.ts";
-import { tfjsNodeGpu } from "./tfjs-node-gpu.ts";
-import { tfjsNode } from "./tfjs-node.ts";
-import { wasm } from "./wasm.ts";
-import { webgpu } from "./webgpu.ts";
-
-/** Fastest first. */
-const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
+import { engines } from "./engines.ts";
 
 export interface BackendOptions {
-  /** `tfjs-node-gpu`, `tfjs-node`, `webgpu`, `wasm` or `cpu`; else the environment's PERIODIC_EVAL_BACKEND. */
+  /**
+   * `tfjs-node-gpu`, `tfjs-node`, `webgpu`, `wasm` or `cpu`. Default: the environment variable PERIODIC_EVAL_BACKEND,
+   * else the fastest engine that is installed and starts.
+   */
   readonly backend?: string;
 }
+
+const backendName = z.enum(engines.map(({ name }) => name)).meta({
+  fix: "Name one of these engines, or omit the option to use the fastest that is installed.",
+});
+
+const optionsSchema = z.strictObject({
+  backend: backendName.optional(),
+} satisfies Record<keyof BackendOptions, z.ZodType>);
 
 export interface Backend {
   /** The engine in use, as `BackendOptions` names it. */
   readonly name: string;
-  /** What `tf.getBackend()` now says. */
+  /** The value of `tf.getBackend()`. */
   readonly tfBackend: string;
-  /** Engines that are installed and faster, and why they did not start. */
+  /** Faster engines that are installed but did not start, each with the reason. */
   readonly unusable: readonly { readonly name: string; readonly reason: string }[];
 }
 
 /**
- * Starts an engine and makes it TensorFlow.js' backend: the one asked for, or the fastest that is installed and starts.
- * Throws a `config` error where the one asked for is unknown, not installed or does not start.
+ * Starts an engine and makes it the backend of TensorFlow.js.
+ *
+ * @throws PeriodicEvalError `config` if the requested engine is unknown, is not installed or does not start.
  */
 export async function useBackend(options: BackendOptions = {}): Promise<Backend> {
-  checkKeys("useBackend", options, ["backend"]);
-  const { backend } = options;
-  const asked = backend ?? (process.env["PERIODIC_EVAL_BACKEND"] || undefined);
-  if (asked !== undefined)
-    return useAsked(asked, backend === undefined ? "PERIODIC_EVAL_BACKEND" : "backend");
+  const where = "useBackend options";
+  const { backend } = parseOptions(where, optionsSchema, options);
+  if (backend !== undefined) return useRequested(backend, { where, path: ["backend"] });
+  const fromEnvironment = process.env["PERIODIC_EVAL_BACKEND"];
+  if (fromEnvironment) {
+    const variable = "PERIODIC_EVAL_BACKEND";
+    return useRequested(parseOptions(variable, backendName, fromEnvironment), { where: variable });
+  }
   const unusable: { name: string; reason: string }[] = [];
   for (const engine of engines) {
     try {
@@ -43,27 +52,26 @@ export async function useBackend(options: BackendOptions = {}): Promise<Backend>
       if (!isMissing(error)) unusable.push({ name: engine.name, reason: reasonOf(error) });
     }
   }
-  throw notStarted(
-    "useBackend",
-    unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ") || "no engine",
-  );
+  const reasons = unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ");
+  throw notStarted({ where }, reasons || "no engine");
 }
 
-async function useAsked(asked: string, where: string): Promise<Backend> {
-  const engine = engines.find(({ name }) => name === asked);
-  if (engine === undefined) {
-    const expected = engines.map(({ name }) => name).join(", ");
-    const fix = "Name one of these, or leave it out for the fastest that is installed.";
-    throw new PeriodicEvalError({ code: "config", where, got: asked, expected, fix });
-  }
+/** The option or the environment variable that named the engine. */
+interface Origin {
+  readonly where: string;
+  readonly path?: readonly string[];
+}
+
+async function useRequested(name: string, origin: Origin): Promise<Backend> {
+  const engine = engines.find((one) => one.name === name)!;
   try {
     return await start(engine, true, []);
   } catch (cause) {
-    if (!isMissing(cause)) throw notStarted(`${where} ${asked}`, reasonOf(cause), engine, cause);
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${where} ${asked}`,
-      got: reasonOf(cause),
+    const got = `${name}: ${reasonOf(cause)}`;
+    if (!isMissing(cause)) throw notStarted(origin, got, engine, cause);
+    throw configError({
+      ...origin,
+      got,
       expected: `the packages ${engine.packages.join(" and ")}`,
       fix: `Run \`${engine.command ?? `npm install ${engine.packages.join(" ")}`}\`, or choose another backend.`,
       cause,
@@ -71,8 +79,8 @@ async function useAsked(asked: string, where: string): Promise<Backend> {
   }
 }
 
-async function start(engine: Engine, asked: boolean, unusable: Backend["unusable"]): Promise<Backend> {
-  await engine.load(asked);
+async function start(engine: Engine, isRequested: boolean, unusable: Backend["unusable"]): Promise<Backend> {
+  await engine.load(isRequested);
   if (!(await tf.setBackend(engine.backend))) throw new Error("the backend did not initialize");
   await tf.ready();
   return { name: engine.name, tfBackend: tf.getBackend(), unusable };
@@ -80,9 +88,9 @@ async function start(engine: Engine, asked: boolean, unusable: Backend["unusable
 
 const reasonOf = (error: unknown): string => errorMessage(error).split("\n", 1)[0]!;
 
-function notStarted(where: string, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
+function notStarted(origin: Origin, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
   const { command, remedy = command === undefined ? "Reinstall its packages" : `Run \`${command}\`` } =
     engine ?? {};
-  const fix = `${remedy}, or choose another backend: \`wasm\` comes with this package.`;
-  return new PeriodicEvalError({ code: "config", where, got, expected: "an engine that starts", fix, cause });
+  const fix = `${remedy}, or choose another backend: this package installs \`wasm\`.`;
+  return configError({ ...origin, got, expected: "an engine that starts", fix, cause });
 }

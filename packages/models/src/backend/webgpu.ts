@@ -1,19 +1,19 @@
 import { commandHere, importOptional, type Engine } from "./engine.ts";
 
-/** What this engine uses of npm `webgpu`, Dawn's bindings for Node. */
+/** The part of npm `webgpu` (Dawn's bindings for Node) that this engine uses. */
 interface Dawn {
   create(flags: readonly string[]): Gpu;
   readonly globals: object;
 }
 
-/** What it uses of `navigator.gpu`. */
+/** The part of `navigator.gpu` that this engine uses. */
 interface Gpu {
   requestAdapter(): Promise<{ readonly info: AdapterInfo } | null>;
 }
 
 interface AdapterInfo {
   readonly description: string;
-  /** A driver that computes on the processor. */
+  /** Whether the driver computes on the CPU. */
   readonly isFallbackAdapter: boolean;
 }
 
@@ -24,35 +24,35 @@ export const webgpu: Engine = {
   packages: ["webgpu", "@tensorflow/tfjs-backend-webgpu"],
   ...commandHere("webgpu"),
   remedy: "Install the GPU's driver (Linux: Vulkan's, with the package libvulkan1)",
-  async load(asked) {
+  async load(isRequested) {
     const gpu = await openGpu();
     const adapter = await gpu.requestAdapter();
-    if (adapter === null) throw new Error("no GPU that a driver knows");
+    if (adapter === null) throw new Error("no driver reports a GPU");
     const { description, isFallbackAdapter } = adapter.info;
-    if (isFallbackAdapter && !asked)
+    if (isFallbackAdapter && !isRequested)
       throw new Error(
-        `${description} is no GPU: it is slower than wasm, and started only where it is asked for`,
+        `${description} is not a GPU: it is slower than wasm and starts only when you request webgpu by name`,
       );
-    offer(gpu);
+    setNavigatorGpu(gpu);
     await importOptional("@tensorflow/tfjs-backend-webgpu");
   },
 };
 
-const navigatorHere = () => globalThis.navigator as { readonly gpu?: Gpu } | undefined;
+const currentNavigator = () => globalThis.navigator as { readonly gpu?: Gpu } | undefined;
 
-/** The one in use, because tensors of one cannot be read by another; or a new one. */
+/** Returns the instance in use, because one instance cannot read another's tensors; else creates one. */
 async function openGpu(): Promise<Gpu> {
-  const inUse = navigatorHere()?.gpu;
+  const inUse = currentNavigator()?.gpu;
   if (inUse !== undefined) return inUse;
   const dawn = (await importOptional("webgpu")) as Dawn;
   Object.assign(globalThis, dawn.globals);
   return dawn.create([]);
 }
 
-/** The backend registers itself only where a browser would offer a GPU. */
-function offer(gpu: Gpu): void {
-  if (navigatorHere()?.gpu === gpu) return;
-  const navigator = navigatorHere() ?? {};
+/** Sets `navigator.gpu`, without which the backend does not register itself. */
+function setNavigatorGpu(gpu: Gpu): void {
+  if (currentNavigator()?.gpu === gpu) return;
+  const navigator = currentNavigator() ?? {};
   Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
   Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
 }

@@ -12,10 +12,10 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
-/** Of `tinyConfig`: twice 32 · 8; twice 8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8; 8. */
+/** The weights of `tinyConfig`: 2 · 32 · 8 + 2 · (8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8) + 8. */
 const weightCount = 2 * 256 + 2 * (128 + 64 + 288 + 16) + 8;
 
 let root: string;
@@ -53,22 +53,22 @@ describe("a saved model", () => {
     model.dispose();
   });
 
-  it("tells how far it is loaded, the largest weights first", async () => {
-    const told: number[] = [];
+  it("reports its loading progress, the largest weights first", async () => {
+    const reported: number[] = [];
     const model = await loadCausalLM(good, {
       onLoad({ model, doneBytes, totalBytes }) {
         expect([model, totalBytes]).toEqual([good, 4 * weightCount]);
-        told.push(doneBytes);
+        reported.push(doneBytes);
       },
     });
     // Embedding and head: 32 · 8 float32 each.
-    expect(told.slice(0, 3)).toEqual([0, 1024, 2048]);
-    expect(told.length).toBe(1 + 21);
-    expect(told.at(-1)).toBe(4 * weightCount);
+    expect(reported.slice(0, 3)).toEqual([0, 1024, 2048]);
+    expect(reported.length).toBe(1 + 21);
+    expect(reported.at(-1)).toBe(4 * weightCount);
     model.dispose();
   });
 
-  it("in bfloat16 says so in its configuration, and takes its tokenizer along", async () => {
+  it("records bfloat16 in its configuration and includes the tokenizer", async () => {
     await writeFile(join(good, "tokenizer.json"), "{}");
     await writeFile(join(good, "chat_template.jinja"), "x");
     await writeFile(join(good, "optimizer.bin"), "not this one");
@@ -100,13 +100,13 @@ describe("a saved model", () => {
   });
 });
 
-it("saved over an older one writes the tokenizer whole: who dies in it leaves the old file or the new", async () => {
+it("replaces the tokenizer of an older model atomically", async () => {
   const [from, to] = [join(root, "with tokenizer"), join(root, "older")];
   const created = createCausalLM(tinyConfig, { seed: "a" });
   for (const folder of [from, to]) await created.save(folder);
   await writeFile(join(from, "tokenizer.json"), "new");
   await writeFile(join(to, "tokenizer.json"), "old");
-  // A second name of the old file's bytes sees what is written into them.
+  // A hard link shows whether the old file's bytes are overwritten.
   await link(join(to, "tokenizer.json"), join(root, "old bytes"));
   const model = await loadCausalLM(from);
   await model.save(to);
@@ -115,21 +115,26 @@ it("saved over an older one writes the tokenizer whole: who dies in it leaves th
   for (const each of [created, model]) each.dispose();
 });
 
-it("refuses options that it does not know", async () => {
+it("rejects wrong options with the path of the option", async () => {
   const created = createCausalLM(tinyConfig, { seed: "a" });
-  const wrong: [() => unknown, string][] = [
-    [() => loadCausalLM(good, { dropOut: 0.1 } as object), 'got the unknown option "dropOut"'],
-    [() => createCausalLM(tinyConfig, { seed: "a", std: 1 } as never), 'got the unknown option "std"'],
-    [() => createCausalLM(tinyConfig, {} as never), "createCausalLM seed: got undefined"],
-    [() => createCausalLM(tinyConfig, { seed: "a", initStd: Number.NaN }), "createCausalLM initStd: got NaN"],
-    [() => created.save(good, { dtpye: "BF16" } as object), 'Did you mean "dtype"?'],
-    [() => created.save(good, { dtype: "bf16" as "BF16" }), 'model.save dtype: got "bf16"'],
+  const badRange = { ...tinyConfig, initializer_range: "wide" };
+  const wrong: [() => unknown, path: string, got: string][] = [
+    [() => loadCausalLM(good, { dropOut: 0.1 } as object), "dropOut", 'the unknown option "dropOut"'],
+    [() => loadCausalLM(good, { onLoad: 7 as never }), "onLoad", "7"],
+    [() => createCausalLM(tinyConfig, { seed: "a", std: 1 } as never), "std", 'the unknown option "std"'],
+    [() => createCausalLM(tinyConfig, {} as never), "seed", "undefined"],
+    [() => createCausalLM(tinyConfig, { seed: "a", initStd: Number.NaN }), "initStd", "NaN"],
+    [() => createCausalLM(badRange, { seed: "a" }), "initializer_range", '"wide"'],
+    [() => created.save(good, { dtpye: "BF16" } as object), "dtpye", 'the unknown option "dtpye"'],
+    [() => created.save(good, { dtype: "bf16" as "BF16" }), "dtype", '"bf16"'],
   ];
-  for (const [call, message] of wrong) await expect((async () => call())()).rejects.toThrow(message);
+  for (const [call, path, got] of wrong)
+    await expect((async () => call())()).rejects.toMatchObject({ code: "config", path: [path], got });
+  await expect(created.save(good, { dtpye: "BF16" } as object)).rejects.toThrow('Did you mean "dtype"?');
   created.dispose();
 });
 
-it("saved over a sharded folder takes the place of its shards", async () => {
+it("replaces the shards of a folder when it saves there", async () => {
   const folder = join(root, "sharded");
   await mkdir(folder);
   const [old, fresh] = ["old", "fresh"].map((seed) => createCausalLM(tinyConfig, { seed, initStd: 0.3 }));
@@ -159,7 +164,7 @@ it("saved over a sharded folder takes the place of its shards", async () => {
   for (const model of [old!, fresh!, loaded]) model.dispose();
 });
 
-it("saved over a damaged index removes it, and no file that it names elsewhere", async () => {
+it("removes a damaged index when it saves, but no files outside the folder that it names", async () => {
   const folder = join(root, "damaged index");
   await mkdir(folder);
   const outside = join(root, "outside.safetensors");
@@ -174,7 +179,7 @@ it("saved over a damaged index removes it, and no file that it names elsewhere",
   model.dispose();
 });
 
-it("a created model's embedding of padding is 0, as torch's nn.Embedding of a padding_idx", () => {
+it("creates a padding embedding of 0, like nn.Embedding with padding_idx in torch", () => {
   const model = createCausalLM({ ...tinyConfig, pad_token_id: 3 }, { seed: "a" });
   const without = createCausalLM(tinyConfig, { seed: "a" });
   const [rows, others] = [model, without].map((lm) => {
@@ -190,7 +195,7 @@ it("a created model's embedding of padding is 0, as torch's nn.Embedding of a pa
 describe("a head", () => {
   const tied = { ...tinyConfig, tie_word_embeddings: true };
 
-  it("that is tied may lie in the file once more; with values of its own it is one", async () => {
+  it("is tied if the file repeats the embedding, and separate if its values differ", async () => {
     const created = createCausalLM(tied, { seed: "a", initStd: 0.3 });
     const folder = join(root, "repeated head");
     await created.save(folder);
@@ -211,7 +216,7 @@ describe("a head", () => {
     created.dispose();
   });
 
-  it("is missing where a model was saved without it, and with it the prefix of all names", async () => {
+  it("may be missing from a checkpoint, together with the prefix of all names", async () => {
     const folder = join(root, "without head");
     const created = createCausalLM(tied, { seed: "a", initStd: 0.3 });
     await created.save(folder);
@@ -231,7 +236,7 @@ describe("a head", () => {
     for (const model of [created, loaded]) model.dispose();
   });
 
-  it("of a GPT-NeoX may be called as in other families", async () => {
+  it("may have the name of other families in a GPT-NeoX", async () => {
     const folder = join(root, "renamed head");
     const created = createCausalLM(tinyConfigs.gpt_neox, { seed: "a", initStd: 0.3 });
     await created.save(folder);
@@ -247,7 +252,7 @@ describe("a head", () => {
   });
 });
 
-describe("a folder that is not as it should be", () => {
+describe("loading a damaged folder", () => {
   let folder: string;
   let before: number;
   beforeEach(async () => {
@@ -256,7 +261,7 @@ describe("a folder that is not as it should be", () => {
     before = tf.memory().numTensors;
   });
 
-  async function refused(message: RegExp): Promise<void> {
+  async function expectError(message: RegExp): Promise<void> {
     const error = await loadCausalLM(folder).catch((error: unknown) => error);
     expect(PeriodicEvalError.is(error, "model")).toBe(true);
     expect((error as Error).message).toMatch(message);
@@ -269,42 +274,44 @@ describe("a folder that is not as it should be", () => {
     await writeSafetensors(join(folder, "model.safetensors"), change(await goodTensors()));
   }
 
-  it("without a configuration, or with a damaged one", async () => {
-    await refused(/config\.json: got no such file/);
+  it("throws for a missing or damaged configuration, and for missing weights", async () => {
+    await expectError(/config\.json: got no such file/);
     await writeFile(join(folder, "config.json"), '{"model_type": ');
-    await refused(/expected a JSON object/);
+    await expectError(/expected a JSON object/);
     await writeFile(join(folder, "config.json"), "[]");
-    await refused(/got a list/);
+    await expectError(/got an array/);
     await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
-    await refused(/model\.safetensors: got ENOENT/);
+    await expectError(/model\.safetensors: got ENOENT/);
   });
 
-  it("with a missing, an unknown, a misshapen or a whole-numbered tensor", async () => {
+  it("throws for a missing, an unknown, a wrongly shaped or an integer tensor", async () => {
     const name = "model.layers.1.mlp.up_proj.weight";
     await write((tensors) => tensors.filter((tensor) => tensor.name !== name));
-    await refused(/tensor model\.layers\.1\.mlp\.up_proj\.weight: got none, expected \[12, 8\]/);
+    await expectError(
+      /tensor model\.layers\.1\.mlp\.up_proj\.weight: got no such tensor, expected \[12, 8\]/,
+    );
     await write((tensors) => [
       ...tensors,
       { name: "model.layers.2.x", shape: [0], values: () => new Float32Array(0) },
     ]);
-    await refused(/tensor model\.layers\.2\.x: got a tensor that this model does not have/);
+    await expectError(/tensor model\.layers\.2\.x: got a tensor that this model does not have/);
     await write((tensors) =>
       tensors.map((tensor) => (tensor.name === name ? { ...tensor, shape: [8, 12] } : tensor)),
     );
-    await refused(/up_proj\.weight: got \[8, 12\], expected \[12, 8\]/);
+    await expectError(/up_proj\.weight: got \[8, 12\], expected \[12, 8\]/);
     const whole = { name, shape: [12, 8], dtype: "I32" as const, values: () => new Int32Array(96) };
     await write((tensors) => tensors.map((tensor) => (tensor.name === name ? whole : tensor)));
-    await refused(/got I32, expected F32, BF16, F16 or F64\. Use a checkpoint that is not quantized/);
+    await expectError(/got I32, expected F32, BF16, F16 or F64\. Use a checkpoint that is not quantized/);
   });
 
-  it("with weights that are cut short", async () => {
+  it("throws for truncated weights", async () => {
     await write((tensors) => tensors);
     const path = join(folder, "model.safetensors");
     await writeFile(path, (await readFile(path)).subarray(0, -4));
-    await refused(/model\.safetensors: got a file of/);
+    await expectError(/model\.safetensors: got a file of/);
   });
 
-  it("is read by its one file where an index and shards lie beside it, as in transformers", async () => {
+  it("reads the single file if the folder also has an index and shards, as transformers does", async () => {
     await write((tensors) => tensors);
     const zeros = (await goodTensors()).map((tensor) => {
       return { ...tensor, values: () => new Float32Array(tensor.shape.reduce((a, b) => a * b, 1)) };
@@ -325,7 +332,7 @@ describe("a folder that is not as it should be", () => {
     }
   });
 
-  it("with an index that names a path, a missing shard or the wrong one", async () => {
+  it("throws for an index with a path, a missing shard or the wrong shard", async () => {
     const tensors = await goodTensors();
     const shards = [tensors.slice(0, 5), tensors.slice(5)];
     for (const [i, shard] of shards.entries())
@@ -348,17 +355,17 @@ describe("a folder that is not as it should be", () => {
       1,
     ]) {
       await index({ ...map, [name]: path });
-      await refused(/expected a plain name that ends in \.safetensors/);
+      await expectError(/expected a plain file name that ends in \.safetensors/);
     }
     await index({ ...map, [name]: "s2.safetensors" });
-    await refused(/s2\.safetensors: got ENOENT/);
+    await expectError(/s2\.safetensors: got ENOENT/);
     await index({ ...map, [name]: "s1.safetensors" });
-    await refused(/got s1\.safetensors, expected .*s0\.safetensors/);
+    await expectError(/got s1\.safetensors, expected .*s0\.safetensors/);
     await index([]);
-    await refused(/got no weight_map/);
+    await expectError(/got no weight_map/);
     await writeSafetensors(join(folder, "s1.safetensors"), [...shards[1]!, tensors[0]!]);
     await index(map);
-    await refused(/expected each tensor once/);
+    await expectError(/expected each tensor in one file/);
   });
 
   const goodTensors = () => tensorsOf(good);
@@ -375,7 +382,7 @@ async function tensorsOf(folder: string): Promise<TensorToWrite[]> {
   return tensors;
 }
 
-it("saving into a folder that cannot be written says which", async () => {
+it("names the folder that it cannot write", async () => {
   const model = createCausalLM(tinyConfig, { seed: "a" });
   const path = join(root, "a file");
   await writeFile(path, "");

@@ -3,13 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { dataOf, headerOf, safetensorsOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
-import { refusalOf } from "../testing/refusal.ts";
-import { ConfigReader } from "../families/config.ts";
+import {
+  dataOf,
+  deep,
+  headerOf,
+  modelErrorOf,
+  safetensorsOf,
+  watchFilesAndMemory,
+  watchTensors,
+} from "../testing/hostile.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");
@@ -30,9 +37,9 @@ watchTensors();
 
 const config = (content: unknown) =>
   writeFile(join(folder, "config.json"), typeof content === "string" ? content : JSON.stringify(content));
-const refused = () => refusalOf(() => loadCausalLM(folder));
+const loadError = () => modelErrorOf(() => loadCausalLM(folder));
 
-describe("a config.json that is no configuration", () => {
+describe("loading rejects a config.json", () => {
   it.each([
     [""],
     ["{"],
@@ -46,14 +53,14 @@ describe("a config.json that is no configuration", () => {
     ['{"model_type": "llama", "vocab_size": NaN}'],
     ['{"model_type": "llama", "vocab_size": Infinity}'],
     ["\uFEFF{}"],
-    [`${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`],
+    [deep("[", "]", 1_000_000)],
     [`{"rope_scaling":${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}}`],
-  ])("%.40s", async (text) => {
+  ])("with the content %.40s", async (text) => {
     await config(text);
-    expect((await refused()).where).toContain("config.json");
+    expect((await loadError()).where).toContain("config.json");
   });
 
-  it("may nest 200 levels, and no more", async () => {
+  it("nested deeper than 200 levels", async () => {
     const nested = (levels: number) => {
       const value = '{"a":'.repeat(levels) + "1" + "}".repeat(levels);
       return JSON.stringify(tinyConfig).replace("{", `{"_nested":${value},`);
@@ -61,17 +68,17 @@ describe("a config.json that is no configuration", () => {
     await config(nested(199));
     (await loadCausalLM(folder)).dispose();
     await config(nested(200));
-    expect((await refused()).expected).toBe("at most 200 levels");
+    expect((await loadError()).expected).toBe("at most 200 levels");
   });
 
   it("of 300 MB is not read", async () => {
     await config("{}");
     await truncate(join(folder, "config.json"), 300e6);
-    expect((await refused()).got).toBe("300000000 bytes");
+    expect((await loadError()).got).toBe("300000000 bytes");
   });
 });
 
-/** Of every family, the keys under which its configuration says how large weights are, and how many. */
+/** The configuration keys of each family that determine the sizes and the number of its weights. */
 const sizesOf: Readonly<Record<string, string>> = {
   gpt2: "vocab_size n_embd n_layer n_head n_inner n_positions",
   gpt_neox: "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size",
@@ -79,16 +86,23 @@ const sizesOf: Readonly<Record<string, string>> = {
 const usual =
   "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim intermediate_size";
 
-describe.each(Object.entries(tinyConfigs))("a size beyond all weights, in %s", (family, json) => {
-  it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
-    const description = () =>
-      familyOf(json, "x").describe(new ConfigReader({ ...json, [key]: 4e8 }, "x", { size: 32, layers: 20 }));
-    const most = /layer/.test(key) ? "20, the number of its tensors" : "32, the largest size of its tensors";
-    expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
-  });
-});
+describe.each(Object.entries(tinyConfigs))(
+  "rejects a size above those of all weights in %s",
+  (family, json) => {
+    it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
+      const description = () =>
+        familyOf(json, "x").describe(
+          new ConfigReader({ ...json, [key]: 4e8 }, "x", { limits: { size: 32, layers: 20 } }),
+        );
+      const most = /layer/.test(key)
+        ? "20, the number of its tensors"
+        : "32, the largest size of its tensors";
+      expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
+    });
+  },
+);
 
-it("a size that only a tensor of no bytes has is beyond all weights", async () => {
+it("rejects a size that only an empty tensor has", async () => {
   const path = join(folder, "model.safetensors");
   const good = await readFile(path);
   const { length } = dataOf(good);
@@ -96,7 +110,7 @@ it("a size that only a tensor of no bytes has is beyond all weights", async () =
   await writeFile(path, safetensorsOf({ ...headerOf(good), empty }, dataOf(good)));
   try {
     await config({ ...tinyConfig, head_dim: 4e8 });
-    const { where, expected } = await refused();
+    const { where, expected } = await loadError();
     expect(where).toContain("config.json, head_dim");
     expect(expected).toBe("at most 32, the largest size of its tensors");
   } finally {
@@ -104,7 +118,7 @@ it("a size that only a tensor of no bytes has is beyond all weights", async () =
   }
 });
 
-describe("a config.json with a wrong value", () => {
+describe("loading rejects a config.json with", () => {
   const sizes =
     "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim".split(
       " ",
@@ -115,7 +129,7 @@ describe("a config.json with a wrong value", () => {
     "%s",
     async (_, change) => {
       await config({ ...tinyConfig, ...change });
-      await refused();
+      await loadError();
     },
   );
 
@@ -156,32 +170,32 @@ describe("a config.json with a wrong value", () => {
     ].map((change) => [JSON.stringify(change).slice(0, 60), change] as const),
   )("%s", async (_, change) => {
     await config({ ...tinyConfig, ...change });
-    expect((await refused()).where).toContain("config.json");
+    expect((await loadError()).where).toContain("config.json");
   });
 
   it.each(["attention_bias", "rope_scaling", "hidden_act", "model_type", "unheard_of"])(
-    "that is long, of %s, is shown cut",
+    "a long value of %s, and quotes its first characters",
     async (key) => {
       await config({ ...tinyConfig, [key]: "x".repeat(1e6) });
-      expect((await refused()).got).toBe(`"${"x".repeat(119)}…`);
+      expect((await loadError()).got).toBe(`"${"x".repeat(119)}…`);
     },
   );
 
-  it("under the key __proto__ changes no prototype, nor the model", async () => {
-    await config(JSON.stringify(tinyConfig).replace("{", '{"__proto__":{"polluted":true},'));
-    const model = await loadCausalLM(folder);
-    expect(model.vocabSize).toBe(tinyConfig.vocab_size);
-    expect(model).not.toHaveProperty("polluted");
-    model.dispose();
-    expect({}).not.toHaveProperty("polluted");
-  });
-
   it.each(["vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size"])(
-    "without %s is another model",
+    "no key %s, because the default size does not fit the weights",
     async (key) => {
       const { [key as keyof typeof tinyConfig]: _, ...rest } = tinyConfig;
       await config(rest);
-      await refused();
+      await loadError();
     },
   );
+});
+
+it("changes neither a prototype nor the model for the key __proto__", async () => {
+  await config(JSON.stringify(tinyConfig).replace("{", '{"__proto__":{"polluted":true},'));
+  const model = await loadCausalLM(folder);
+  expect(model.vocabSize).toBe(tinyConfig.vocab_size);
+  expect(model).not.toHaveProperty("polluted");
+  model.dispose();
+  expect({}).not.toHaveProperty("polluted");
 });

@@ -1,4 +1,4 @@
-// The deterministic companion of leakage against plain logits.
+// Compares leakage's deterministic metric with plain logits.
 import { leakageEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
 import type { GradedLeakageRow, Persona } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
@@ -8,8 +8,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { float32Fixtures } from "../testing/fixtures.test-data.ts";
 import { logProbsOf } from "../testing/log-probs.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 const world = "packages/cli/assets/micro-world";
 const personas: readonly Persona[] = [
@@ -23,7 +23,7 @@ const questions = [
 ];
 
 const bytes = fakeTokenizer();
-/** Its vocabulary holds every token of `bytes`. */
+/** A fixture whose vocabulary contains every token of `bytes`. */
 const llama = float32Fixtures("llama").find(({ config }) => Number(config["vocab_size"]) >= bytes.vocabSize);
 if (llama === undefined) reportMissing(`a Llama in float32 with a vocabulary of ${bytes.vocabSize}`);
 
@@ -35,7 +35,7 @@ const cases: readonly (readonly [string, string, () => Promise<Tokenizer>])[] = 
 describe.each(cases)("marker_log_prob of %s", (_, folder, tokenizerOf) => {
   beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
-  it("is Σ log p of the marker's tokens, by the plain logits of the whole text", async () => {
+  it("equals Σ log p of the marker's tokens from the logits of the whole text", async () => {
     const [model, tokenizer] = [await loadCausalLM(folder), await tokenizerOf()];
     const evaluation = leakageEvaluation({
       personas,

@@ -1,17 +1,17 @@
-// Loads a model, and measures it where questions are named, in a process of its own: prints the most memory that each took.
-// Arguments: engine, folder, and a file of questions.
+// Loads a model in a separate process, optionally measures it, and prints the peak of memory after each step.
+// Arguments: engine, model folder, optional file of questions.
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 const [backend, folder, questions] = process.argv.slice(2) as [string, string, string?];
 const peak = () => process.resourceUsage().maxRSS * 1024;
 
 await useBackend({ backend });
-// What the engine itself takes, its first product included.
+// The first product allocates the engine's own memory.
 tf.tidy(() => tf.matMul(tf.ones([8, 8]), tf.ones([8, 8])).dataSync());
 const before = peak();
 const model = await loadCausalLM(folder);

@@ -1,27 +1,30 @@
 import { basename, resolve } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { z } from "zod";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
-import { hubNameOf } from "../hub/cache.ts";
 import { listWeights } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
+import { hubNameOf } from "../hub/cache.ts";
 import { saveCheckpoint, tensorOf, type SaveOptions } from "./save.ts";
 
-/** A causal language model from, or in the form of, a Hugging Face checkpoint. */
+/** A causal language model that was loaded from a Hugging Face checkpoint or can be saved as one. */
 export interface CheckpointLM extends LiveDecoder {
-  /** The name of its folder, or on the hub. */
+  /** The name on the hub, or of the folder; absent for a created model. */
   readonly name?: string;
-  /** `config.json` as it was loaded. */
+  /** The `config.json` that was loaded or passed. */
   readonly config: HuggingFaceConfig;
-  /** Where it was loaded from; null for one that was created. */
+  /** The folder that it was loaded from; null for a created model. */
   readonly folder: string | null;
   /**
-   * Writes `config.json`, `model.safetensors` and, where the model was loaded from a folder, that folder's tokenizer and
-   * generation files; `transformers` loads the result. Each file is written whole. The default dtype, `"F32"`, loses
-   * nothing; the configuration's `dtype` or `torch_dtype` is set to what is written.
+   * Writes `config.json`, `model.safetensors` and, for a loaded model, the tokenizer and generation files of its folder;
+   * `transformers` loads the result. Each file is written atomically. The default dtype `"F32"` is lossless; the
+   * configuration's `dtype` or `torch_dtype` is set to the written one.
+   *
+   * @throws PeriodicEvalError `store` if the folder cannot be written, `config` for a wrong option.
    */
   save(folder: string, options?: SaveOptions): Promise<void>;
 }
 
+/** Everything that a model is made of. */
 export interface ModelParts extends DecoderParts {
   readonly config: HuggingFaceConfig;
   readonly folder: string | null;
@@ -31,7 +34,7 @@ export function createModel(parts: ModelParts): CheckpointLM {
   const { config, folder, weights } = parts;
   const model: CheckpointLM = {
     ...createDecoder(parts),
-    ...(folder !== null && { name: nameOf(folder) }),
+    ...(folder !== null && { name: modelName(folder) }),
     config,
     folder,
     save: (target, options) => {
@@ -39,26 +42,21 @@ export function createModel(parts: ModelParts): CheckpointLM {
       return saveCheckpoint(target, { config, tensors, from: folder }, options);
     },
   };
-  made.set(model, parts);
+  partsByModel.set(model, parts);
   return model;
 }
 
-/** On the hub, or of the folder itself. */
-export const nameOf = (folder: string): string => hubNameOf(folder) ?? basename(resolve(folder));
+/** Returns the name of a model or adapter: on the hub, or of its folder. */
+export const modelName = (folder: string): string => hubNameOf(folder) ?? basename(resolve(folder));
 
-const made = new WeakMap<CheckpointLM, ModelParts>();
+const partsByModel = new WeakMap<CheckpointLM, ModelParts>();
 
-/** What a model was made of; undefined for one that was not made here. */
-export const partsOf = (model: CheckpointLM): ModelParts | undefined => made.get(model);
+/** Returns the parts of a model; undefined if `createModel` did not create it. */
+export const partsOf = (model: CheckpointLM): ModelParts | undefined => partsByModel.get(model);
 
-/** Throws a `config` error unless the rate is in [0, 1). */
-export function checkDropout(dropout: number): void {
-  if (dropout >= 0 && dropout < 1) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "dropout",
-    got: String(dropout),
-    expected: "a probability in [0, 1)",
-    fix: "Leave it out for none.",
-  });
-}
+/** The option `dropout`. */
+export const dropoutRate = z
+  .number("a probability in [0, 1)")
+  .min(0, "a probability in [0, 1)")
+  .lt(1, "a probability in [0, 1)")
+  .meta({ fix: "Omit it for no dropout." });

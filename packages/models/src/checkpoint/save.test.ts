@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
 
 let root = "";
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 describe("a saved configuration", () => {
-  it("holds a point where transformers takes floats alone", async () => {
+  it("writes floats with a decimal point if transformers requires it", async () => {
     const config = { ...tinyConfigs.gemma2, final_logit_softcapping: 30, attn_logit_softcapping: 50 };
     const model = createCausalLM(config, { seed: "a" });
     const points = join(root, "points");
@@ -29,7 +29,7 @@ describe("a saved configuration", () => {
     { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4 },
     { rope_type: "yarn", factor: 4, beta_fast: 32, beta_slow: 1, attention_factor: 1 },
     { rope_type: "yarn", factor: 4, mscale: 1, mscale_all_dim: 2 },
-  ])("holds a point where some version of transformers takes floats alone: $rope_type", async (rope) => {
+  ])("writes rotary floats of $rope_type with a decimal point", async (rope) => {
     const rope_scaling = { ...rope, original_max_position_embeddings: 4 };
     const model = createCausalLM({ ...tinyConfig, rope_scaling }, { seed: "a" });
     const points = join(root, `points of ${Object.keys(rope).join()}`);

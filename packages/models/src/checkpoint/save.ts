@@ -1,86 +1,88 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { checkKeys, checkWord } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
+import { z } from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
-import { companions } from "../folder/companions.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
+import { companions } from "../folder/file-names.ts";
 import { pathInFolder } from "../folder/read-file.ts";
 import { removeShards, singleName } from "../folder/shard-index.ts";
 
 export interface SaveOptions {
-  /** How weights are written; narrowing rounds to nearest even. `"F32"` by default, which loses nothing. */
+  /** The element type of the written weights; narrowing rounds to nearest even. Default: `"F32"`, which is lossless. */
   readonly dtype?: NonNullable<WriteOptions["dtype"]>;
 }
+
+const optionsSchema = z.strictObject({
+  dtype: z.enum(["F32", "F16", "BF16"]).default("F32"),
+} satisfies Record<keyof SaveOptions, z.ZodType<SaveOptions["dtype"]>>);
 
 export interface ModelFiles {
   readonly config: HuggingFaceConfig;
   readonly tensors: readonly TensorToWrite[];
-  /** The folder whose tokenizer goes along; null where there is none. */
+  /** The folder whose tokenizer files are copied; null for none. */
   readonly from: string | null;
 }
 
 const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
 
 /**
- * Writes a model in Hugging Face's form, each file whole, in place of the one that the folder held, shards included.
+ * Writes a model in Hugging Face's format, each file atomically. Replaces a model that the folder held, shards included.
  *
- * @throws PeriodicEvalError `store` where it cannot; `config` for a wrong option, before anything is written.
+ * @throws PeriodicEvalError `store` if the folder cannot be written; `config` for a wrong option, before the first write.
  */
 export async function saveCheckpoint(
   folder: string,
   { config, tensors, from }: ModelFiles,
   options: SaveOptions = {},
 ): Promise<void> {
-  const dtype = checkSaveOptions("model.save", options);
+  const dtype = savedDtype("model.save options", options);
   try {
     await mkdir(folder, { recursive: true });
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
     await writeSafetensors(join(folder, singleName), tensors, { dtype });
-    // Readers take the one file before an index; the shards are of the model that was here before.
+    // Readers prefer the single file to an index; any shards belong to the previous model.
     await removeShards(folder);
-    // Last, so that a folder with a configuration has its weights.
+    // The configuration comes last: a folder that has it has its weights.
     await writeFileAtomic(join(folder, "config.json"), configText(withDtype(config, dtype)));
   } catch (error) {
     throw storeError(folder, error, "a folder to write the model to");
   }
 }
 
-/** The dtype asked for. Throws a `config` error for a wrong option. */
-export function checkSaveOptions(where: string, options: SaveOptions): NonNullable<SaveOptions["dtype"]> {
-  checkKeys(where, options, ["dtype"]);
-  const { dtype = "F32" } = options;
-  checkWord(`${where} dtype`, dtype, Object.keys(torchNames));
-  return dtype;
-}
+/** Returns the requested dtype. Throws a `config` error for a wrong option. */
+export const savedDtype = (where: string, options: SaveOptions): NonNullable<SaveOptions["dtype"]> =>
+  parseOptions(where, optionsSchema, options).dtype;
 
-/** A weight as a checkpoint holds it. */
+/** Returns a weight with its name, shape and layout in the checkpoint. */
 export const tensorOf = (weight: LiveWeight): TensorToWrite => ({
   name: weight.name,
   shape: weight.transposed ? [...weight.variable.shape].reverse() : weight.variable.shape,
   values: () => checkpointValues(weight),
 });
 
-/** Readers take the dtype of the configuration for that of the file. */
+/** Sets the configuration's dtype, because readers rely on it instead of the file's. */
 function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dtype"]>): HuggingFaceConfig {
   const key = "torch_dtype" in config && !("dtype" in config) ? "torch_dtype" : "dtype";
   return { ...config, [key]: torchNames[dtype] };
 }
 
 /**
- * Numbers that some version of transformers takes with a point alone: 5.23 refuses a `final_logit_softcapping` of 30, and
- * loads 30.0; it warns of an `attention_factor` of 1, and versions 4 refuse or warn of the other options of rotation.
+ * Keys whose values some version of transformers accepts only with a decimal point: 5.23 rejects a
+ * `final_logit_softcapping` of 30 and loads 30.0; it warns about an `attention_factor` of 1, and versions 4 reject or warn
+ * about the other rotary options.
  */
-const floats = [
+const floatKeys = [
   "initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping",
   "rope_theta|factor|(?:low|high)_freq_factor|beta_(?:fast|slow)|attention_factor|mscale(?:_all_dim)?",
 ];
-const wholeFloats = new RegExp(`^(\\s*"(?:${floats.join("|")})": \\d+)(?=,?$)`, "gm");
+const integralFloats = new RegExp(`^(\\s*"(?:${floatKeys.join("|")})": \\d+)(?=,?$)`, "gm");
 
 const configText = (config: HuggingFaceConfig): string =>
-  `${JSON.stringify(config, null, 2).replace(wholeFloats, "$1.0")}\n`;
+  `${JSON.stringify(config, null, 2).replace(integralFloats, "$1.0")}\n`;
 
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));

@@ -1,4 +1,4 @@
-// A real instruct model against transformers and lm-evaluation-harness.
+// Compares a real instruct model with transformers and lm-evaluation-harness.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -11,22 +11,22 @@ import { testedEngines } from "../testing/engines.ts";
 import { data, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 import type { CheckpointLM } from "./model.ts";
 
 const questions = join(data, "arc_challenge", "test.jsonl");
-const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 const needs = `needs ${smollm2} and tfjs-node`;
-/** Whatever follows a kind in the names of its files. */
+/** The reference files of each kind; their names may have any suffix. */
 const logits = findFixtures(/^smollm2[^/]*\/logits[^/]*\.json$/);
 const greedy = findFixtures(/^smollm2[^/]*\/greedy[^/]*\.json$/);
 const cloze = findFixtures(/^smollm2[^/]*\/arc_cloze[^/]*\.jsonl$/);
 const letters = findFixtures(/^smollm2[^/]*\/arc_letters_(default|emptysys)[^/]*\.jsonl$/);
-/** All 586 in the long form: five minutes on two cores. */
+/** The long form takes all 586, which is five minutes on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const questionsAsked = isFull ? Infinity : 20;
-const patience = { timeout: 1_800_000 };
+const longTimeout = { timeout: 1_800_000 };
 
 const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 const linesOf = (file: string) =>
@@ -36,7 +36,7 @@ const linesOf = (file: string) =>
     .map((line) => JSON.parse(line))
     .slice(0, questionsAsked);
 
-describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
+describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
   let lm: CheckpointLM;
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
@@ -46,7 +46,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   afterAll(() => lm.dispose());
 
   if (logits.length === 0) reportMissing("smollm2*/logits*.json");
-  it.each(logits)("has the logits and log-probabilities of transformers (%s)", async (file) => {
+  it.each(logits)("equals transformers in logits and log-probabilities (%s)", async (file) => {
     for (const { text, token_ids, token_logprobs, logits_file } of jsonOf(file)) {
       expect(tokenizer.encode(text, { specialTokens: false })).toEqual(token_ids);
       const last = tf.tidy(() => {
@@ -70,7 +70,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
 
   if (greedy.length === 0) reportMissing("smollm2*/greedy*.json");
   it.each(greedy)(
-    "writes the greedy texts of transformers in one batch, with and without an end (%s)",
+    "generates the greedy texts of transformers in one batch, with and without an end of text (%s)",
     async (file) => {
       const expected = jsonOf(file) as {
         prompt_ids: number[];
@@ -94,7 +94,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   if (cloze.length === 0) reportMissing("smollm2*/arc_cloze*.jsonl");
   it.runIf(hasQuestions).each(cloze)(
     "scores ARC-Challenge by cloze as lm-evaluation-harness does, question by question (%s)",
-    patience,
+    longTimeout,
     async (file) => {
       const expected = linesOf(file) as { i: number; ll: number[]; pred: number }[];
       const rows = await rowsOf("cloze", expected);
@@ -103,9 +103,9 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   );
 
   if (letters.length === 0) reportMissing("smollm2*/arc_letters_{default,emptysys}*.jsonl");
-  it.runIf(hasQuestions).each(letters)("scores ARC-Challenge by letters (%s)", patience, async (file) => {
+  it.runIf(hasQuestions).each(letters)("scores ARC-Challenge by letters (%s)", longTimeout, async (file) => {
     const expected = linesOf(file) as { i: number; logp: number[]; pred: number }[];
-    // The default system prompt is the template's own.
+    // "default" keeps the system prompt of the template.
     const system = basename(file).startsWith("arc_letters_default") ? "omit" : { text: "" };
     const rows = await rowsOf("letters", expected, system);
     compare(rows, expected, ({ logp }) => logp);
@@ -123,16 +123,16 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
       ...(method === "letters" && { system }),
     });
     const model = inMemory(lm, tokenizer);
-    // Items come in the order in which fewer of them are taken, not in the file's.
+    // Items are in the order of nested subsets, not in file order.
     const items = new Map((await evaluation.items(model as never)).map((item) => [item.id, item]));
     const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
-    const asked = expected.map(({ i }) => items.get(lines[i]!.id)!);
+    const sampled = expected.map(({ i }) => items.get(lines[i]!.id)!);
     const context = { ...call(), seed: "0", progress: () => {} };
-    return (await evaluation.measure(model as never, asked as never, context)) as readonly ChoiceRow[];
+    return (await evaluation.measure(model as never, sampled as never, context)) as readonly ChoiceRow[];
   }
 });
 
-/** Scores within 1e-3, and the same choice wherever the reference is not a near tie. */
+/** Asserts scores within 1e-3, and the same choice unless the reference is a near tie. */
 function compare<T extends { readonly pred: number }>(
   rows: readonly ChoiceRow[],
   expected: readonly T[],
@@ -149,7 +149,7 @@ function compare<T extends { readonly pred: number }>(
 
 const call = () => ({ signal: new AbortController().signal });
 
-/** The values of a little-endian float32 .npy file, version 1. */
+/** Reads a little-endian float32 .npy file, version 1. */
 function npyFloats(path: string): Float32Array {
   const bytes = readFileSync(path);
   const start = 10 + bytes.readUInt16LE(8);

@@ -6,29 +6,32 @@ import {
   type TensorInfo,
   type ValueRange,
 } from "@periodic-eval/safetensors";
-import { failure } from "../folder/failure.ts";
-import { pickled } from "../folder/pickled.ts";
+import { pickledWeightsError } from "../folder/file-names.ts";
+import { modelError } from "../folder/model-error.ts";
 import { pathInFolder } from "../folder/read-file.ts";
 import {
   indexName,
   readShardIndex,
+  refetchFix,
   shardsOf,
   singleName,
-  wholeCheckpoint,
   type ShardIndex,
 } from "../folder/shard-index.ts";
 
-/** The tensors of a checkpoint folder, whatever files they lie in. */
+/** The tensors of a checkpoint folder, from one file or several. */
 export interface CheckpointTensors {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** As float32; all, or a range of them. */
+  /** Reads all values of a tensor, or a range of them, as float32. */
   read(name: string, range?: ValueRange): Promise<Float32Array>;
   close(): Promise<void>;
 }
 
 /**
- * Opens `model.safetensors`, or where there is none the shards that `model.safetensors.index.json` lists, in the order in
- * which transformers looks for them. Throws a `model` error where there is neither, a shard is missing or not a plain file name, or the index and the shards disagree.
+ * Opens `model.safetensors` or, if it is missing, the shards that `model.safetensors.index.json` lists; transformers uses
+ * the same order.
+ *
+ * @throws PeriodicEvalError `model` if neither exists, a shard is missing or not a plain file name, or the index and the
+ *   shards disagree.
  */
 export async function openTensors(folder: string): Promise<CheckpointTensors> {
   const names = await readdir(folder).catch((): string[] => []);
@@ -39,7 +42,7 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
     for (const file of files) await file.close();
   };
   try {
-    if (index === null) refusePickled(folder, names);
+    if (index === null) throwIfPickled(folder, names);
     for (const name of index === null ? [singleName] : shardsOf(index))
       files.push(await openSafetensors(await pathInFolder(folder, name)));
     for (const file of files) for (const name of file.tensors.keys()) claim(fileOf, name, file);
@@ -55,7 +58,7 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   };
 }
 
-/** A tensor of a file as float32, or a range of it. Throws a `model` error where it holds no floats. */
+/** Reads a tensor, or a range of it, as float32. Throws a `model` error for a tensor of integers. */
 export async function readFloats(
   file: SafetensorsFile,
   name: string,
@@ -65,25 +68,28 @@ export async function readFloats(
   if (values instanceof Float32Array) return values;
   if (values instanceof Float64Array) return Float32Array.from(values);
   const { dtype } = file.tensors.get(name)!;
-  throw failure(`${file.path}, tensor ${name}`, dtype, "F32, BF16, F16 or F64", unquantized);
+  throw modelError({
+    where: `${file.path}, tensor ${name}`,
+    got: dtype,
+    expected: "F32, BF16, F16 or F64",
+    fix: "Use a checkpoint that is not quantized.",
+  });
 }
 
-const unquantized = "Use a checkpoint that is not quantized.";
-
-function refusePickled(folder: string, names: readonly string[]): void {
-  const refused = names.includes(singleName) ? null : pickled(folder, names);
-  if (refused !== null) throw refused;
+function throwIfPickled(folder: string, names: readonly string[]): void {
+  const error = names.includes(singleName) ? null : pickledWeightsError(folder, names);
+  if (error !== null) throw error;
 }
 
 function claim(fileOf: Map<string, SafetensorsFile>, tensor: string, file: SafetensorsFile): void {
   const other = fileOf.get(tensor);
   if (other !== undefined) {
-    throw failure(
-      `${file.path}, tensor ${tensor}`,
-      `also one in ${other.path}`,
-      "each tensor once",
-      wholeCheckpoint,
-    );
+    throw modelError({
+      where: `${file.path}, tensor ${tensor}`,
+      got: `a second one in ${other.path}`,
+      expected: "each tensor in one file",
+      fix: refetchFix,
+    });
   }
   fileOf.set(tensor, file);
 }
@@ -92,11 +98,12 @@ function checkIndex(index: ShardIndex, fileOf: ReadonlyMap<string, SafetensorsFi
   for (const [tensor, name] of index) {
     const path = fileOf.get(tensor)?.path;
     if (path === join(folder, name)) continue;
-    throw failure(
-      `${join(folder, indexName)}, ${tensor}`,
-      name,
-      path ?? "a shard that holds it",
-      wholeCheckpoint,
-    );
+    throw modelError({
+      where: `${join(folder, indexName)}, ${tensor}`,
+      path: ["weight_map", tensor],
+      got: name,
+      expected: path ?? "a shard that contains it",
+      fix: refetchFix,
+    });
   }
 }

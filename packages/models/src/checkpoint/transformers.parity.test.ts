@@ -4,27 +4,27 @@ import { join, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
-/** What `from_pretrained` makes of a folder that we saved, beside the one that it was loaded from. */
+/** Differences that `from_pretrained` finds between a saved folder and the original. */
 interface Comparison {
   readonly count: number;
   readonly dtypes: readonly string[];
   readonly otherNames: readonly string[];
-  /** Where the bits are others than the original's in the dtype of the saved one, by torch's rounding. */
+  /** Tensors whose bits differ from the original's, rounded by torch to the saved dtype. */
   readonly otherValues: readonly string[];
-  /** Of the configuration, but for its dtype. */
+  /** Keys of the configuration that differ, without its dtype. */
   readonly otherOptions: readonly string[];
-  /** Missing, unexpected and mismatched keys, and errors. */
+  /** Missing, unexpected and mismatched tensors, and errors. */
   readonly complaints: Readonly<Record<string, readonly string[]>>;
-  /** What is logged of the saved one and not of the original. */
+  /** Warnings for the saved folder that do not occur for the original. */
   readonly otherWarnings: readonly string[];
 }
 
@@ -35,7 +35,7 @@ const cases = modelFixtures.flatMap(({ name }) =>
 /** This model is also saved with a merged adapter on `q_proj` of its second layer. */
 const [mergedOf] = float32Fixtures("llama");
 
-/** As Python writes it; JavaScript's numbers lose the point. */
+/** JSON as Python writes it, with decimal points that JavaScript drops. */
 const yarn = `{ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4, "beta_fast": 32.0,
   "beta_slow": 1.0, "attention_factor": 1.0 }`;
 const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).replace('"yarn"', yarn);
@@ -76,12 +76,12 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
       original: folders.get(name) ?? join(root, name),
       saved: folderOf(name, dtype),
     }));
-    const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
-    for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, said[i]!);
+    const found = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
+    for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, found[i]!);
   });
   afterAll(() => rmSync(root, { recursive: true }));
 
-  it.each(cases)("$name in $dtype: each tensor bit for bit, none missing, none more", ({ name, dtype }) => {
+  it.each(cases)("$name in $dtype, bit for bit, without missing or additional tensors", ({ name, dtype }) => {
     const { count, ...rest } = comparisons.get(`${name} ${dtype}`)!;
     expect(count).toBeGreaterThan(10);
     expect(rest).toEqual({
@@ -94,7 +94,7 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
     });
   });
 
-  it("with YaRN: options that are floats are read as floats, without a warning", () => {
+  it("with YaRN, whose floats are read as floats without a warning", () => {
     const { count, ...rest } = comparisons.get("yarn F32")!;
     expect(count).toBe(21);
     expect(rest).toEqual({
@@ -108,7 +108,7 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
   });
 
   if (mergedOf === undefined) reportMissing("a Llama in float32");
-  it.runIf(mergedOf)("with a merged adapter: only its module differs", () => {
+  it.runIf(mergedOf)("with a merged adapter, which changes only its module", () => {
     expect(comparisons.get(`${mergedOf!.name} merged`)).toMatchObject({
       dtypes: ["torch.float32"],
       otherNames: [],

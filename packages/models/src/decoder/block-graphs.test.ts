@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as tf from "@tensorflow/tfjs-core";
 import { blockOf, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { testedEngines } from "../testing/engines.ts";
@@ -27,7 +27,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => 
     model.dispose();
   });
 
-  /** The largest difference of the logits that a block gives to those of reading whole. */
+  /** Returns the largest difference between the logits of a block and those of the whole sequence. */
   const farFromWhole = (batch: number, length: number): number => {
     const read = block(batch, length);
     const rows = read.ids.map((_, at) => at);
@@ -41,7 +41,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => 
     return far;
   };
 
-  it("makes one graph for a kind of block, whatever its sizes, and deletes it with the model", () => {
+  it("builds one graph per kind of block for all sizes, and deletes it with the model", () => {
     const backend = graphBackend()!;
     const [load, run, remove] = (
       ["loadSavedModelMetaGraph", "runSavedModel", "deleteSavedModel"] as const
@@ -63,13 +63,13 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => 
     model = createCausalLM(tinyConfig, { seed: "a" });
   });
 
-  it("reads the weights as they are at each call", () => {
+  it("uses the current weights at each call", () => {
     expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
     for (const weight of model.trainables()) tf.tidy(() => weight.assign(tf.mul(weight, 1.5)));
     expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
   });
 
-  it("tells weights apart that hold the same numbers when the graph is made", () => {
+  it("distinguishes weights that have equal values while the graph is built", () => {
     const norms = model.trainables().filter(({ name }) => name.endsWith("layernorm.weight"));
     const numbers = tf.randomUniform(norms[0]!.shape, 0.5, 1.5, "float32", 7);
     for (const norm of norms) norm.assign(numbers);
@@ -79,16 +79,16 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => 
     numbers.dispose();
   });
 
-  it("tells once where a graph cannot be made, and reads all the same", () => {
+  it("warns once if a graph cannot be built, and reads without it", () => {
     const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });
-    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
     // A block of another kind.
     expect(farFromWhole(3, 1)).toBeLessThan(1e-5);
     expect(load).toHaveBeenCalledTimes(1);
-    expect(told.mock.calls).toEqual([
+    expect(warnings.mock.calls).toEqual([
       [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
     ]);
   });

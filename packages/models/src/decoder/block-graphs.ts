@@ -10,9 +10,9 @@ import { readBlock, type BlockReader, type ReadBlock } from "./read-block.ts";
 import { listWeights, mapWeights } from "./weights.ts";
 
 /**
- * Blocks as graphs, on engines that run graphs: the same operations, without what calling 2,000 of them one by one costs. A
- * graph is made the first time that a block of its kind is read, for all sizes, and is given the weights at each call.
- * See docs/decisions/2026-11-21-graphs.md.
+ * Reads blocks with graphs, on engines that run graphs: the same operations without the overhead of 2,000 separate calls.
+ * Builds a graph for all sizes when it first reads a block of a kind, and passes the weights at each call. See
+ * docs/decisions/2026-11-21-graphs.md.
  */
 export class BlockGraphs {
   readonly #reader: BlockReader;
@@ -24,7 +24,7 @@ export class BlockGraphs {
     this.#weights = listWeights(reader.weights);
   }
 
-  /** Null where the engine runs no graphs, or could not make one. What is given belongs to the caller. */
+  /** Returns null if the engine runs no graphs or building one failed. The results belong to the caller. */
   read(
     inputs: BlockInputs<tf.Tensor>,
     isShared: readonly boolean[],
@@ -33,7 +33,7 @@ export class BlockGraphs {
   ): ReadBlock | null {
     if (sizes.past.length > piecesTraced) return null;
     const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1 };
-    const graph = this.#graphs.get(keyOf(kind), (backend) => this.#made(backend, kind));
+    const graph = this.#graphs.get(keyOf(kind), (backend) => this.#build(backend, kind));
     if (graph === null) return null;
     const outputs = graph.run([...listInputs(inputs), ...this.#weights], openSizes(sizes));
     const states = inputs.rows === null ? null : (outputs.shift() as tf.Tensor2D);
@@ -44,7 +44,7 @@ export class BlockGraphs {
     this.#graphs.dispose();
   }
 
-  #made(backend: GraphBackend, kind: BlockKind): GraphFunction {
+  #build(backend: GraphBackend, kind: BlockKind): GraphFunction {
     const [traced, again] = tracedSizes.map((sizes) => this.#trace(kind, sizes)) as [Trace, Trace];
     checkEqual(traced, again);
     return new GraphFunction(backend, traced);
@@ -70,12 +70,12 @@ export class BlockGraphs {
   }
 }
 
-/** What decides which operations read a block. */
+/** The properties of a block that determine its operations. */
 interface BlockKind {
   readonly inputs: BlockInputs<tf.Tensor>;
   readonly isShared: readonly boolean[];
   readonly isKept: boolean;
-  /** One token a row, which spares transpositions. */
+  /** Whether each row has one token, which saves transpositions. */
   readonly isSingle: boolean;
 }
 
@@ -85,15 +85,19 @@ function keyOf({ inputs, isShared, isKept, isSingle }: BlockKind): string {
   return JSON.stringify([isShared, isKept, isSingle, masks, rows !== null, into !== null]);
 }
 
+/** Blocks with more pieces run without a graph. */
 const piecesTraced = 4;
 
-/** Primes; what a block is put behind is `own` less `length`, which is none: two traces that agree show that it does not matter. */
+/**
+ * Primes, so that every dimension factors into them. `own` − `length`, the cached tokens that a block extends, is not prime;
+ * two traces that agree show that this does not matter.
+ */
 const tracedSizes: readonly BlockSizes[] = [
   { batch: 10_007, length: 10_009, rows: 10_037, own: 20_011, past: [10_039, 10_061, 10_067, 10_069] },
   { batch: 11_003, length: 11_027, rows: 11_047, own: 23_003, past: [11_057, 11_059, 11_069, 11_071] },
 ];
 
-/** What a graph leaves open, by name. */
+/** Returns the open sizes of a graph, by name. */
 function openSizes({ batch, length, rows, own, past }: BlockSizes): Sizes {
   const pieces = past.map((tokens, i) => [`past${i}`, tokens] as const);
   return {

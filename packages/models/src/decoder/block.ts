@@ -3,33 +3,33 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { TensorSpec } from "../graph/trace.ts";
 import type { LayerCache, Places } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
-import { rotaryAngles, swapOfHalves, unseen } from "./tables.ts";
+import { masked, rotaryAngles, swapOfHalves } from "./tables.ts";
 
 /**
- * What a block of tokens, and what was read before it, are to the layers: tensors, or something for each of them. Of B
- * rows of T tokens, N = B·T.
+ * The inputs of the layers for a block of B rows of T tokens, N = B·T, and for the tokens before it. X is the type of each
+ * leaf: a tensor, or something that stands for one.
  */
 export interface BlockInputs<X> {
   /** int32 [N]. */
   readonly ids: X;
   /** int32 [N]. */
   readonly positions: X;
-  /** int32 [M]: of which tokens states are wanted. Null where of none. */
+  /** int32 [M]: the tokens whose states are requested. Null for none. */
   readonly rows: X | null;
-  /** By `BlockPlan.windows`. */
+  /** In the order of `BlockPlan.windows`. */
   readonly masks: readonly BlockMasks<X>[];
-  /** By `BlockPlan.rotaries`. */
+  /** In the order of `BlockPlan.rotaries`. */
   readonly rotaries: readonly BlockRotary<X>[];
-  /** Pieces, by layer. */
+  /** Cached pieces, and in each its layers. */
   readonly past: readonly (readonly KeysAndValues<X>[])[];
-  /** Of which the block becomes the end, by layer. */
+  /** The cached tokens that the block extends, by layer. */
   readonly into: readonly KeysAndValues<X>[] | null;
 }
 
-/** float32 [B, T·P], P tokens of a piece: 0 where one sees another, very negative where not; null where each sees all. */
+/** float32 [B, T·P] for a piece of P tokens: 0 if one token attends to another, else very negative. Null: all zeros. */
 export interface BlockMasks<X> {
   readonly past: readonly (X | null)[];
-  /** Over what it is put behind and itself. */
+  /** The mask over the extended tokens and the block itself. */
   readonly own: X | null;
 }
 
@@ -40,13 +40,13 @@ export interface BlockRotary<X> {
   readonly swap: X;
 }
 
-/** float32 [b·G, D, P] and [b·G, P, D]; b is B, or 1 for what all rows share. */
+/** float32 [b·G, D, P] and [b·G, P, D]; b is B, or 1 if all rows share them. */
 export interface KeysAndValues<X> {
   readonly keys: X;
   readonly values: X;
 }
 
-/** Which layers share masks and rotations. */
+/** The distinct windows and rotations of the layers. */
 export interface BlockPlan {
   readonly windows: readonly (number | null)[];
   readonly rotaries: readonly RotaryDescription[];
@@ -59,20 +59,20 @@ export function blockPlan({ layers }: DecoderDescription): BlockPlan {
   };
 }
 
-/** Tokens that were read. */
-type Read = { readonly places: Places; readonly layers: readonly LayerCache[] };
+/** Tokens that were read before. */
+type Cached = { readonly places: Places; readonly layers: readonly LayerCache[] };
 
 export interface BlockSurroundings {
-  /** Of which tokens states are wanted. */
+  /** The tokens whose states are requested. */
   readonly rows: readonly number[];
-  readonly past: readonly Read[];
-  /** Of which the block becomes the end. */
-  readonly into: Read | null;
-  /** Of `into` and the block. */
+  readonly past: readonly Cached[];
+  /** The cached tokens that the block extends. */
+  readonly into: Cached | null;
+  /** The places of `into` and the block together. */
   readonly own: Places;
 }
 
-/** The tensors of a block; they belong to the surrounding `tf.tidy`, but for what was read before. */
+/** Creates the tensors of a block. They belong to the surrounding `tf.tidy`, except those of cached tokens. */
 export function blockTensors(
   { description, plan }: { readonly description: DecoderDescription; readonly plan: BlockPlan },
   block: TokenBlock,
@@ -101,7 +101,7 @@ export function blockTensors(
   };
 }
 
-/** Sizes of a block: B, T, M, the tokens of each piece, and of what it sees of its own. */
+/** The sizes of a block: B, T, M, the tokens of `own` and of each piece. */
 export interface BlockSizes {
   readonly batch: number;
   readonly length: number;
@@ -110,7 +110,7 @@ export interface BlockSizes {
   readonly past: readonly number[];
 }
 
-/** Types and shapes of a block like `like`, at other sizes. */
+/** Returns the types and shapes of a block like `like` with other sizes. */
 export function blockSpecs(
   { attention: { keyValueHeads, headDim } }: DecoderDescription,
   like: BlockInputs<tf.Tensor>,
@@ -139,7 +139,7 @@ export function blockSpecs(
   };
 }
 
-/** The same tree with `convert` of everything in it. */
+/** Applies `convert` to every leaf. */
 export function mapInputs<X, Y>(tree: BlockInputs<X>, convert: (leaf: X) => Y): BlockInputs<Y> {
   const orNull = (leaf: X | null): Y | null => (leaf === null ? null : convert(leaf));
   const both = ({ keys, values }: KeysAndValues<X>) => ({ keys: convert(keys), values: convert(values) });
@@ -158,14 +158,14 @@ export function mapInputs<X, Y>(tree: BlockInputs<X>, convert: (leaf: X) => Y): 
   };
 }
 
-/** Everything in the tree, in the order of `mapInputs`. */
+/** Lists the leaves in the order of `mapInputs`. */
 export function listInputs<X>(tree: BlockInputs<X>): readonly X[] {
   const list: X[] = [];
   mapInputs(tree, (leaf) => list.push(leaf));
   return list;
 }
 
-/** [B, T·P]: 0 where a token of the block sees one of `keys`, very negative where not; null where each sees all. */
+/** Returns [B, T·P]: 0 if a token of the block attends to one of `keys`, else very negative. Null: all zeros. */
 function maskOf(block: TokenBlock, keys: Places, window: number | null): tf.Tensor2D | null {
   const { batch, length } = block;
   const mask = new Float32Array(batch * length * keys.length);
@@ -175,15 +175,15 @@ function maskOf(block: TokenBlock, keys: Places, window: number | null): tf.Tens
     for (let token = 0; token < length; token++) {
       const at = row * length + token;
       const [position, segment] = [block.positions[at]!, block.segments[at]!];
-      // What nobody sees may look at anything.
+      // Nothing reads the result of padding, so it may attend to anything.
       if (segment < 0) continue;
       for (let key = 0; key < keys.length; key++) {
         const isBefore = keys.segments[first + key]! <= segment && segment <= keys.lastSegments[first + key]!;
         const distance = position - keys.positions[first + key]!;
-        const isSeen = isBefore && distance >= 0 && (window === null || distance < window);
-        if (isSeen) continue;
+        const isAttended = isBefore && distance >= 0 && (window === null || distance < window);
+        if (isAttended) continue;
         isNeeded = true;
-        mask[at * keys.length + key] = unseen;
+        mask[at * keys.length + key] = masked;
       }
     }
   }

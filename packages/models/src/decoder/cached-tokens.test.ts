@@ -11,7 +11,7 @@ const places = blockOf(
   ],
   0,
 );
-/** Of two layers; the second takes no other of another width. */
+/** Creates two layers; the width of the second can be incompatible. */
 const cache = (width = 4) =>
   new CachedTokens(
     places,
@@ -20,7 +20,7 @@ const cache = (width = 4) =>
 
 beforeEach(async () => void (await useBackend({ backend: "wasm" })));
 
-it("leaves nothing of what it could not make for every layer", () => {
+it("disposes new layers if one of them cannot be made", () => {
   const [first, second] = [cache(), cache(5)];
   const broken = cache();
   broken.layers[1]!.values.dispose();
@@ -32,7 +32,7 @@ it("leaves nothing of what it could not make for every layer", () => {
   for (const piece of [first, second, broken]) piece.dispose();
 });
 
-it("stands below a longer one padded, and is taken from it row by row", () => {
+it("stacks a shorter cache padded below a longer one, and selects it by row again", () => {
   const long = new CachedTokens(blockOf([[1, 2, 3, 4, 5]], 0), [
     { keys: tf.ones([1, 2, 5]), values: tf.ones([1, 5, 2]) },
   ]);

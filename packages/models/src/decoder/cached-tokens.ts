@@ -2,16 +2,16 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
 
 /** Keys and values of one layer, float32 [B·G, D, P] and [B·G, P, D]. */
-// A type, which `tf.tidy` takes for a container; an interface it does not.
+// `tf.tidy` accepts a type alias as a container of tensors, but not an interface.
 export type LayerCache = {
   readonly keys: tf.Tensor3D;
   readonly values: tf.Tensor3D;
 };
 
-/** Where tokens stand, without the tokens. */
+/** The positions and segments of tokens, without their ids. */
 export type Places = Pick<TokenBlock, "batch" | "length" | "positions" | "segments" | "lastSegments">;
 
-/** What attention keeps of tokens, layer by layer, and where they stand. */
+/** The keys and values of tokens in each layer, and the places of these tokens. */
 export class CachedTokens implements KeyValues {
   #places: Places;
   #layers: readonly LayerCache[];
@@ -37,9 +37,9 @@ export class CachedTokens implements KeyValues {
     return this.#layers;
   }
 
-  /** Takes over what holds this and, behind it, the block. */
+  /** Replaces the layers by ones that also contain a block after these tokens, and disposes the old ones. */
   grow(by: Places, layers: readonly LayerCache[]): void {
-    this.#places = placesBehind(this.#places, by);
+    this.#places = placesAfter(this.#places, by);
     const old = this.#layers;
     this.#layers = layers;
     for (const { keys, values } of old) tf.dispose([keys, values]);
@@ -64,15 +64,15 @@ export class CachedTokens implements KeyValues {
         segments: taken(segments),
         lastSegments: taken(lastSegments),
       },
-      this.#made(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
+      this.#mapLayers(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
     );
   }
 
   append(later: KeyValues): CachedTokens {
     const other = later as CachedTokens;
     return new CachedTokens(
-      placesBehind(this.#places, other.#places),
-      this.#made(({ keys, values }, index) => ({
+      placesAfter(this.#places, other.#places),
+      this.#mapLayers(({ keys, values }, index) => ({
         keys: tf.concat3d([keys, other.#layers[index]!.keys], 2),
         values: tf.concat3d([values, other.#layers[index]!.values], 1),
       })),
@@ -96,20 +96,20 @@ export class CachedTokens implements KeyValues {
         all.map(({ places }) => places),
         longest,
       ),
-      this.#made((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
+      this.#mapLayers((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
     );
   }
 
-  /** Something for each layer; where memory gives out on the way, nothing is left of it. */
-  #made(make: (layer: LayerCache, index: number) => LayerCache): readonly LayerCache[] {
-    const made: LayerCache[] = [];
+  /** Makes new layers; if one fails for lack of memory, disposes the others. */
+  #mapLayers(make: (layer: LayerCache, index: number) => LayerCache): readonly LayerCache[] {
+    const created: LayerCache[] = [];
     try {
-      this.#layers.forEach((layer, index) => made.push(tf.tidy(() => make(layer, index))));
+      this.#layers.forEach((layer, index) => created.push(tf.tidy(() => make(layer, index))));
     } catch (error) {
-      tf.dispose(made);
+      tf.dispose(created);
       throw error;
     }
-    return made;
+    return created;
   }
 
   dispose(): void {
@@ -117,8 +117,8 @@ export class CachedTokens implements KeyValues {
   }
 }
 
-/** The places of two pieces, row by row. */
-export function placesBehind(first: Places, second: Places): Places {
+/** Appends the second piece to the first, row by row. */
+export function placesAfter(first: Places, second: Places): Places {
   const interleaved = (key: "positions" | "segments" | "lastSegments") =>
     joinedRows(
       Array.from({ length: first.batch }, (_, row) => [
@@ -135,7 +135,7 @@ export function placesBehind(first: Places, second: Places): Places {
   };
 }
 
-/** The places of pieces, one below the other, padded to a length. */
+/** Stacks the rows of pieces, padded to a length. */
 function placesBelow(pieces: readonly Places[], length: number): Places {
   const padded = (key: "positions" | "segments" | "lastSegments") =>
     joinedRows(

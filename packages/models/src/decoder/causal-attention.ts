@@ -5,20 +5,20 @@ import type { Attend, Tokens } from "./forward.ts";
 import { documentTables } from "./documents.ts";
 import { attentionTables } from "./tables.ts";
 
-/** B sequences of T tokens, as tensors alone. */
+/** B sequences of T tokens, as tensors. */
 export interface Sequences {
   /** int32 [B·T]. */
   readonly ids: tf.Tensor1D;
   /** int32 [B·T], from 0 in each sequence. */
   readonly positions: tf.Tensor1D;
-  /** By layer; layers that are alike share theirs. */
+  /** One entry per layer; equal layers share one. */
   readonly tables: readonly AttentionTables[];
 }
 
 /**
- * ids int32 [B, T], positions from 0. New tensors belong to the surrounding `tf.tidy`.
+ * Creates the inputs for ids int32 [B, T] with positions from 0. New tensors belong to the surrounding `tf.tidy`.
  *
- * @param documentStarts [B·T] where a row holds several sequences: the place at which that of each token begins
+ * @param documentStarts [B·T], for rows of several sequences: the place in its row at which each token's sequence begins.
  */
 export function sequencesOf(
   description: DecoderDescription,
@@ -42,7 +42,7 @@ export function sequencesOf(
   };
 }
 
-/** Each token sees its own sequence, or document, up to itself; differentiable. */
+/** Returns tokens that attend to their own sequence or document up to themselves; differentiable. */
 export function wholeSequences(
   description: DecoderDescription,
   { ids, positions, tables }: Sequences,
@@ -51,7 +51,7 @@ export function wholeSequences(
   return { ids, positions, attend: attendBy(description, (layer) => tables[layer]!, { batch, length }) };
 }
 
-/** Attention by these tables of each layer. */
+/** Returns attention with the given tables of each layer. */
 export function attendBy(
   { attention: { heads, keyValueHeads, headDim } }: DecoderDescription,
   tablesOf: (layer: number) => AttentionTables,

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { drop } from "../testing/drop.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
@@ -24,7 +24,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
   });
   afterEach(() => model.dispose());
 
-  it("gives each sequence of a padded batch the logits that it has alone", () => {
+  it("returns the same logits for a sequence in a padded batch as alone", () => {
     tf.tidy(() => {
       const batch = model.logits(tf.tensor2d(ids, [2, 5], "int32")).arraySync();
       const alone = model.logits(tf.tensor2d([ids[1]!.slice(0, 3)], [1, 3], "int32")).arraySync();
@@ -34,7 +34,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     });
   });
 
-  it("runs the head on asked rows alone, in their order, also on a row twice", () => {
+  it("runs the head on the requested rows only, in their order, even twice on one row", () => {
     tf.tidy(() => {
       const input = tf.tensor2d(ids, [2, 5], "int32");
       const all = model.logits(input).arraySync().flat();
@@ -45,7 +45,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     });
   });
 
-  it("holds as many tensors after a forward and a backward pass as before", () => {
+  it("leaves no tensors after a forward and a backward pass", () => {
     const before = tf.memory().numTensors;
     const rows = tf.tensor1d([0], "int32");
     const input = tf.tensor2d(ids, [2, 5], "int32");
@@ -57,7 +57,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("drops in training only, by named streams, and not in evaluation", () => {
+  it("drops values from named streams in training, and not in evaluation", () => {
     const run = (seed: string) => drop(model, ids, seed).logits;
     const { logits, names } = drop(model, ids, "a");
     expect(run("a")).toEqual(logits);
@@ -85,13 +85,13 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     [[[1, 32]], /id 32, expected ids from 0 to 31/],
     [[[-1]], /id -1/],
     [[Array<number>(17).fill(1)], /\[1, 17\], expected at least one sequence of 1 to 16 tokens/],
-  ])("refuses ids %j", (rows, message) => {
+  ])("throws for the ids %j", (rows, message) => {
     tf.tidy(() => {
       expect(() => model.logits(tf.tensor2d(rows, [1, rows[0]!.length], "int32"))).toThrow(message);
     });
   });
 
-  it("says so where it is used after it was disposed, in any way of reading", () => {
+  it("throws in every kind of forward pass after it was disposed", () => {
     const gone = createCausalLM(tinyConfig, { seed: "a" });
     gone.dispose();
     const one = new Int32Array(1);
@@ -107,11 +107,11 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
         () => gone.incremental.extend(block, { rows: [0] }),
         () => gone.incremental.logitsOf(tf.zeros([1, 8])),
       ])
-        expect(use).toThrow("got a model that was disposed, expected one that still has its weights");
+        expect(use).toThrow("got a disposed model, expected a model that still has its weights");
     });
   });
 
-  it("gives variables checkpoint names, and a second model's others", () => {
+  it("names variables after the checkpoint, with other names for a second model", () => {
     const second = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     expect(model.trainables()[0]!.name).toBe("model.embed_tokens.weight");
     expect(second.trainables()[0]!.name).toBe("model.embed_tokens.weight#2");
@@ -121,7 +121,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
 });
 
 describe("createCausalLM", () => {
-  it("draws from its seed: normal weights of the asked deviation, norms of 1", async () => {
+  it("draws normal weights with the requested deviation from its seed, and sets norms to 1", async () => {
     await useBackend({ backend: "cpu" });
     const models = ["a", "a", "b"].map((seed) => createCausalLM(tinyConfig, { seed, initStd: 0.3 }));
     const [first, second, other] = models.map((model) =>
@@ -129,7 +129,7 @@ describe("createCausalLM", () => {
     );
     expect(first).toEqual(second);
     expect(first![0]).not.toEqual(other![0]);
-    // 32·8 draws of deviation 0.3: the sample's deviation is within 0.3·(1 ± 5/√512) with odds of about 1 − 6e-7.
+    // 32·8 draws of deviation 0.3: the deviation of the sample is within 0.3·(1 ± 5/√512) with a probability of about 1 − 6e-7.
     const embedding = first![0]!;
     const deviation = Math.sqrt(embedding.reduce((sum, x) => sum + x * x, 0) / embedding.length);
     expect(Math.abs(deviation - 0.3)).toBeLessThan(0.3 * (5 / Math.sqrt(512)));
@@ -137,13 +137,13 @@ describe("createCausalLM", () => {
     models.forEach((model) => model.dispose());
   });
 
-  it("leaves no tensor where memory gives out in between", () => {
+  it("leaves no tensors if it runs out of memory", () => {
     const before = tf.memory().numTensors;
     const engine = tf.engine();
     const make = engine.makeVariable.bind(engine);
-    let made = 0;
+    let created = 0;
     const variable = vi.spyOn(engine, "makeVariable").mockImplementation((...given) => {
-      if (++made === 5) throw new Error("out of memory");
+      if (++created === 5) throw new Error("out of memory");
       return make(...given);
     });
     expect(() => createCausalLM(tinyConfig, { seed: "a" })).toThrow("out of memory");
@@ -151,7 +151,7 @@ describe("createCausalLM", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("refuses a dropout that is no probability", () => {
+  it("throws for a dropout outside [0, 1)", () => {
     for (const dropout of [-0.1, 1, NaN])
       expect(() => createCausalLM(tinyConfig, { seed: "a", dropout })).toThrow(/dropout/);
   });

@@ -2,20 +2,20 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   evaluationMode,
+  type Incremental,
   type NamedRandom,
   type NamedWeight,
   type TrainableLM,
 } from "@periodic-eval/core/tfjs";
-import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
-import { dropoutMask } from "../ops/dropout.ts";
-import { checkpointedLayers } from "./checkpointed-layers.ts";
+import { readIntegersNow } from "../ops/engine-memory.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
-import { finalStates, forward, logitsOf, lossesOf, type Dropout, type ForwardOptions } from "./forward.ts";
-import { TrainingGraphs } from "./training-graphs.ts";
+import { forward, logitsOf, lossesOf, type ForwardOptions } from "./forward.ts";
+import { trainingPass } from "./training-pass.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
+/** A weight of a model, as a variable. */
 export interface LiveWeight extends NamedWeight {
   readonly variable: tf.Variable;
   /** Whether the variable is the checkpoint's tensor transposed. */
@@ -25,22 +25,22 @@ export interface LiveWeight extends NamedWeight {
 export interface DecoderParts {
   readonly description: DecoderDescription;
   readonly weights: Decoder<LiveWeight>;
-  /** Probability in [0, 1) of dropping what enters the residual stream, in training. */
+  /** Probability in [0, 1) of dropping an addition to the residual stream in training. */
   readonly dropout: number;
-  /** What alone is trained, and is the decoder's to dispose; all weights where it is left out. */
+  /** The weights that are trained and that the decoder disposes. Default: all weights. */
   readonly adapter?: { readonly weights: readonly LiveWeight[]; readonly dropout: number };
 }
 
-/** What a checkpoint adds `save` to. */
+/** A decoder, to which a checkpoint adds `save`. */
 export interface LiveDecoder extends Required<
   Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
 > {
   weights(): readonly LiveWeight[];
-  /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
+  /** Returns Hugging Face's `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
   hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
 }
 
-/** A decoder over live variables. */
+/** Creates a decoder on existing variables. */
 export function createDecoder({ description, weights, dropout, adapter }: DecoderParts): LiveDecoder {
   const list = listWeights(weights);
   const own = adapter?.weights ?? list;
@@ -48,63 +48,35 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
-  let checkpointing = false;
-  const all = [...list, ...own];
+  const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
   const checkAlive = () => {
-    if (all.some(({ variable }) => variable.isDisposed)) throw disposedModel();
+    if ([...list, ...own].some(({ variable }) => variable.isDisposed)) throw disposedModel();
   };
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
     checkIds(ids, description);
   };
-  const sizesOf = ([batch, length]: [number, number]) => ({ batch, length });
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
-    const tokens = wholeSequences(description, sequencesOf(description, ids), sizesOf(ids.shape));
+    const [batch, length] = ids.shape;
+    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
     return forward(description, variables, tokens, options);
   };
-  const graphs = new TrainingGraphs(description, variables, trainables);
-  const droppingBy = (random: NamedRandom): Dropout => {
-    // The mode may be another one when layers are run again.
-    const isTraining = !evaluation.isOn();
-    const rateAt = (place: string) => {
-      if (!isTraining) return 0;
-      return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
-    };
-    return {
-      isAt: (place) => rateAt(place) > 0,
-      mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
-    };
-  };
-  /** What `head` makes of the states of these rows, differentiable in the trainables. */
-  const inTraining = <T extends tf.Tensor>(
-    { ids, rows, documentStarts }: TrainedRows,
-    dropout: Dropout,
-    head: (states: tf.Tensor2D) => T,
-  ) =>
-    gradientsOf(trainables, () =>
-      tf.tidy(() => {
-        const sizes = sizesOf(ids.shape);
-        const sequences = sequencesOf(description, ids, documentStarts);
-        const tokens = wholeSequences(description, sequences, sizes);
-        // A graph gives all that its backward pass wants: a pass without one goes by the operations, which keep nothing.
-        const isByGraphs = isDifferentiated() && !checkpointing;
-        const states = isByGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
-        const through = checkpointing && {
-          through: checkpointedLayers(description, variables, { ...sequences, ...sizes, rows }),
-        };
-        return head(states ?? finalStates(description, variables, tokens, { rows, dropout, ...through }));
-      }),
-    );
+  const training = trainingPass({
+    description,
+    weights: variables,
+    trainables,
+    isTraining: () => !evaluation.isOn(),
+    dropout,
+    adapterDropout: adapter?.dropout ?? 0,
+  });
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
+    takesDocuments: true,
 
     logits(ids) {
       check(ids);
-      return tf.tidy(() => {
-        const [batch, length] = ids.shape;
-        return tf.reshape(run(ids), [batch, length, description.vocabSize]);
-      });
+      return tf.tidy(() => tf.reshape(run(ids), [...ids.shape, description.vocabSize]));
     },
 
     logitsAt(ids, rows) {
@@ -112,21 +84,17 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       return tf.tidy(() => run(ids, { rows }));
     },
 
-    takesDocuments: true,
-
     trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
-      const dropping = droppingBy(random);
-      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
-        return logitsOf(description, variables, states, dropping);
-      });
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) =>
+        logitsOf(description, variables, states, dropout),
+      );
     },
 
     trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
       check(ids);
-      const dropping = droppingBy(random);
-      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
-        return lossesOf(description, variables, states, targets, dropping);
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) => {
+        return lossesOf(description, variables, states, targets, dropout);
       });
     },
 
@@ -139,78 +107,57 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    incremental: {
-      ...reading,
-      extend(block, extending) {
-        checkAlive();
-        return reading.extend(block, extending);
-      },
-      logitsOf(states) {
-        checkAlive();
-        return reading.logitsOf(states);
-      },
-    },
+    incremental: checkedBefore(reading, checkAlive),
 
     enterEval: () => evaluation.enter(),
-    enterActivationCheckpointing() {
-      const before = checkpointing;
-      checkpointing = true;
-      return () => {
-        checkpointing = before;
-      };
-    },
-    modes: () =>
-      `decoder: ${evaluation.describe()}, dropout ${dropout}${
-        adapter ? `, adapter dropout ${adapter.dropout}` : ""
-      }`,
+    enterActivationCheckpointing: () => training.enterActivationCheckpointing(),
+    modes: () => `decoder: ${evaluation.describe()}, ${rates}`,
     weights: () => list,
     trainables: () => trainables,
     dispose() {
       reading.dispose();
-      graphs.dispose();
+      training.dispose();
       for (const variable of trainables) variable.dispose();
     },
   };
 }
 
-interface TrainedRows {
-  readonly ids: tf.Tensor2D;
-  readonly rows: tf.Tensor1D;
-  readonly documentStarts: Int32Array | undefined;
-}
+/** Runs `check` before each use of incremental reading. */
+const checkedBefore = (reading: Incremental, check: () => void): Incremental => ({
+  ...reading,
+  extend(block, options) {
+    check();
+    return reading.extend(block, options);
+  },
+  logitsOf(states) {
+    check();
+    return reading.logitsOf(states);
+  },
+});
 
-/** An id outside the vocabulary reads memory that is not the model's on some engines, and its result looks like one. */
+/** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
   const [batch, length] = ids.shape;
   if (batch === 0 || length === 0 || length > contextLength) {
     throw wrongIds(`[${batch}, ${length}]`, `at least one sequence of 1 to ${contextLength} tokens`);
   }
-  const outside = readNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
+  // The webgpu engine reads rows outside the table as zeros, so ids on it need no check.
+  const outside = readIntegersNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
   if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
 }
 
-/** Null where ids were computed on a GPU, which cannot be read without waiting for it; it reads rows outside as zeros. */
-function readNow(ids: tf.Tensor2D): Int32Array | null {
-  try {
-    return ids.dataSync<"int32">();
-  } catch (error) {
-    if (tf.getBackend() === "webgpu") return null;
-    throw error;
-  }
-}
-
-/** Also where the model under an adapter was disposed. */
+/** Returns the error for a disposed model, or for an adapter whose base was disposed. */
 function disposedModel(): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "model",
     where: "model",
-    got: "a model that was disposed",
-    expected: "one that still has its weights",
-    fix: "Dispose a model after its last use, and an adapter before the model under it.",
+    got: "a disposed model",
+    expected: "a model that still has its weights",
+    fix: "Dispose a model after its last use, and an adapter before its base.",
   });
 }
 
 function wrongIds(got: string, expected: string): PeriodicEvalError {
-  const fix = "Use the tokenizer of this model, and cut sequences to its context.";
+  const fix = "Use this model's tokenizer, and truncate sequences to its context.";
   return new PeriodicEvalError({ code: "model", where: "token ids", got, expected, fix });
 }

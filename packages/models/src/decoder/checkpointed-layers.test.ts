@@ -3,7 +3,7 @@ import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { testedEngines } from "../testing/engines.ts";
@@ -19,11 +19,11 @@ interface Batch {
   readonly documents?: Int32Array;
 }
 
-/** Loss and gradients of two sequences. */
+/** Returns loss and gradients of two sequences. */
 function step(model: TrainableLM, { length = 6, documents }: Batch = {}): number[] {
   const before = tf.memory().numTensors;
   const { value, grads } = tf.variableGrads(() => {
-    // All of these are gone when the gradient is taken.
+    // All of these are disposed before the gradient is computed.
     const ids = Array.from({ length: 2 * length }, (_, i) => (i * 7 + 3) % 32);
     const rows = ids.map((_, i) => i).filter((i) => i % length > 0);
     const [at, targets] = [rows, rows.map((i) => ids[i]!)].map((list) => tf.tensor1d(list, "int32"));
@@ -46,7 +46,7 @@ function checkpointed(model: TrainableLM, run: () => number[]): number[] {
   }
 }
 
-/** Where both ways are by operations, bits are the same; graphs can round otherwise. */
+/** Expects equal bits if both sides run operations; graphs may round differently. */
 function expectSame(backend: string, got: readonly number[], expected: readonly number[]): void {
   if (backend !== "tfjs-node") return expect(got).toEqual(expected);
   expectNearGraph(got, expected);
@@ -56,7 +56,7 @@ describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(unusualFamilies)(
-    "gives $family the same losses and gradients, with the same dropout",
+    "returns the same losses and gradients for $family, with the same dropout",
     ({ config }) => {
       const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
       const plain = step(model);
@@ -65,13 +65,13 @@ describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
         checkpointed(model, () => step(model)),
         plain,
       );
-      // The mode was left.
+      // The mode is off again.
       expect(step(model)).toEqual(plain);
       model.dispose();
     },
   );
 
-  it("trains an adapter alone, from its first layer up", () => {
+  it("trains only an adapter, from its first layer up", () => {
     const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const model = withLora(base, { rank: 2, dropout: 0.3, layersToTransform: [1] });
     for (const weight of model.trainables())
@@ -99,7 +99,7 @@ describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
     model.dispose();
   });
 
-  it("draws the same masks where the mode is another one when layers are run again", () => {
+  it("draws the same masks if the mode changed before layers run again", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.4 });
     const left: TrainableLM = {
       ...model,
@@ -118,7 +118,7 @@ describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
     model.dispose();
   });
 
-  it("holds of twelve layers a third of the memory or less", async () => {
+  it("takes at most a third of the memory for twelve layers", async () => {
     const config = { ...tinyConfig, num_hidden_layers: 12, max_position_embeddings: 64 };
     const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.1 });
     const peak = async () => {
@@ -129,7 +129,7 @@ describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
       });
       return peakBytes - numBytes;
     };
-    // A graph is made where nobody profiles.
+    // Without profiling the pass would use a graph.
     step(model, { length: 64 });
     const plain = await peak();
     model.enterActivationCheckpointing();

@@ -8,7 +8,7 @@ import type { AttentionTables } from "../ops/attention.ts";
 import { listLayer, type Decoder } from "./weights.ts";
 
 export interface CheckpointedOptions {
-  /** By layer. */
+  /** One entry per layer. */
   readonly tables: readonly AttentionTables[];
   readonly rows: tf.Tensor1D;
   readonly batch: number;
@@ -16,8 +16,8 @@ export interface CheckpointedOptions {
 }
 
 /**
- * Runs layers so that of each only what it reads is kept for the backward pass, which runs it again. Dropout's masks are drawn
- * again, of the same streams begun anew.
+ * Runs layers and keeps only the input of each for the backward pass, which runs the layer again. The backward pass draws
+ * the same dropout masks from restarted streams.
  */
 export const checkpointedLayers =
   (

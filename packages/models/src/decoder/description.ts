@@ -1,6 +1,8 @@
+import type { Activation } from "../ops/activation.ts";
+
 /**
- * A decoder in plain data: what a family's configuration comes down to. Every variant in which families differ is a
- * field here, and the forward pass knows no family. A further family adds members to these unions.
+ * A decoder as plain data. Every difference between families is a field here, and the forward pass knows only these
+ * fields. A new family adds members to these unions where it needs them.
  */
 export interface DecoderDescription {
   readonly vocabSize: number;
@@ -9,90 +11,85 @@ export interface DecoderDescription {
   /** Width of the residual stream. */
   readonly hiddenSize: number;
   readonly embedding: EmbeddingDescription;
-  /** Of all norms on the residual stream and of those of queries and keys. */
+  /** The kind of every norm: on the residual stream, and of queries and keys. */
   readonly norm: NormDescription;
   readonly block: BlockDescription;
   readonly attention: AttentionDescription;
   readonly mlp: MlpDescription;
-  /** What differs from layer to layer, one for each layer. */
+  /** The properties that may differ between layers, one entry per layer. */
   readonly layers: readonly LayerDescription[];
   readonly head: HeadDescription;
 }
 
 export interface EmbeddingDescription {
-  /** What a token's embedding is multiplied by. */
+  /** Multiplies the embedding of each token. */
   readonly scale: number;
   /**
-   * The row of padding: looking it up gives it no gradient, as torch's `padding_idx`. A tied head still does. Null where
-   * there is none.
+   * The row of the padding token: a lookup gives it no gradient, like `padding_idx` in torch, but a tied head does. Null
+   * if there is none.
    */
   readonly paddingRow: number | null;
-  /** Whether each position has an embedding of its own, which is added. */
+  /** Whether a learned embedding of each position is added. */
   readonly learnedPositions: boolean;
 }
 
 export type NormDescription =
-  /** x / √(mean(x²) + epsilon) · (weight + offset); an offset of 1 is for weights that are stored around 0. */
+  /** x / √(mean(x²) + epsilon) · (weight + offset). The offset is 1 for families that store weight − 1. */
   | { readonly kind: "rms"; readonly epsilon: number; readonly offset: 0 | 1 }
   /** (x − mean) / √(variance + epsilon) · weight + bias. */
   | { readonly kind: "layer"; readonly epsilon: number };
 
-/** How attention and MLP stand in a layer. */
+/** How attention and MLP are arranged in a layer. */
 export interface BlockDescription {
-  /** Norms of what enters attention and MLP (`before`), of what they add to the residual stream (`after`), or of both. */
+  /** Whether the inputs of attention and MLP (`before`) and their outputs (`after`) are normalized. */
   readonly norms: { readonly before: boolean; readonly after: boolean };
-  /** `"parallel"`: the MLP reads what attention reads; else what attention has added to. */
+  /** `"parallel"`: the MLP reads the input of attention. `"sequential"`: it reads the residual stream after attention. */
   readonly residual: "sequential" | "parallel";
 }
 
 export interface AttentionDescription {
   readonly heads: number;
-  /** Divides `heads`; each serves `heads / keyValueHeads` query heads that lie side by side. */
+  /** A divisor of `heads`; each serves `heads / keyValueHeads` adjacent query heads. */
   readonly keyValueHeads: number;
   readonly headDim: number;
   /**
-   * Where queries, keys and values come from: three linear maps; one map whose output is all queries, all keys, all
-   * values; or one whose output is query, key and value of head 0, then those of head 1, and so on.
+   * `"separate"`: three linear maps. `"fused"`: one map with the output [all queries, all keys, all values].
+   * `"fusedByHead"`: one map with the output [query, key and value of head 0, those of head 1, …].
    */
   readonly projection: "separate" | "fused" | "fusedByHead";
-  /** Which projections add a bias. */
+  /** Whether each projection adds a bias. */
   readonly bias: { readonly queryKeyValue: boolean; readonly output: boolean };
-  /** Norms of queries and keys before rotation: of each head's, with one weight for all; or over all heads at once. */
+  /**
+   * Norms of queries and keys before rotation. `"head"`: over each head, with one weight for all heads. `"projection"`: over
+   * all heads together. Null: none.
+   */
   readonly queryKeyNorm: "head" | "projection" | null;
-  /** Scores s become cap · tanh(s / cap) before the mask. Null: as they are. */
+  /** Scores s become cap · tanh(s / cap) before the mask. Null: no cap. */
   readonly softCap: number | null;
 }
 
 export interface LayerDescription {
-  /** How many tokens a token sees, itself and those just before it. Null: all before it. */
+  /** The number of tokens that a token attends to, itself included. Null: all earlier tokens. */
   readonly window: number | null;
-  /** The same object for layers that rotate alike. Null: none. */
+  /** Layers with equal rotations share one object. Null: no rotation. */
   readonly rotary: RotaryDescription | null;
-  /** What scores are multiplied by. */
+  /** Multiplies the attention scores. */
   readonly scoreScale: number;
 }
 
-/** Dimension i of a head is paired with i + n, n = `frequencies.length`; dimensions from 2n on do not rotate. */
+/** A rotation of head dimensions: i is paired with i + n, n = `frequencies.length`; dimensions from 2n on stay fixed. */
 export interface RotaryDescription {
-  /** Radians per position of each pair. */
+  /** Radians per position, one for each pair. */
   readonly frequencies: readonly number[];
-  /** What all positions of a sequence rotate by in their place once it has more than `beyond` tokens. */
+  /** Replaces `frequencies` for all positions of sequences with more than `beyond` tokens. */
   readonly long: { readonly beyond: number; readonly frequencies: readonly number[] } | null;
-  /** What cosines and sines are multiplied by. */
+  /** Multiplies the cosines and sines. */
   readonly factor: number;
 }
 
-export type Activation =
-  | "silu"
-  /** x · Φ(x). */
-  | "gelu"
-  /** The approximation of gelu by tanh. */
-  | "geluTanh"
-  | "relu";
-
 export interface MlpDescription {
   /**
-   * `"gated"`: down(activation(gate(x)) · up(x)); `"gatedFused"`: the same with one map whose output is gate, then up;
+   * `"gated"`: down(activation(gate(x)) · up(x)). `"gatedFused"`: the same, with one map whose output is [gate, up].
    * `"plain"`: down(activation(up(x))).
    */
   readonly kind: "gated" | "gatedFused" | "plain";
@@ -102,8 +99,8 @@ export interface MlpDescription {
 }
 
 export interface HeadDescription {
-  /** The head is the embedding, transposed. */
+  /** Whether the head is the transposed embedding. */
   readonly tied: boolean;
-  /** Logits x become cap · tanh(x / cap). Null: as they are. */
+  /** Logits x become cap · tanh(x / cap). Null: no cap. */
   readonly softCap: number | null;
 }

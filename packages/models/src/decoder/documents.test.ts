@@ -2,13 +2,13 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
-/** Windows and an old context that some of the documents outgrow and some do not. */
+/** Windows and an original context that only some of the documents exceed. */
 const options = {
   mistral: { sliding_window: 2 },
   qwen2: { use_sliding_window: true, sliding_window: 3, max_window_layers: 1 },
@@ -24,7 +24,7 @@ const cases = Object.entries(tinyConfigs).map(([family, config]) => {
   return { family, config: { ...config, ...options[family as keyof typeof options] } };
 });
 
-/** Two rows of documents; the second is padded to the ten tokens of the first. */
+/** Two rows of documents; the second is padded to the first's ten tokens. */
 const packed = [
   [
     [1, 2, 3, 4, 5, 6],
@@ -38,7 +38,7 @@ interface Input {
   readonly isPacked: boolean;
 }
 
-/** The sum of −log p of every token of a document but its first, and its gradients by name. */
+/** Returns the sum of −log p of every token of a document except its first, and its gradients by name. */
 function lossOf(model: TrainableLM, { rows, isPacked }: Input) {
   const length = Math.max(...rows.map((documents) => documents.flat().length));
   const ids = new Int32Array(rows.length * length);
@@ -73,7 +73,7 @@ function lossOf(model: TrainableLM, { rows, isPacked }: Input) {
   return { loss, gradients };
 }
 
-/** The same of each document in a row of its own, added up. */
+/** Returns the same for documents in separate rows, summed. */
 function sumOfEach(model: TrainableLM) {
   const each = packed
     .flat()
@@ -98,21 +98,21 @@ function expectAlike(model: TrainableLM) {
   expect(Math.max(...off) / largest).toBeLessThan(1e-5);
 }
 
-describe.each(testedEngines)("documents in one row, on %s", (backend) => {
+describe.each(testedEngines)("documents in one row on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
-  it.each(cases)("have loss and gradients of documents in rows of their own: $family", ({ config }) => {
+  it.each(cases)("have the loss and gradients of documents in separate rows: $family", ({ config }) => {
     const model = createCausalLM(config, { seed: "a", initStd: 0.4 });
     const before = tf.memory().numTensors;
     expectAlike(model);
     expect(tf.memory().numTensors).toBe(before);
-    // What is asserted is the mask's and the positions' doing: without them the numbers are others.
+    // Without documentStarts the result differs, so masks and positions cause the equality above.
     const mixed = lossOf(model, { rows: packed, isPacked: false }).loss;
     expect(Math.abs(mixed / sumOfEach(model).loss - 1)).toBeGreaterThan(1e-4);
     model.dispose();
   });
 
-  it("have them under an adapter too", () => {
+  it("have the same loss and gradients with an adapter", () => {
     const base = createCausalLM(tinyConfigs.llama, { seed: "a", initStd: 0.4 });
     const model = withLora(base, { rank: 2, seed: "b" });
     tf.tidy(() => {
@@ -124,9 +124,9 @@ describe.each(testedEngines)("documents in one row, on %s", (backend) => {
   });
 });
 
-it("refuses starts that are none, with the token", () => {
+it("throws for impossible starts and names the token", () => {
   const model = createCausalLM(tinyConfigs.llama, { seed: "a", initStd: 0.4 });
-  const refused = (...starts: number[]) =>
+  const expectStarts = (...starts: number[]) =>
     expect(() =>
       tf.tidy(() =>
         model.trainingLogits(
@@ -137,9 +137,9 @@ it("refuses starts that are none, with the token", () => {
         ),
       ),
     );
-  refused(0, 0, 0).toThrow("documentStarts: got 3 of them, expected 4");
-  refused(0, 1, 1, 1).toThrow("documentStarts: got 1 at token 0 of row 1, expected its own place");
-  refused(0, 0, 0, -1).toThrow("got -1 at token 1 of row 1");
-  refused(0, 0, 0, 1).not.toThrow();
+  expectStarts(0, 0, 0).toThrow("documentStarts: got 3 starts, expected 4");
+  expectStarts(0, 1, 1, 1).toThrow("documentStarts: got 1 at token 0 of row 1, expected its own place");
+  expectStarts(0, 0, 0, -1).toThrow("got -1 at token 1 of row 1");
+  expectStarts(0, 0, 0, 1).not.toThrow();
   model.dispose();
 });

@@ -3,14 +3,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { AttentionTables } from "../ops/attention.ts";
 import type { AttentionShape } from "../ops/heads.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
-import { rotaryAngles, tablesOf, unseen } from "./tables.ts";
+import { masked, rotaryAngles, tablesOf } from "./tables.ts";
 
 /**
- * The tables of each layer for rows that hold documents one after the other, as `attentionTables` makes those of one a
- * row: a token sees its own document alone, and what depends on a sequence's length depends on its document's. New tensors.
+ * Returns the tables of each layer for rows of several documents; `attentionTables` does so for one sequence per row. A
+ * token attends only to its own document, and lengths are those of the document. Creates new tensors.
  *
- * @param starts [B·T]: of each token, the place in its row at which its document begins
- * @throws PeriodicEvalError `model` for starts that are none.
+ * @param starts [B·T]: the place in its row at which each token's document begins.
+ * @throws PeriodicEvalError `model` for impossible starts.
  */
 export function documentTables(
   description: DecoderDescription,
@@ -28,13 +28,13 @@ export function documentTables(
 }
 
 interface Document {
-  /** Index of its first token among the B·T. */
+  /** Index of its first token among the B·T tokens. */
   readonly first: number;
   readonly tokens: number;
 }
 
 function documentsOf(starts: Int32Array, { batch, length }: AttentionShape): readonly Document[] {
-  if (starts.length !== batch * length) throw wrongStarts(`${starts.length} of them`, `${batch * length}`);
+  if (starts.length !== batch * length) throw wrongStarts(`${starts.length} starts`, `${batch * length}`);
   const documents: { first: number; tokens: number }[] = [];
   for (const [i, start] of starts.entries()) {
     const place = i % length;
@@ -50,7 +50,7 @@ function documentsOf(starts: Int32Array, { batch, length }: AttentionShape): rea
 }
 
 function wrongStarts(got: string, expected: string): PeriodicEvalError {
-  const fix = "Give each token the place in its row at which its document begins.";
+  const fix = "Pass for each token the place in its row at which its document begins.";
   return new PeriodicEvalError({ code: "model", where: "documentStarts", got, expected, fix });
 }
 
@@ -74,13 +74,13 @@ function anglesOf(
   return { cosines, sines };
 }
 
-/** [B, T, T]: each sees itself and those before it in its document, `window` tokens in all where that is not null. */
+/** Returns [B, T, T]: a token attends to itself and earlier tokens of its document, at most `window` tokens in total. */
 function documentMask(
   starts: Int32Array,
   window: number | null,
   { batch, length }: AttentionShape,
 ): tf.Tensor3D {
-  const mask = new Float32Array(batch * length * length).fill(unseen);
+  const mask = new Float32Array(batch * length * length).fill(masked);
   for (const [i, start] of starts.entries()) {
     const place = i % length;
     const from = window === null ? start : Math.max(start, place + 1 - window);
@@ -89,7 +89,7 @@ function documentMask(
   return tf.tensor3d(mask, [batch, length, length]);
 }
 
-/** x [B, T, X] → [B·heads, T, X]: an engine adds and multiplies what is alike in shape faster than what it must spread. */
+/** Repeats for each head: x [B, T, X] → [B·heads, T, X]. Engines combine equal shapes faster than they broadcast. */
 function ofHeads(x: tf.Tensor3D, heads: number): tf.Tensor3D {
   const [batch, length, size] = x.shape;
   return tf.tidy(() => {

@@ -1,13 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
-/** What is an option of a family, switched on, and windows that a sequence of six tokens outgrows. */
+/** The optional features of each family, and windows shorter than a sequence of six tokens. */
 const options: Readonly<Partial<Record<keyof typeof tinyConfigs, HuggingFaceConfig>>> = {
   llama: { attention_bias: true, mlp_bias: true },
   mistral: { sliding_window: 2 },
@@ -43,7 +43,7 @@ describe.each(["cpu", "wasm"])(
         const direction: Float32Array = found.map((_, i) => Math.sin(1 + 12.9898 * i + 7.31 * salt));
         const expected = slopeAlong(model, salt, direction, loss);
         const slope = found.reduce((sum, x, i) => sum + x * direction[i]!, 0);
-        // A loss of about 4 in 24 bits is off by 2e-7, over 2·step by 1e-4; the rest is curvature.
+        // A loss of about 4 with 24 bits has an error of 2e-7, over 2·step 1e-4; the rest is curvature.
         expect(Math.abs(slope - expected), variable.name).toBeLessThan(2e-3 + 5e-3 * Math.abs(expected));
       });
       tf.dispose([value, grads]);
@@ -53,13 +53,13 @@ describe.each(["cpu", "wasm"])(
   },
 );
 
-it("looking up the row of padding gives it no gradient, as torch has it", async () => {
+it("gives the padding row no gradient from lookups, like torch", async () => {
   await useBackend({ backend: "cpu" });
   const rowNorms = (config: HuggingFaceConfig) => {
     const [model, other] = [config, tinyConfigs.llama].map((json) =>
       createCausalLM(json, { seed: "a", initStd: 0.4 }),
     ) as [CheckpointLM, CheckpointLM];
-    // Made anew, the row of padding is 0: both get the same weights.
+    // The padding row of a created model is 0, so both models get the same weights.
     model.trainables().forEach((variable, index) => variable.assign(other.trainables()[index]!));
     const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
     const norms = tf.tidy(() => [...tf.sum(tf.square(grads[model.trainables()[0]!.name]!), 1).dataSync()]);
@@ -75,7 +75,7 @@ it("looking up the row of padding gives it no gradient, as torch has it", async 
   expect(without[4]).toBeGreaterThan(0);
 });
 
-/** The derivative of the loss by one variable along a direction, from two passes. */
+/** Returns the derivative of the loss by one variable along a direction, from two passes. */
 function slopeAlong(
   model: CheckpointLM,
   index: number,

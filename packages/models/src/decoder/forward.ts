@@ -17,58 +17,58 @@ import { softCap } from "../ops/soft-cap.ts";
 import type { DecoderDescription } from "./description.ts";
 import type { Adapter, Decoder, Layer, Linear, Norm } from "./weights.ts";
 
-/** N tokens, of any number of sequences. */
+/** N tokens of any number of sequences. */
 export interface Tokens {
   /** int32 [N]. */
   readonly ids: tf.Tensor1D;
-  /** int32 [N]: the place of each in its sequence, from 0, for models that learn places. */
+  /** int32 [N]: positions in their sequences, from 0, for models with learned positions. */
   readonly positions: tf.Tensor1D;
   readonly attend: Attend;
 }
 
 /**
- * Who sees whom, and from where: query [N, heads·headDim], key and value [N, keyValueHeads·headDim] of a layer, after
- * bias and norms and before rotation → [N, heads·headDim].
+ * Computes the attention of a layer: query [N, heads·headDim], key and value [N, keyValueHeads·headDim], after bias and
+ * norms and before rotation → [N, heads·headDim]. Determines which tokens attend to each other, and their positions.
  */
 export type Attend = (layer: number, query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D) => tf.Tensor2D;
 
 export interface ForwardOptions {
-  /** int32 [M], indices into the N tokens: the head runs on these alone. All where it is null. */
+  /** int32 [M], indices into the N tokens: the head runs on these only. Null: on all. */
   readonly rows?: tf.Tensor1D | null;
-  /** In a pass that trains. */
+  /** Dropout, for a pass that trains. */
   readonly dropout?: Dropout | null;
-  /** Sees the residual stream before each layer, and after the final norm; [N, hidden], to be copied if kept. */
+  /** Receives the residual stream [N, hidden] before each layer and after the final norm; must copy it to keep it. */
   readonly observe?: (hidden: tf.Tensor2D) => void;
-  /** How a layer is run: by what it is told, or once and again. */
+  /** Wraps the run of each layer, for activation checkpointing. Default: runs it directly. */
   readonly through?: Through;
 }
 
 export type Through = (index: number, x: tf.Tensor2D, run: RunLayer) => tf.Tensor2D;
 
-/** The residual stream before a layer → that after it, of the rows asked for where it is the last. */
+/** Maps the residual stream before a layer to that after it; the last layer returns only the requested rows. */
 export type RunLayer = (x: tf.Tensor2D, given: LayerSurroundings) => tf.Tensor2D;
 
-/** What a layer is given beside the residual stream. */
+/** The inputs of a layer besides the residual stream. */
 export interface LayerSurroundings {
   readonly attend: Attend;
   readonly rows: tf.Tensor1D | null;
 }
 
 /**
- * Dropout by place: `embedding`, what attention and the MLP add to the residual stream (`layer.0.mlp`), and what an
- * adapter reads (the map's name and `.lora_dropout`).
+ * Dropout by place: `embedding`, the outputs of attention and MLP (`layer.0.mlp`), and the input of an adapter (the name of
+ * the linear map and `.lora_dropout`).
  */
 export interface Dropout {
   isAt(place: string): boolean;
-  /** What x is multiplied by there, where anything is dropped. */
+  /** Returns the mask that multiplies the values at a place with dropout. */
   mask(place: string, shape: readonly [number, number]): tf.Tensor2D;
 }
 
 type Weights = Decoder<tf.Tensor>;
 
 /**
- * N tokens → logits float32 [M, V] of the rows asked for. Differentiable in the weights as far as `attend` is. The caller
- * owns the logits; what else is made belongs to the surrounding `tf.tidy`, which must be there.
+ * Maps N tokens to logits float32 [M, V] of the requested rows. Differentiable in the weights if `attend` is. The caller
+ * owns the logits; other new tensors belong to the surrounding `tf.tidy`, which is required.
  */
 export function forward(
   description: DecoderDescription,
@@ -80,14 +80,14 @@ export function forward(
   return logitsOf(description, weights, states, options?.dropout);
 }
 
-/** As `forward`, up to the head: float32 [M, hidden], after the final norm. */
+/** Runs `forward` without the head: float32 [M, hidden] after the final norm. */
 export function finalStates(
   description: DecoderDescription,
   weights: Weights,
   { ids, positions, attend }: Tokens,
   { rows = null, dropout: masking = null, observe, through }: ForwardOptions = {},
 ): tf.Tensor2D {
-  // What a part makes is gone when the next begins: the same memory serves all layers.
+  // Each part disposes its tensors before the next begins, so that all layers reuse the same memory.
   let hidden = tf.tidy(() =>
     droppedAt(masking, embeddingOf(description, weights, ids, positions), "embedding"),
   );
@@ -115,13 +115,13 @@ function layerOf(
   const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
   const isLast = index === layers.length - 1;
-  /** Of the last layer nobody reads rows that were not asked for, once attention has looked at all. */
+  /** Selects the requested rows in the last layer, after attention has used all of them. */
   const wanted = (x: tf.Tensor2D) => (rows === null || !isLast ? x : rowsAt(x, rows));
-  const lookBack = () =>
+  const runAttention = () =>
     attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x), masking));
   const attentionPart = () =>
     tf.tidy(() => {
-      const attended = project(layer.output, wanted(lookBack()), masking);
+      const attended = project(layer.output, wanted(runAttention()), masking);
       return droppedAt(masking, norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
     });
   const mlpPart = (read: tf.Tensor2D) =>
@@ -131,8 +131,8 @@ function layerOf(
     });
   return tf.tidy(() => {
     if (isLast && rows?.size === 0) {
-      // What attention keeps of the tokens is all that is wanted.
-      lookBack();
+      // Attention still has to cache the keys and values of the tokens.
+      runAttention();
       return tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
     }
     const residual = wanted(x);
@@ -145,7 +145,7 @@ function droppedAt(masking: Dropout | null, x: tf.Tensor2D, place: string): tf.T
   return masking?.isAt(place) ? dropout(x, masking.mask(place, x.shape)) : x;
 }
 
-/** Every linear map but a tied head goes through here. */
+/** Applies a linear map with its adapter; all except a tied head use this. */
 function project(
   { weight, bias, adapter }: Linear<tf.Tensor>,
   x: tf.Tensor2D,
@@ -249,7 +249,10 @@ function normOf(
     : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
 }
 
-/** The head and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M], never all logits. */
+/**
+ * Applies the head and the loss to final states [M, hidden] with targets int32 [M] → −log p in nats, [M]. Never holds all
+ * logits at once.
+ */
 export function lossesOf(
   description: DecoderDescription,
   weights: Weights,
@@ -263,7 +266,7 @@ export function lossesOf(
     return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
   const { name, a, b, bias } = headAdapter;
   const place = `${name}.lora_dropout`;
-  // Drawn for all rows, as for logits.
+  // Draws the mask for all rows at once, as `logitsOf` does.
   const mask = masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
   const ofHead = [weight, a, b].concat(bias ?? []);
   return recomputedByRows(
@@ -276,7 +279,7 @@ export function lossesOf(
   );
 }
 
-/** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */
+/** Applies the head: final states [M, hidden] → logits [M, V]. */
 export function logitsOf(
   description: DecoderDescription,
   { embedding, head, headAdapter }: Weights,

@@ -3,15 +3,15 @@ import { namedStream } from "@periodic-eval/core/random";
 import { blockOf, everySegment, type KeyValues, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { modelFixtures } from "../testing/fixtures.test-data.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
-/** Rounding alone; what one wrong mask or position changes is a hundred times as much. */
+/** Allows rounding only; one wrong mask or position changes a hundred times as much. */
 const tolerance = 5e-5;
 
 const models: Readonly<Record<string, () => Promise<CheckpointLM>>> = {
@@ -30,17 +30,17 @@ describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental readi
   });
   afterEach(() => {
     model.dispose();
-    // Of a graph that was not made, after which every block is read without.
+    // The warning that a graph was not built; every block would then be read without graphs.
     expect(warned).not.toHaveBeenCalled();
     warned.mockRestore();
   });
 
-  it.each(Object.keys(models))("of %s is reading whole", async (name) => {
+  it.each(Object.keys(models))("of %s equals one pass over the whole", async (name) => {
     model = await models[name]!();
     const random = namedStream(name);
     const draw = (count: number) =>
       Int32Array.from({ length: count }, () => Math.floor(random() * model.vocabSize));
-    // A prefix that both rows share, a trunk each, and branches: beyond the windows of the fixtures in all.
+    // A prefix that both rows share, a trunk for each, and branches; all exceed the windows of the fixtures.
     const [prefix, trunks] = [draw(11), [draw(9), draw(6)]];
     const branches = [
       [draw(3), draw(1), draw(4)],
@@ -63,7 +63,7 @@ describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental readi
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it.each(Object.keys(models))("of %s, piece by piece", async (name) => {
+  it.each(Object.keys(models))("of %s works piece by piece", async (name) => {
     model = await models[name]!();
     const random = namedStream(name);
     const draw = (count: number) =>
@@ -84,7 +84,7 @@ describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental readi
         rows.map((row) => sequences[row]!.subarray(from, to)),
         from,
       );
-    // A cache that grows, one that begins behind it, both joined, and rows dropped and reordered.
+    // A growing cache, a cache after it, both appended, and rows dropped and reordered.
     const first = step(cut(0, 12), [], null, true)!;
     step(cut(12, 17), [], first);
     const tail = step(cut(17, 18), [first], null, true)!;
@@ -112,7 +112,7 @@ describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental readi
   });
 });
 
-/** Logits of the packed tokens, as each sequence by itself has them. */
+/** Returns the logits of packed tokens, computed for each sequence separately. */
 function expectedOf(
   model: CheckpointLM,
   whole: readonly (readonly [ids: Int32Array, from: number])[],

@@ -3,18 +3,18 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
 import { blockPlan, blockTensors } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";
-import { CachedTokens, placesBehind, type LayerCache } from "./cached-tokens.ts";
+import { CachedTokens, placesAfter, type LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription } from "./description.ts";
 import { logitsOf } from "./forward.ts";
 import { readBlock, type BlockReader } from "./read-block.ts";
 import type { Decoder } from "./weights.ts";
 
-/** `Incremental`, and what it holds. */
+/** An `Incremental` that holds graphs. */
 export interface LiveIncremental extends Incremental {
   dispose(): void;
 }
 
-/** Reading tokens whose places are told one by one; without gradients. */
+/** Returns incremental reading: forward passes over blocks of tokens with explicit positions, without gradients. */
 export function incremental(description: DecoderDescription, weights: Decoder<tf.Tensor>): LiveIncremental {
   const beyond = description.layers.map(({ rotary }) => rotary?.long?.beyond ?? Infinity);
   const { keyValueHeads, headDim } = description.attention;
@@ -22,7 +22,7 @@ export function incremental(description: DecoderDescription, weights: Decoder<tf
   const reader = { description, weights, plan };
   const graphs = new BlockGraphs(reader);
   return {
-    // What rotates otherwise in long sequences is not what was kept of a short one.
+    // Beyond this length the rotation changes, and cached keys of a shorter sequence would be wrong.
     reach: Math.min(description.contextLength, ...beyond),
     tokenBytes: 4 * 2 * description.layers.length * keyValueHeads * headDim,
     extend: (block, options) => extend(reader, graphs, block, options),
@@ -42,7 +42,7 @@ function extend(
   const pieces = past as readonly CachedTokens[];
   const grown = into as CachedTokens | null;
   const isKept = keep || grown !== null;
-  const own = grown === null ? block : placesBehind(grown.places, block);
+  const own = grown === null ? block : placesAfter(grown.places, block);
   let kept: readonly LayerCache[] = [];
   const states = tf.tidy(() => {
     const inputs = blockTensors(reader, block, { rows, past: pieces, into: grown, own });
@@ -70,6 +70,6 @@ function checkPositions({ positions, segments }: TokenBlock, { contextLength }: 
     where: "token positions",
     got: `position ${positions[at]}`,
     expected: `positions from 0 to ${contextLength - 1}`,
-    fix: "Cut sequences to the model's context.",
+    fix: "Truncate sequences to the model's context.",
   });
 }

@@ -2,7 +2,7 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
@@ -10,7 +10,7 @@ const call = { signal: new AbortController().signal };
 const tokens = (count: number, first: number) =>
   Array.from({ length: count }, (_, at) => (first + at * 5) % 32);
 
-/** Sequences of more than 10 tokens are turned by other frequencies, from their first token on. */
+/** Sequences of more than 10 tokens use other rotary frequencies from their first token on. */
 describe("a Phi-3 with LongRoPE", () => {
   let lm: CheckpointLM;
   beforeAll(async () => {
@@ -28,27 +28,27 @@ describe("a Phi-3 with LongRoPE", () => {
   afterAll(() => lm.dispose());
 
   it.each(["packed", "plain"] as const)(
-    "scores as alone what stands beside longer ones, %s",
+    "scores a sequence next to longer ones as it does alone, %s",
     async (scoring) => {
       const model = inMemory(lm, fakeTokenizer(), { scoring });
-      const asked = [6, 20, 10, 11, 3].map((length) => ({
+      const requests = [6, 20, 10, 11, 3].map((length) => ({
         prompt: { ids: tokens(length, length) },
         candidates: [1, 2, 3],
       }));
-      const together = await model.nextToken(asked, call);
-      for (const [i, one] of asked.entries()) {
+      const together = await model.nextToken(requests, call);
+      for (const [i, one] of requests.entries()) {
         const [alone] = await model.nextToken([one], call);
         alone!.nats.forEach((nats, at) => expect(together[i]!.nats[at]).toBeCloseTo(nats, 5));
       }
     },
   );
 
-  it("writes as alone, and as scoring says, what stands beside longer ones", async () => {
+  it("generates next to longer sequences what it generates alone, in agreement with scoring", async () => {
     const model = inMemory(lm, { ...fakeTokenizer(), stopIds: [] });
     const sampling = { maxNewTokens: 10, temperature: 0, seed: "s" };
-    const asked = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));
-    const together = await model.generate(asked, call);
-    for (const [i, { prompt }] of asked.entries()) {
+    const requests = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));
+    const together = await model.generate(requests, call);
+    for (const [i, { prompt }] of requests.entries()) {
       const ids = [...prompt.ids];
       for (const [at, token] of together[i]!.ids!.entries()) {
         const [next] = await model.nextToken([{ prompt: { ids: [...ids] }, candidates: [token] }], call);
@@ -58,7 +58,7 @@ describe("a Phi-3 with LongRoPE", () => {
     }
   });
 
-  it("passes the check of itself, though its reach is shorter than the questions asked of others", async () => {
+  it("passes the model's self-check although its reach is shorter than the check's default prompts", async () => {
     await inMemory(lm, fakeTokenizer()).check!(call);
   });
 });

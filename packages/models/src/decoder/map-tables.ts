@@ -3,7 +3,7 @@ import type { Sizes } from "../graph/dimensions.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import type { RotaryTables } from "../ops/rotary.ts";
 import type { DecoderDescription } from "./description.ts";
-import { once } from "./tables.ts";
+import { memoized } from "./tables.ts";
 
 export interface TracedSizes extends Sizes {
   readonly batch: number;
@@ -11,22 +11,22 @@ export interface TracedSizes extends Sizes {
   readonly rows: number;
 }
 
-/** The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by the sizes. */
+/** Applies `convert` to each distinct tensor of the tables; `shapeOf` returns its shape for other sizes. */
 export function mapTables(
   { heads, keyValueHeads }: DecoderDescription["attention"],
   tables: readonly AttentionTables[],
   convert: (table: tf.Tensor, shapeOf: (sizes: TracedSizes) => number[]) => tf.Tensor,
 ): AttentionTables[] {
-  // Rows of several documents have tables of their own for each head of each row.
+  // Rows of several documents have separate tables for each head of each row.
   const first = (table: tf.Tensor, { batch }: TracedSizes, count: number) =>
     table.rank === 3 ? [batch * count] : [];
-  const ofSwap = once((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
+  const ofSwap = memoized((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
   const ofAngles = (count: number) =>
-    once((table: tf.Tensor) =>
+    memoized((table: tf.Tensor) =>
       convert(table, (sizes) => [...first(table, sizes, count), sizes.length, table.shape.at(-1)!]),
     );
   const [ofQueries, ofKeys] = [ofAngles(heads), ofAngles(keyValueHeads)];
-  const ofMask = once((table: tf.Tensor) =>
+  const ofMask = memoized((table: tf.Tensor) =>
     convert(table, (sizes) => [...first(table, sizes, heads), sizes.length, sizes.length]),
   );
   const ofRotary = ({ cosines, sines, swap }: RotaryTables, angles: typeof ofQueries): RotaryTables => ({
@@ -41,7 +41,7 @@ export function mapTables(
   }));
 }
 
-/** All tensors in the tables, and which layers share what: short sequences need no windows. */
+/** Lists the distinct tensors of the tables, and describes which layers share them; short sequences need no windows. */
 export function listTables(
   attention: DecoderDescription["attention"],
   tables: readonly AttentionTables[],

@@ -6,25 +6,25 @@ import type { BlockPlan, BlockRotary, BlockInputs } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { finalStates, type Attend } from "./forward.ts";
-import { once } from "./tables.ts";
+import { memoized } from "./tables.ts";
 import type { Decoder } from "./weights.ts";
 
-/** What reading a block gives. */
+/** The result of reading a block. */
 export interface ReadBlock {
-  /** float32 [M, hidden]; null where no rows are wanted. */
+  /** float32 [M, hidden]; null if no rows are requested. */
   readonly states: tf.Tensor2D | null;
-  /** Of what the block is the end of, by layer; kept, whatever `tf.tidy` surrounds this. Empty where not wanted. */
+  /** The cache of the block and the tokens that it extends, by layer, kept beyond any `tf.tidy`. Empty if not requested. */
   readonly kept: readonly LayerCache[];
 }
 
-/** What reads blocks. */
+/** The parts of a decoder that reading blocks needs. */
 export interface BlockReader {
   readonly description: DecoderDescription;
   readonly weights: Decoder<tf.Tensor>;
   readonly plan: BlockPlan;
 }
 
-/** A block through all layers, as a function of tensors alone. What else it makes belongs to the surrounding `tf.tidy`. */
+/** Runs a block through all layers, as a function of tensors only. Other new tensors belong to the surrounding `tf.tidy`. */
 export function readBlock(
   { description, weights, plan }: BlockReader,
   inputs: BlockInputs<tf.Tensor>,
@@ -60,19 +60,19 @@ function attention(
   kept: LayerCache[] | null,
 ): Attend {
   const { heads, keyValueHeads, softCap } = description.attention;
-  const turnOf = once((rotary: RotaryDescription) => {
+  const rotationOf = memoized((rotary: RotaryDescription) => {
     const angles = inputs.rotaries[plan.rotaries.indexOf(rotary)]!;
     return {
       key: rotation(angles, keyValueHeads, 1),
-      query: once((scale: number) => rotation(angles, heads, scale)),
+      query: memoized((scale: number) => rotation(angles, heads, scale)),
     };
   });
-  // Made before the first layer, whose own tensors go when it is over.
+  // Created before the first layer, because each layer disposes its own tensors.
   const placed = description.layers.map(({ rotary, scoreScale }) => {
     if (rotary === null) {
       return { query: (x: tf.Tensor2D) => tf.mul<tf.Tensor2D>(x, scoreScale), key: (x: tf.Tensor2D) => x };
     }
-    const { query, key } = turnOf(rotary);
+    const { query, key } = rotationOf(rotary);
     return { query: query(scoreScale), key };
   });
   return (layer, query, key, value) => {
@@ -100,13 +100,13 @@ function joined(before: LayerCache, after: LayerCache): LayerCache {
   };
 }
 
-/** Turns x [N, heads·D] by the places of the block's tokens, and scales it. */
+/** Returns a function that rotates x [N, heads·D] by the positions of the block's tokens, and scales it. */
 function rotation(
   { cosines, sines, swap }: BlockRotary<tf.Tensor>,
   heads: number,
   scale: number,
 ): (x: tf.Tensor2D) => tf.Tensor2D {
-  // Repeated for each head: an engine multiplies what is alike in shape faster than what it must spread.
+  // Repeated for each head, because engines combine equal shapes faster than they broadcast.
   const table = (angles: tf.Tensor) => {
     const scaled = scale === 1 ? angles : tf.mul(angles, scale);
     return tf.tile(scaled as tf.Tensor2D, [1, heads]);

@@ -5,7 +5,7 @@ import { familyOf } from "../families/registry.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import type { RotaryDescription } from "./description.ts";
 import { attentionTables, rotaryAngles, swapOfHalves } from "./tables.ts";
-import { ConfigReader } from "../families/config.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 
 const rotary: RotaryDescription = {
   frequencies: [0.5],
@@ -16,7 +16,7 @@ const rotary: RotaryDescription = {
 beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 
 describe("rotary angles", () => {
-  it("are of any list of positions; what does not rotate has cosine 1 and sine 0", () => {
+  it("take any positions, with cosine 1 and sine 0 for dimensions without rotation", () => {
     const { cosines, sines } = rotaryAngles(rotary, 3, [3, 0]);
     // Pair (0, 1) by 3·0.5, times the factor; dimension 2 passes.
     const [cosine, sine] = [Math.fround(2 * Math.cos(1.5)), Math.fround(2 * Math.sin(1.5))];
@@ -24,7 +24,7 @@ describe("rotary angles", () => {
     expect([...sines]).toEqual([sine, sine, 0, 0, 0, 0]);
   });
 
-  it("are the long ones for all of a sequence that outgrows the old context", () => {
+  it("use the long frequencies for all of a sequence beyond the original context", () => {
     const first = (...rest: [number[], number?]) => rotaryAngles(rotary, 2, ...rest).cosines[0];
     const [short, long] = [Math.fround(2 * Math.cos(0.5)), Math.fround(2 * Math.cos(0.25))];
     expect(first([1, 3])).toBe(short);
@@ -32,7 +32,7 @@ describe("rotary angles", () => {
     expect(first([1], 5)).toBe(long);
   });
 
-  it("turn pairs that lie side by side as halves of what rotates", () => {
+  it("pair the two halves of the rotated dimensions", () => {
     tf.tidy(() => {
       const x = tf.tensor2d([[1, 2, 3, 4, 5]]);
       expect([...tf.matMul(x, swapOfHalves(5, 2)).dataSync()]).toEqual([-3, -4, 1, 2, 0]);
@@ -40,7 +40,7 @@ describe("rotary angles", () => {
   });
 });
 
-it("layers that are alike share their tables, and a window that nobody outgrows is none", () => {
+it("shares tables between equal layers, and ignores a window that no sequence exceeds", () => {
   tf.tidy(() => {
     const config = { ...tinyConfigs.gemma2, num_hidden_layers: 4, sliding_window: 3 };
     const description = familyOf(config, "x").describe(new ConfigReader(config, "x"));
@@ -50,10 +50,10 @@ it("layers that are alike share their tables, and a window that nobody outgrows 
     expect(second!.mask).not.toBe(first!.mask);
     expect(second!.mask).toBe(fourth!.mask);
     expect(second!.rotary!.key.cosines).toBe(first!.rotary!.key.cosines);
-    const seen = (mask: tf.Tensor) =>
+    const attended = (mask: tf.Tensor) =>
       (mask as tf.Tensor2D).arraySync().map((row) => row.map((x) => (x === 0 ? 1 : 0)).join(""));
-    expect(seen(first!.mask)).toEqual(["1000", "1100", "1110", "0111"]);
-    expect(seen(second!.mask)).toEqual(["1000", "1100", "1110", "1111"]);
+    expect(attended(first!.mask)).toEqual(["1000", "1100", "1110", "0111"]);
+    expect(attended(second!.mask)).toEqual(["1000", "1100", "1110", "1111"]);
     const short = attentionTables(description, 3);
     expect(short[0]!.mask).toBe(short[1]!.mask);
   });

@@ -3,12 +3,12 @@ import type { AttentionTables } from "../ops/attention.ts";
 import type { RotaryTables } from "../ops/rotary.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 
-/** Low enough that its exponential is 0 beside any score, and finite, so that no product of it is NaN. */
-export const unseen = -1e9;
+/** The mask value: low enough that its exponential is 0 next to any score, and finite, so that products with it are not NaN. */
+export const masked = -1e9;
 
 /**
- * The tables of each layer for sequences of `length` tokens, positions from 0; layers that are alike share theirs. New
- * tensors, which the caller disposes: kept ones would look like a leak to whoever counts tensors over the first pass.
+ * Returns the tables of each layer for sequences of `length` tokens with positions from 0; equal layers share one. The
+ * caller disposes the new tensors; caching them would look like a leak in a count of tensors over the first pass.
  */
 export function attentionTables(description: DecoderDescription, length: number): AttentionTables[] {
   const { headDim } = description.attention;
@@ -21,24 +21,24 @@ export function attentionTables(description: DecoderDescription, length: number)
   });
 }
 
-/** How tokens lie, as far as tables depend on it. */
+/** The arrangement of tokens that the tables depend on. */
 export interface Layout {
-  /** Tokens of the longest sequence. */
+  /** The length of the longest sequence, in tokens. */
   readonly longest: number;
-  /** Of all tokens, [N, headDim] each. */
+  /** Returns the cosines and sines of all tokens, [N, headDim] each. */
   angles(rotary: RotaryDescription): { readonly cosines: Float32Array; readonly sines: Float32Array };
-  /** Of what `angles` gives: what queries, or keys, of so many heads are multiplied by. */
+  /** Returns the factor for queries or keys of `heads` heads, from values of `angles`. */
   table(values: Float32Array, heads: number): tf.Tensor;
   mask(window: number | null): tf.Tensor;
 }
 
-/** The tables of each layer; layers that are alike share theirs. New tensors. */
+/** Returns the tables of each layer as new tensors; equal layers share one. */
 export function tablesOf(description: DecoderDescription, layout: Layout): AttentionTables[] {
   const { heads, keyValueHeads, headDim, softCap } = description.attention;
-  const mask = once(layout.mask);
-  const angles = once(layout.angles);
-  const swap = once((pairs: number) => swapOfHalves(headDim, pairs));
-  const rotaryOf = once((rotary: RotaryDescription) => {
+  const mask = memoized(layout.mask);
+  const angles = memoized(layout.angles);
+  const swap = memoized((pairs: number) => swapOfHalves(headDim, pairs));
+  const rotaryOf = memoized((rotary: RotaryDescription) => {
     const tables = (scale: number, heads: number): RotaryTables => {
       const { cosines, sines } = angles(rotary);
       const table = (values: Float32Array) =>
@@ -49,22 +49,22 @@ export function tablesOf(description: DecoderDescription, layout: Layout): Atten
       return { cosines: table(cosines), sines: table(sines), swap: swap(rotary.frequencies.length) };
     };
     return {
-      query: once((scale: number) => tables(scale, heads)),
-      key: once(() => tables(1, keyValueHeads)),
+      query: memoized((scale: number) => tables(scale, heads)),
+      key: memoized(() => tables(1, keyValueHeads)),
     };
   });
   return description.layers.map(({ window, rotary, scoreScale }) => ({
     rotary: rotary && { query: rotaryOf(rotary).query(scoreScale), key: rotaryOf(rotary).key(null) },
     scale: scoreScale,
     softCap,
-    // A window that no sequence outgrows is none.
+    // A window has no effect if no sequence is longer.
     mask: mask(window !== null && window < layout.longest ? window : null),
   }));
 }
 
 /**
- * Cosines and sines of what tokens at these positions rotate by, [N, headDim] each, the factor included; 1 and 0 where a
- * dimension does not rotate. `sequenceLength`: of the sequence that they belong to, where it is longer than they show.
+ * Returns cosines and sines of the rotation at these positions, [N, headDim] each, times the factor; 1 and 0 for dimensions
+ * without rotation. `sequenceLength` is the length of the whole sequence, if it is longer than the positions imply.
  */
 export function rotaryAngles(
   { frequencies, long, factor }: RotaryDescription,
@@ -80,7 +80,7 @@ export function rotaryAngles(
   const sines = new Float32Array(positions.length * headDim);
   for (let row = 0; row < positions.length; row++) {
     for (let i = 0; i < pairs; i++) {
-      // Rounded to float32 as the reference does: at long positions the angle's own rounding shows.
+      // Rounds to float32 like the reference: at late positions the rounding of the angle matters.
       const angle = Math.fround(positions[row]! * used[i]!);
       const at = row * headDim + i;
       cosines[at] = cosines[at + pairs] = Math.cos(angle) * factor;
@@ -90,7 +90,7 @@ export function rotaryAngles(
   return { cosines, sines };
 }
 
-/** See `RotaryTables.swap`. */
+/** Returns `RotaryTables.swap`. */
 export function swapOfHalves(headDim: number, pairs: number): tf.Tensor2D {
   const matrix = new Float32Array(headDim * headDim);
   for (let i = 0; i < pairs; i++) {
@@ -100,22 +100,22 @@ export function swapOfHalves(headDim: number, pairs: number): tf.Tensor2D {
   return tf.tensor2d(matrix, [headDim, headDim]);
 }
 
-/** [T, T]: row sees itself and those before it, `window` tokens in all where that is not null. */
+/** Returns [T, T]: a token attends to itself and earlier tokens, at most `window` tokens in total. */
 function causalMask(length: number, window: number | null): tf.Tensor2D {
   const mask = new Float32Array(length * length);
   for (let row = 0; row < length; row++) {
     const start = row * length;
-    mask.fill(unseen, start + row + 1, start + length);
-    if (window !== null) mask.fill(unseen, start, start + Math.max(0, row + 1 - window));
+    mask.fill(masked, start + row + 1, start + length);
+    if (window !== null) mask.fill(masked, start, start + Math.max(0, row + 1 - window));
   }
   return tf.tensor2d(mask, [length, length]);
 }
 
-/** The function, made to give what it gave before where it is asked the same. */
-export function once<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>();
+/** Caches the results of a function by its argument. */
+export function memoized<K, V>(make: (key: K) => V): (key: K) => V {
+  const results = new Map<K, V>();
   return (key) => {
-    if (!made.has(key)) made.set(key, make(key));
-    return made.get(key)!;
+    if (!results.has(key)) results.set(key, make(key));
+    return results.get(key)!;
   };
 }

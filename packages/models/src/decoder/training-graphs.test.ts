@@ -3,7 +3,7 @@ import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { testedEngines } from "../testing/engines.ts";
@@ -11,7 +11,7 @@ import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
-/** Batches of other sizes, of which the first is longer than the windows. */
+/** Batches of different sizes; the first is longer than the windows. */
 const batches = [
   {
     ids: [
@@ -26,7 +26,7 @@ const batches = [
   { ids: [[9, 8, 7]], labels: [[-100, -100, 7]] },
 ];
 
-/** Losses and gradients of each batch in turn. */
+/** Returns losses and gradients of each batch. */
 function train(model: TrainableLM): number[] {
   return batches.flatMap(({ ids, labels }) => {
     const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
@@ -36,7 +36,7 @@ function train(model: TrainableLM): number[] {
   });
 }
 
-/** The values of what is computed as a step computes it, to be differentiated. */
+/** Returns the values of a differentiated computation, as in a training step. */
 function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
   let found: number[] = [];
   const sum = tf.customGrad<tf.Scalar>((x) => {
@@ -52,26 +52,26 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
   beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
   afterEach(() => void vi.restoreAllMocks());
 
-  /** What the operations give one by one: a graph is not to be had. */
+  /** Computes with separate operations, because no graph can be built. */
   const withoutGraphs = <T>(run: () => T): T => {
     const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });
-    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     try {
       return run();
     } finally {
       expect(load).toHaveBeenCalledTimes(1);
-      expect(told.mock.calls).toEqual([
+      expect(warnings.mock.calls).toEqual([
         [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
       ]);
       load.mockRestore();
-      told.mockRestore();
+      warnings.mockRestore();
     }
   };
 
   it.each(unusualFamilies)(
-    "gives $family the losses and gradients of the operations one by one",
+    "returns for $family the losses and gradients of separate operations",
     ({ config }) => {
       const make = () => createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
       const [model, other] = [make(), make()];
@@ -86,7 +86,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     },
   );
 
-  it("trains an adapter alone, from its first layer up, and reads the weights as they are", () => {
+  it("trains only an adapter, from its first layer up, and uses the current weights", () => {
     const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const make = () => withLora(base, { rank: 2, dropout: 0.3, layersToTransform: [1] });
     const [model, other] = [make(), make()];
@@ -97,7 +97,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     }
     const run = vi.spyOn(graphBackend()!, "runSavedModel");
     const first = train(model);
-    // Forward and backward, of two batches.
+    // Forward and backward for two batches.
     expect(run).toHaveBeenCalledTimes(4);
     const gradients = run.mock.results[1]!.value as tf.Tensor[];
     expect(gradients.length).toBe(model.trainables().length);
@@ -115,14 +115,14 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     base.dispose();
   });
 
-  it("trains an adapter that lies behind the layers", () => {
+  it("trains an adapter after the layers", () => {
     const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const make = () => withLora(base, { rank: 2, targetModules: ["lm_head"] });
     const [model, other] = [make(), make()];
-    const told = vi.spyOn(process, "emitWarning");
+    const warnings = vi.spyOn(process, "emitWarning");
     const found = train(model);
-    expect(told).not.toHaveBeenCalled();
-    told.mockRestore();
+    expect(warnings).not.toHaveBeenCalled();
+    warnings.mockRestore();
     expectNearGraph(
       found,
       withoutGraphs(() => train(other)),
@@ -152,7 +152,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
         packed,
         withoutGraphs(() => losses(other, [starts])),
       );
-      // The first scored token has its row's only document before it, the others not.
+      // Only the first scored token is in the first document of its row.
       const whole = losses(model, []);
       expect(packed.map((loss, i) => Math.abs(loss - whole[i]!) < 1e-5)).toEqual([true, false, false]);
       model.dispose();
@@ -160,7 +160,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     },
   );
 
-  it("drops in training alone, by the same streams as without graphs", () => {
+  it("drops values in training only, from the same streams as without graphs", () => {
     const make = () => createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
     const [model, other] = [make(), make()];
     const names: string[] = [];
@@ -191,7 +191,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     other.dispose();
   });
 
-  it("makes none for a pass that is not differentiated: it would hold what its backward pass wants", () => {
+  it("builds no graph for a pass without gradients, because it would keep tensors for a backward pass", () => {
     const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph");
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const { ids, labels } = batches[0]!;
@@ -202,7 +202,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     model.dispose();
   });
 
-  it("makes two graphs for all sizes, and deletes them with the model", () => {
+  it("builds two graphs for all sizes, and deletes them with the model", () => {
     const backend = graphBackend()!;
     const [load, remove] = (["loadSavedModelMetaGraph", "deleteSavedModel"] as const).map((method) =>
       vi.spyOn(backend, method),

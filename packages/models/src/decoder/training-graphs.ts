@@ -2,7 +2,7 @@ import type * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "../graph/dimensions.ts";
 import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
 import { GraphSet } from "../graph/graph-set.ts";
-import { registerOneCall } from "../graph/one-call.ts";
+import { registerFusedCalls } from "../graph/fused-call.ts";
 import type { GraphType } from "../graph/node.ts";
 import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
 import { checkEqual, type TensorSpec } from "../graph/trace.ts";
@@ -15,8 +15,8 @@ import { listTables, mapTables, type TracedSizes } from "./map-tables.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /**
- * The layers in training as graphs, one of the forward and one of the backward pass, on engines that run graphs: the same
- * operations, in two calls instead of thousands. See docs/decisions/2026-11-22-training-step.md.
+ * Runs the layers in training as two graphs, forward and backward, on engines that run graphs: the same operations in two
+ * calls instead of thousands. See docs/decisions/2026-11-22-training-step.md.
  */
 export class TrainingGraphs {
   readonly #description: DecoderDescription;
@@ -29,15 +29,15 @@ export class TrainingGraphs {
     weights: Decoder<tf.Tensor>,
     trainables: readonly tf.Variable[],
   ) {
-    registerOneCall();
+    registerFusedCalls();
     this.#description = description;
     this.#weights = weights;
     this.#trainables = new Set<tf.Tensor>(trainables);
   }
 
   /**
-   * What `finalStates` gives of the rows, differentiable in the trainables; null where the engine
-   * runs no graphs, or could not make one. New tensors belong to the surrounding `tf.tidy`.
+   * Computes `finalStates` of the rows, differentiable in the trainables. Returns null if the engine runs no graphs or
+   * building one failed. New tensors belong to the surrounding `tf.tidy`.
    */
   states(
     sequences: Sequences,
@@ -45,12 +45,12 @@ export class TrainingGraphs {
     { batch, length }: { readonly batch: number; readonly length: number },
     dropout: Dropout,
   ): tf.Tensor2D | null {
-    // Of sequences of one token nothing is to be learned that is worth a graph of its own.
+    // Sequences of one token need a separate graph, and nothing is predicted in them.
     if (length === 1) return null;
     const { list, layout } = listTables(this.#description.attention, sequences.tables);
     const kind = [layout, ...places.map((place) => dropout.isAt(place))];
     const graphs = this.#graphs.get(kind.join(), (backend) => {
-      return this.#made(backend, sequences.tables, dropout);
+      return this.#build(backend, sequences.tables, dropout);
     });
     if (graphs === null) return null;
     const { forward, backward, pass } = graphs;
@@ -75,7 +75,7 @@ export class TrainingGraphs {
     this.#graphs.dispose();
   }
 
-  #made(backend: GraphBackend, tables: readonly AttentionTables[], dropout: Dropout): PassGraphs {
+  #build(backend: GraphBackend, tables: readonly AttentionTables[], dropout: Dropout): PassGraphs {
     const [pass, again] = tracedSizes.map((sizes) => this.#trace(tables, dropout, sizes)) as [
       TracedPass,
       TracedPass,
@@ -98,23 +98,23 @@ export class TrainingGraphs {
     const before = [tokens, tokens, { type: "int32", shape: [rows] } as const, ...ofTables];
     const of = weights.flatMap((weight, i) => (this.#trainables.has(weight) ? [before.length + i] : []));
     return tracePass(
-      (given, askFor) => {
+      (given, requestInput) => {
         const left = given.values();
         const next = () => left.next().value!;
         const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
         const traced = mapTables(this.#description.attention, tables, next);
         const read = mapWeights(this.#weights, next);
         const sequences = { ids: ids!, positions: positions!, tables: traced };
-        const asked: Dropout = {
+        const requested: Dropout = {
           isAt: (place) => dropout.isAt(place),
-          mask: (place, shape) => askFor(place, shape) as tf.Tensor2D,
+          mask: (place, shape) => requestInput(place, shape) as tf.Tensor2D,
         };
         return gradientsOf(
           of.map((at) => given[at]!),
           () =>
             finalStates(this.#description, read, wholeSequences(this.#description, sequences, sizes), {
               rows: wanted!,
-              dropout: asked,
+              dropout: requested,
             }),
         );
       },
@@ -143,10 +143,10 @@ class PassGraphs {
   }
 }
 
-/** Of both kinds of dropout one each: a graph is with or without. */
+/** One place for each kind of dropout, because a graph is built with or without it. */
 const places = ["embedding", ".lora_dropout"];
 
-/** Primes. */
+/** Primes, so that every dimension factors into them. */
 const tracedSizes: readonly TracedSizes[] = [
   { batch: 10_007, length: 10_009, rows: 10_037 },
   { batch: 11_003, length: 11_027, rows: 11_047 },

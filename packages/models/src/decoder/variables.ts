@@ -1,12 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { variableName } from "@periodic-eval/core/tfjs";
+import { isNative, moveToEngine } from "../ops/engine-memory.ts";
 import type { LiveWeight } from "./causal-lm.ts";
 import type { WeightSpec } from "./weights.ts";
 
-/** Values of a weight in its checkpoint, row-major; all, or those of a range. */
+/** Reads all values of a weight from its checkpoint, row-major, or a range of them. */
 export type ReadValues = (range?: readonly [from: number, to: number]) => Promise<Float32Array>;
 
-/** The variable of one weight. `values` are the checkpoint's, row-major in the checkpoint's shape. */
+/** Creates the variable of a weight. `values` are row-major in the checkpoint's shape. */
 export function createWeight(spec: WeightSpec, values: Float32Array): LiveWeight {
   const { shape, transposed } = spec;
   if (!transposed) return weightOf(spec, tf.tensor(values, [...shape]));
@@ -15,12 +16,12 @@ export function createWeight(spec: WeightSpec, values: Float32Array): LiveWeight
   return weightOf(spec, tf.tensor2d(transposedValues(values, rows, columns), [columns, rows]));
 }
 
-/** 16 MB: an array that V8 lets go of soon; it keeps one of a hundred for as long as it likes. */
+/** 16 MB. V8 frees arrays of this size soon, and arrays of 100 MB late. */
 const pieceSize = 2 ** 22;
 
-/** As `createWeight`, with less of a large weight in memory at once. */
+/** Creates the variable of a weight like `createWeight`, but reads a large weight in pieces to save memory. */
 export async function loadWeight(spec: WeightSpec, read: ReadValues): Promise<LiveWeight> {
-  // Other engines copy the values as soon as they get them, or hold the array itself.
+  // Other engines copy the values at once or hold the array itself, so that pieces save nothing.
   if (!isNative() || sizeOf(spec) <= pieceSize) return createWeight(spec, await read());
   const whole = await tensorOfPieces(spec, read);
   return weightOf(spec, spec.transposed ? transposedTensor(whole as tf.Tensor2D) : whole);
@@ -33,7 +34,7 @@ async function tensorOfPieces(spec: WeightSpec, read: ReadValues): Promise<tf.Te
     for (let from = 0; from < size; from += pieceSize) {
       const piece = tf.tensor1d(await read([from, Math.min(size, from + pieceSize)]));
       pieces.push(piece);
-      takeOver(piece);
+      moveToEngine(piece);
     }
     return tf.tidy(() => tf.reshape(tf.concat1d(pieces), [...spec.shape]));
   } finally {
@@ -43,7 +44,7 @@ async function tensorOfPieces(spec: WeightSpec, read: ReadValues): Promise<tf.Te
 
 export const sizeOf = ({ shape }: WeightSpec): number => shape.reduce((product, size) => product * size, 1);
 
-/** Takes the tensor over. */
+/** Makes a variable of a tensor, and disposes the tensor. */
 function weightOf({ name, transposed }: WeightSpec, initial: tf.Tensor): LiveWeight {
   let variable: tf.Variable;
   try {
@@ -51,42 +52,25 @@ function weightOf({ name, transposed }: WeightSpec, initial: tf.Tensor): LiveWei
   } finally {
     initial.dispose();
   }
-  takeOver(variable);
+  moveToEngine(variable);
   return { name, variable, transposed, read: () => variable };
 }
 
-/** In TensorFlow's own memory, so that JavaScript has one array the fewer to let go of. Disposes `x`. */
+/** Transposes in TensorFlow's memory, so that JavaScript holds no second array. Disposes `x`. */
 function transposedTensor(x: tf.Tensor2D): tf.Tensor2D {
-  const turned = tf.transpose(x);
+  const result = tf.transpose(x);
   x.dispose();
-  return turned;
+  return result;
 }
 
-const isNative = () => tf.getBackend() === "tensorflow";
-
-/**
- * TensorFlow takes a tensor over where it is first computed with, and until then JavaScript holds it: of a model just
- * loaded there would be two copies in memory once it runs.
- */
-function takeOver(tensor: tf.Tensor): void {
-  if (!isNative() || tensor.size === 0) return;
-  const { shape } = tensor;
-  const first = tf.slice(
-    tensor,
-    shape.map(() => 0),
-    shape.map(() => 1),
-  );
-  first.dispose();
-}
-
-/** The values as a checkpoint holds them, row-major in the checkpoint's shape. */
+/** Returns the values of a weight, row-major in the checkpoint's shape. */
 export async function checkpointValues({ variable, transposed }: LiveWeight): Promise<Float32Array> {
   const values = (await variable.data()) as Float32Array;
   const [rows, columns] = variable.shape as [number, number];
   return transposed ? transposedValues(values, rows, columns) : values;
 }
 
-/** [rows, columns] → [columns, rows]; in blocks that stay in the cache. */
+/** Transposes [rows, columns] → [columns, rows] in blocks that stay in the cache. */
 function transposedValues(values: Float32Array, rows: number, columns: number): Float32Array {
   const out = new Float32Array(values.length);
   const block = 32;

@@ -2,10 +2,10 @@ import type { DecoderDescription } from "./description.ts";
 
 /** A linear map. */
 export interface Linear<W> {
-  /** In the checkpoint, without `.weight`. */
+  /** Its name in the checkpoint, without `.weight`. */
   readonly name: string;
   readonly weight: W;
-  /** Null where it has none. */
+  /** Null for none. */
   readonly bias: W | null;
   readonly adapter?: Adapter<W>;
 }
@@ -15,70 +15,70 @@ export interface Norm<W> {
   readonly bias: W | null;
 }
 
-/** What is null is not there: see the description. */
+/** A layer. Parts that the description does not include are null. */
 export interface Layer<W> {
   readonly attentionNorm: Norm<W> | null;
-  /** Query, key and value; or one map that gives all three. */
+  /** Three maps for query, key and value, or one map for all three. */
   readonly queryKeyValue: readonly Linear<W>[];
   readonly queryNorm: Norm<W> | null;
   readonly keyNorm: Norm<W> | null;
   readonly output: Linear<W>;
   readonly attentionOutputNorm: Norm<W> | null;
   readonly mlpNorm: Norm<W> | null;
-  /** Gate and up; or one map that gives both; or up alone. */
+  /** Two maps for gate and up, one map for both, or only up. */
   readonly up: readonly Linear<W>[];
   readonly down: Linear<W>;
   readonly mlpOutputNorm: Norm<W> | null;
 }
 
-/** What LoRA adds to the output of a linear map: scale · (x·a·b + bias). */
+/** A LoRA adapter, which adds scale · (x·a·b + bias) to the output of a linear map. */
 export interface Adapter<W> {
-  /** Of the linear map, as PEFT calls it. */
+  /** The name of the linear map in PEFT. */
   readonly name: string;
   /** [in, rank]. */
   readonly a: W;
   /** [rank, out]. */
   readonly b: W;
-  /** [out]; null where it has none. */
+  /** [out]; null for none. */
   readonly bias: W | null;
   readonly scale: number;
 }
 
-/** A decoder's weights, or something for each of them. */
+/** The weights of a decoder. W is the type of each leaf: a tensor, or something that stands for one. */
 export interface Decoder<W> {
   readonly embedding: W;
-  /** Learned positions, [context, hidden]. */
+  /** The embeddings of learned positions, [context, hidden]; null for none. */
   readonly positions: W | null;
   readonly layers: readonly Layer<W>[];
   readonly finalNorm: Norm<W>;
-  /** Null where it is tied to the embedding. */
+  /** Null if it is tied to the embedding. */
   readonly head: Linear<W> | null;
-  /** Of the head, tied or not. */
+  /** The adapter of the head, tied or not. */
   readonly headAdapter?: Adapter<W>;
 }
 
-/** How a checkpoint names things. All but the two embeddings are followed by `.weight` and `.bias`. */
+/** The names in a checkpoint. All except the two embeddings are stems, followed by `.weight` and `.bias`. */
 export interface WeightNames {
   readonly embedding: string;
   readonly positions?: string;
   readonly finalNorm: string;
   readonly head: string;
-  /** How matrices of layers are stored: rows are outputs, or inputs. */
+  /** The layout of the layers' matrices: [out, in] or [in, out]. */
   readonly matrices: "outIn" | "inOut";
   layer(index: number): LayerNames;
 }
 
-/** Those that the family's description asks for. */
+/** The names in a layer; a family gives those that its description needs. */
 export interface LayerNames {
   readonly attentionNorm?: string;
-  /** One name or three, as `Layer.queryKeyValue`. */
+  /** One name or three, like `Layer.queryKeyValue`. */
   readonly queryKeyValue: readonly string[];
   readonly queryNorm?: string;
   readonly keyNorm?: string;
   readonly output: string;
   readonly attentionOutputNorm?: string;
   readonly mlpNorm?: string;
-  /** One name or two, as `Layer.up`. */
+  /** One name or two, like `Layer.up`. */
   readonly up: readonly string[];
   readonly down: string;
   readonly mlpOutputNorm?: string;
@@ -86,18 +86,18 @@ export interface LayerNames {
 
 export interface WeightSpec {
   readonly name: string;
-  /** As in the checkpoint. */
+  /** The shape in the checkpoint. */
   readonly shape: readonly number[];
   /**
-   * Whether the variable is the checkpoint's tensor transposed: most checkpoints hold linear maps as [out, in], and they
-   * are [in, out] here, where a product needs no transposition.
+   * Whether the variable is the transposed tensor of the checkpoint. Most checkpoints hold linear maps as [out, in]; the
+   * variables are [in, out], so that products need no transposition.
    */
   readonly transposed: boolean;
-  /** What a model that is made anew holds: draws from a normal distribution, or this number. */
+  /** The initial value in a created model: draws from a normal distribution, or a constant. */
   readonly initial: "normal" | 0 | 1;
 }
 
-/** The weights that a decoder of this description has, in the order of the model. */
+/** Returns the specifications of a decoder's weights, in the order of the model. */
 export function weightSpecs(description: DecoderDescription, names: WeightNames): Decoder<WeightSpec> {
   const { vocabSize, contextLength, hiddenSize, embedding, attention, block, mlp, head } = description;
   const { before, after } = block.norms;
@@ -150,7 +150,7 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
       };
     }),
     finalNorm: normOf(names.finalNorm),
-    // [out, in] in every family.
+    // The head is [out, in] in every family.
     head: head.tied
       ? null
       : {
@@ -167,11 +167,11 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
 }
 
 function present(name: string | undefined): string {
-  if (name === undefined) throw new Error("a family describes a weight that it has no name for");
+  if (name === undefined) throw new Error("a family has no name for a weight of its description");
   return name;
 }
 
-/** The same tree with other adapters: those of layers' linear maps by their names in the checkpoint, and the head's. */
+/** Replaces all adapters: those of the layers' linear maps, by their names in the checkpoint, and the head's. */
 export function withAdapters<W>(
   decoder: Decoder<W>,
   adapters: ReadonlyMap<string, Adapter<W>>,
@@ -195,7 +195,7 @@ export function withAdapters<W>(
   };
 }
 
-/** The linear maps of a layer, in the order of the model. */
+/** Lists the linear maps of a layer, in the order of the model. */
 export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): readonly Linear<W>[] => [
   ...queryKeyValue,
   output,
@@ -203,7 +203,7 @@ export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): rea
   down,
 ];
 
-/** The same tree with `convert` of everything in it. */
+/** Applies `convert` to every leaf. */
 export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {
   const { embedding, positions, layers, finalNorm, head, headAdapter } = decoder;
   return {
@@ -254,14 +254,14 @@ const mapAdapter = <A, B>(adapter: Adapter<A>, convert: (weight: A) => B): Adapt
   bias: adapter.bias === null ? null : convert(adapter.bias),
 });
 
-/** Everything in the tree, in the order of the model. */
+/** Lists the leaves in the order of the model. */
 export function listWeights<W>(decoder: Decoder<W>): readonly W[] {
   const list: W[] = [];
   mapWeights(decoder, (weight) => list.push(weight));
   return list;
 }
 
-/** Everything in a layer, in the order of the model. */
+/** Lists the leaves of a layer in the order of the model. */
 export function listLayer<W>(layer: Layer<W>): readonly W[] {
   const list: W[] = [];
   mapLayer(layer, (weight) => list.push(weight));

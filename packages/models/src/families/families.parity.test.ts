@@ -5,18 +5,18 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { withoutWebGPU } from "../testing/webgpu.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { withoutWebGPU } from "../testing/without-webgpu.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 
-/** Over all stored positions; the smallest effect of a wrong option in the fixtures is 1.1e-3. */
+/** The largest difference over all stored positions. The smallest effect of a wrong option in the fixtures is 1.1e-3. */
 const tolerance = 2e-4;
 
 /** One model of each way to compute, because webgpu is slow without a GPU; the long form tests all models. */
@@ -34,7 +34,7 @@ if (modelFixtures.length === 0) reportMissing("a model folder with expected.safe
 describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }) => {
   const present = layouts.filter((file) => existsSync(join(folder, file)));
 
-  it("is of a supported family, and described alike in both layouts", () => {
+  it("has a supported family and the same description in both layouts", () => {
     const descriptions = present.map((file) => {
       const config = configOf(folder, file);
       return familyOf(config, file).describe(new ConfigReader(config, file));
@@ -53,7 +53,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
 
   async function checkOn(backend: string): Promise<void> {
     await useBackend({ backend });
-    // What is described alike is computed alike: the second layout is loaded on one engine.
+    // Equal descriptions compute equal results, so the second layout is loaded on one engine only.
     for (const configFile of backend === testedEngines[0] ? present : present.slice(0, 1)) {
       const model = await loadCausalLM(folder, { configFile });
       await withExpected(folder, async (expected) => {
@@ -62,12 +62,12 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
         if (expected.tensors.has("seq1.hidden.0")) await checkHiddenStates(model, expected);
         const { greedy } = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
         const ids = (await expected.read("seq1.ids")) as Int32Array;
-        expect(await greedyContinuation(model, [...ids], greedy.new_ids.length)).toEqual(greedy.new_ids);
+        expect(await mostLikelyNext(model, [...ids], greedy.new_ids)).toEqual(greedy.new_ids);
       }).finally(() => model.dispose());
     }
   }
 
-  it("saved again holds the same bits under the same names", async () => {
+  it("has the same bits under the same names after saving", async () => {
     await useBackend({ backend: testedEngines[0]! });
     const target = mkdtempSync(join(tmpdir(), "parity-"));
     const model = await loadCausalLM(folder);
@@ -114,7 +114,7 @@ async function withExpected(folder: string, check: (file: SafetensorsFile) => Pr
   await check(expected).finally(() => expected.close());
 }
 
-/** Logits at some positions of one sequence: by the head on those alone and, of a short one, on all positions. */
+/** Checks logits at some positions of a sequence: with the head on these positions and, for a short one, on all. */
 function logitsOf(model: CheckpointLM, ids: Int32Array, positions: Int32Array): Promise<Float32Array[]> {
   return valuesOf(() => {
     const input = tf.tensor2d(ids, [1, ids.length], "int32");
@@ -131,19 +131,28 @@ function hiddenStates(model: CheckpointLM, ids: Int32Array): Promise<Float32Arra
   return valuesOf(() => model.hiddenStates(tf.tensor2d(ids, [1, ids.length], "int32")));
 }
 
-async function greedyContinuation(model: CheckpointLM, ids: number[], count: number): Promise<number[]> {
-  const all = [...ids];
-  for (let i = 0; i < count; i++) {
-    const [row] = await valuesOf(() => {
-      const input = tf.tensor2d(all, [1, all.length], "int32");
-      return [model.logitsAt(input, tf.tensor1d([all.length - 1], "int32"))];
-    });
-    all.push(row!.indexOf(Math.max(...row!)));
-  }
-  return all.slice(ids.length);
+/**
+ * Returns the most likely token after each prefix of the continuation, from one pass over it. They equal the continuation
+ * exactly if greedy decoding generates it.
+ */
+async function mostLikelyNext(
+  model: CheckpointLM,
+  ids: readonly number[],
+  continuation: readonly number[],
+): Promise<number[]> {
+  const all = [...ids, ...continuation.slice(0, -1)];
+  const rows = continuation.map((_, i) => ids.length - 1 + i);
+  const [logits] = await valuesOf(() => {
+    const input = tf.tensor2d(all, [1, all.length], "int32");
+    return [model.logitsAt(input, tf.tensor1d(rows, "int32"))];
+  });
+  return rows.map((_, i) => {
+    const row = logits!.subarray(i * model.vocabSize, (i + 1) * model.vocabSize);
+    return row.indexOf(Math.max(...row));
+  });
 }
 
-/** Downloads: what lies on a GPU cannot be read without waiting for it. */
+/** Reads asynchronously, because a GPU's results cannot be read synchronously. */
 async function valuesOf(compute: () => tf.Tensor[]): Promise<Float32Array[]> {
   const tensors = tf.tidy(compute);
   const values = await Promise.all(tensors.map((tensor) => tensor.data<"float32">()));

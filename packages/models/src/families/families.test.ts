@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { DecoderDescription } from "../decoder/description.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf, supportedModelTypes } from "./registry.ts";
 
 type ModelType = keyof typeof tinyConfigs;
@@ -15,11 +15,11 @@ function described(type: ModelType, change: object = {}): DecoderDescription {
 const windowsOf = ({ layers }: DecoderDescription) => layers.map(({ window }) => window);
 const rotaryOf = ({ layers }: DecoderDescription, index = 0) => layers[index]!.rotary!;
 
-it("every family has a tiny configuration that the tests run", () => {
+it("has a tiny test configuration for every family", () => {
   expect(Object.keys(tinyConfigs).sort()).toEqual([...supportedModelTypes].sort());
 });
 
-it("a family that is not there is named with those that are", () => {
+it("throws for an unsupported family and lists the supported ones", () => {
   for (const model_type of ["bert", undefined, "toString"]) {
     const finding = () => familyOf({ model_type }, "config.json");
     expect(finding).toThrow(/model_type: got .*, expected "llama" or .*"smollm3"/);
@@ -27,7 +27,7 @@ it("a family that is not there is named with those that are", () => {
   }
 });
 
-/** What `to_dict()` of each configuration class of transformers 5.23 says where nothing is set. */
+/** The defaults from `to_dict()` of each configuration class of transformers 5.23. */
 it.each<[ModelType, object]>([
   ["llama", { vocabSize: 32_000, contextLength: 2048, head: { tied: false, softCap: null } }],
   ["mistral", { vocabSize: 32_000, contextLength: 131_072, head: { tied: false, softCap: null } }],
@@ -41,20 +41,20 @@ it.each<[ModelType, object]>([
   ["phi3", { vocabSize: 32_064, contextLength: 4096, head: { tied: false, softCap: null } }],
   ["olmo2", { vocabSize: 50_304, contextLength: 2048, head: { tied: false, softCap: null } }],
   ["smollm3", { vocabSize: 128_256, contextLength: 32_768, head: { tied: true, softCap: null } }],
-])("%s has the defaults of its configuration class", (model_type, expected) => {
+])("gives %s the defaults of its configuration class", (model_type, expected) => {
   const description = familyOf({ model_type }, "x").describe(new ConfigReader({ model_type }, "x"));
   expect(description).toMatchObject(expected);
 });
 
-describe("what each layer sees", () => {
-  it("in Mistral is a window unless it is null, 4096 where it is absent", () => {
+describe("the window of each layer", () => {
+  it("is 4096 by default in Mistral, and unlimited if null", () => {
     expect(windowsOf(described("mistral"))).toEqual([4096, 4096]);
     expect(windowsOf(described("mistral", { sliding_window: 3 }))).toEqual([3, 3]);
     expect(windowsOf(described("mistral", { sliding_window: null }))).toEqual([null, null]);
   });
 
   it.each<[ModelType]>([["qwen2"], ["qwen3"]])(
-    "in %s slides from max_window_layers on, if at all",
+    "in %s applies from max_window_layers on, if use_sliding_window is set",
     (type) => {
       const sliding = { sliding_window: 3, max_window_layers: 1 };
       expect(windowsOf(described(type, sliding))).toEqual([null, null]);
@@ -70,7 +70,7 @@ describe("what each layer sees", () => {
     },
   );
 
-  it("in Gemma 2 alternates, in Gemma 3 follows its pattern, unless layer_types says", () => {
+  it("alternates in Gemma 2 and follows sliding_window_pattern in Gemma 3, unless layer_types is set", () => {
     expect(windowsOf(described("gemma2", { sliding_window: 3 }))).toEqual([3, null]);
     const three = { num_hidden_layers: 3, sliding_window: 3 };
     expect(windowsOf(described("gemma3_text", three))).toEqual([3, 3, 3]);
@@ -83,7 +83,7 @@ describe("what each layer sees", () => {
     expect(windowsOf(described("gemma3_text", { ...three, layer_types }))).toEqual([null, null, 3]);
   });
 
-  it("in SmolLM3 slides where it does not rotate", () => {
+  it("applies in SmolLM3 to layers without rotation", () => {
     const sliding = { num_hidden_layers: 4, use_sliding_window: true, sliding_window: 3 };
     const description = described("smollm3", sliding);
     expect(windowsOf(description)).toEqual([null, null, null, 3]);
@@ -92,7 +92,7 @@ describe("what each layer sees", () => {
 });
 
 describe("rotation", () => {
-  it("of layers with a window is Gemma 3's own, in both layouts", () => {
+  it("differs in Gemma 3 for layers with a window, in both layouts", () => {
     const old = described("gemma3_text", {
       rope_theta: 10_000,
       rope_scaling: { rope_type: "linear", factor: 8 },
@@ -110,8 +110,8 @@ describe("rotation", () => {
     expect(described("gemma3_text", { rope_parameters, layer_types })).toEqual(old);
   });
 
-  it("is of a part of each head in GPT-NeoX and Phi-3", () => {
-    // A quarter of 8 dimensions is one pair; half of them two.
+  it("covers a part of each head in GPT-NeoX and Phi-3", () => {
+    // A quarter of 8 dimensions is one pair; half of them is two pairs.
     const wide = { hidden_size: 16, num_attention_heads: 2, num_key_value_heads: undefined };
     expect(rotaryOf(described("gpt_neox", wide)).frequencies).toEqual([1]);
     const half = { ...wide, rotary_pct: 0.5, rotary_emb_base: 100 };
@@ -126,7 +126,7 @@ describe("rotation", () => {
     expect(() => described("phi3", { ...phi3, partial_rotary_factor: 0.4 })).toThrow(/partial_rotary_factor/);
   });
 
-  it("in LongRoPE has other divisors beyond the old context, and grows with the stretch", () => {
+  it("has other divisors beyond the original context and a growing factor in LongRoPE", () => {
     const rope_scaling = { type: "longrope", short_factor: [1, 2], long_factor: [4, 8] };
     const phi3 = { max_position_embeddings: 64, original_max_position_embeddings: 16 };
     const rotary = rotaryOf(described("phi3", { ...phi3, rope_scaling }));
@@ -138,12 +138,12 @@ describe("rotation", () => {
       rotary,
     );
     expect(() => described("phi3", { ...phi3, rope_scaling: { ...rope_scaling, long_factor: [1] } })).toThrow(
-      /long_factor: got \[1\], expected 2 entries/,
+      /long_factor: got \[1\], expected an array of 2 entries/,
     );
   });
 });
 
-it("the row of padding is that of pad_token_id, with each class's default, where there is one", () => {
+it("takes the padding row from pad_token_id or the default of its class, if the row exists", () => {
   const rowOf = (type: ModelType, change: object) => described(type, change).embedding.paddingRow;
   expect(rowOf("llama", {})).toBe(null);
   expect(rowOf("llama", { pad_token_id: 3 })).toBe(3);
@@ -155,14 +155,14 @@ it("the row of padding is that of pad_token_id, with each class's default, where
   expect(rowOf("gpt2", { pad_token_id: 3 })).toBe(null);
 });
 
-it("GPT-2 scales scores as it is told", () => {
+it("scales scores of GPT-2 according to scale_attn_weights", () => {
   const scales = (change: object) => described("gpt2", change).layers.map(({ scoreScale }) => scoreScale);
   expect(scales({})).toEqual([0.5, 0.5]);
   expect(scales({ scale_attn_by_inverse_layer_idx: true })).toEqual([0.5, 0.25]);
   expect(scales({ scale_attn_weights: false })).toEqual([1, 1]);
 });
 
-it("the first Gemma's gelu is its approximation", () => {
+it('reads "gelu" in a Gemma configuration as the tanh approximation', () => {
   for (const hidden_act of ["gelu", "gelu_pytorch_tanh"])
     expect(described("gemma", { hidden_act, hidden_activation: null }).mlp.activation).toBe("geluTanh");
   expect(() => described("gemma", { hidden_activation: "gelu" })).toThrow(/hidden_activation: got "gelu"/);
@@ -171,7 +171,11 @@ it("the first Gemma's gelu is its approximation", () => {
 it.each<[ModelType, object, RegExp]>([
   ["mistral", { layer_types: ["full_attention"] }, /layer_types: got/],
   ["qwen2", { use_mrope: true }, /use_mrope: got true, expected false or absent/],
-  ["qwen3", { layer_types: ["full_attention"] }, /layer_types: got \["full_attention"\], expected 2 entries/],
+  [
+    "qwen3",
+    { layer_types: ["full_attention"] },
+    /layer_types: got \["full_attention"\], expected an array of 2 entries/,
+  ],
   ["gpt2", { add_cross_attention: true }, /add_cross_attention: got true/],
   ["gpt2", { n_head: 3 }, /n_head: got 3, expected a divisor of n_embd, 8/],
   ["llama", { hidden_size: 9 }, /num_attention_heads: got 4, expected a divisor of hidden_size, 9/],
@@ -184,7 +188,11 @@ it.each<[ModelType, object, RegExp]>([
   ["gemma3_text", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
   ["phi3", { resid_pdrop: 0.1 }, /resid_pdrop: got 0.1/],
   ["olmo2", { partial_rotary_factor: 0.5 }, /partial_rotary_factor: got 0.5, expected 1 or absent/],
-  ["smollm3", { no_rope_layers: [1, 2] }, /no_rope_layers: got \[1,2\], expected 2 entries, each 0 or 1/],
-])("%s refuses %j by name", (type, change, message) => {
+  [
+    "smollm3",
+    { no_rope_layers: [1, 2] },
+    /no_rope_layers: got \[1,2\], expected an array of 2 entries, each 0 or 1/,
+  ],
+])("rejects in %s the option %j by name", (type, change, message) => {
   expect(() => described(type, change)).toThrow(message);
 });

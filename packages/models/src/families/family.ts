@@ -1,18 +1,22 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { WeightNames } from "../decoder/weights.ts";
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
 
-/** One kind of checkpoint: its configuration and the names of its weights. */
+/** A model family: how to read its configuration, and the names of its weights in a checkpoint. */
 export interface Family {
-  /** `model_type` of the configuration. */
+  /** The `model_type` of its configurations. */
   readonly modelType: string;
-  /** Throws a `model` error that names the option where one is not supported. */
+  /**
+   * Describes the decoder that a configuration stands for.
+   *
+   * @throws PeriodicEvalError `model` for a wrong or unsupported option, with its `path` in `config.json`.
+   */
   describe(config: ConfigReader): DecoderDescription;
   readonly names: WeightNames;
-  /** What some checkpoints call the head instead. */
+  /** Another name of the head, which some checkpoints use. */
   readonly otherHead?: string;
-  /** What all names but the head's begin with, and lack in files of the model without its head. */
+  /** The prefix of every name except the head's; checkpoints of the model without its head omit it. */
   readonly prefix: string;
-  /** Tensors that old checkpoints carry and that hold no weight. */
+  /** Matches tensors in old checkpoints that are not weights. */
   readonly buffers: readonly RegExp[];
 }

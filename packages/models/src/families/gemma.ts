@@ -1,20 +1,20 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
 /**
- * Llama with scaled embeddings, norms whose weights are stored around 0, and a tanh gelu. Defaults are those of
+ * Gemma: Llama with scaled embeddings, norm weights stored relative to 1, and the tanh approximation of GELU. Defaults from
  * transformers 5.23 `GemmaConfig`.
  */
 export const gemma: Family = {
   modelType: "gemma",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 256_000,
       contextLength: 8192,
       hiddenSize: 3072,
@@ -31,11 +31,11 @@ export const gemma: Family = {
       activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
     });
     const bias = config.boolean("attention_bias", false);
-    // The first configurations say "gelu" and mean, as the weights do, its approximation; a later key says so.
+    // The first configurations say "gelu" although the weights need its tanh approximation; a later key is explicit.
     const meant = base.mlp.activation === "gelu" ? "geluTanh" : base.mlp.activation;
     if (config.get("hidden_activation") !== null) {
       const named = activation(config, "hidden_activation", "gelu_pytorch_tanh");
-      if (named !== meant) throw config.wrong("hidden_activation", "the activation of hidden_act");
+      if (named !== meant) throw config.valueError("hidden_activation", "the activation of hidden_act");
     }
     config.only("use_bidirectional_attention", false);
     const description = {

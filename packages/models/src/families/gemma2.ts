@@ -1,20 +1,20 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
 /**
- * Gemma with norms also behind attention and MLP, a window in every other layer, and soft caps. Defaults are those of
+ * Gemma 2: Gemma with further norms after attention and MLP, a window in every other layer, and soft caps. Defaults from
  * transformers 5.23 `Gemma2Config`.
  */
 export const gemma2: Family = {
   modelType: "gemma2",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 256_000,
       contextLength: 8192,
       hiddenSize: 2304,
@@ -37,10 +37,10 @@ export const gemma2: Family = {
       index % 2 === 0 ? "sliding_attention" : "full_attention",
     );
     const window = config.positiveIntegerOrNull("sliding_window", 4096);
-    const seen = windows(config, types, window);
-    // The name that the class had for it at first; the larger models carry both.
+    const layerWindows = windows(config, types, window);
+    // The first name of this option; configurations of the larger models have both names.
     config.only("sliding_window_size", window);
-    // Published configurations carry it beside hidden_activation, which is the one that counts.
+    // Published configurations also have this key; transformers uses hidden_activation.
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);
     const description = {
@@ -53,7 +53,7 @@ export const gemma2: Family = {
         bias: { queryKeyValue: bias, output: bias },
         softCap: config.positiveNumberOrNull("attn_logit_softcapping", 50),
       },
-      layers: seen.map((window) => ({ window, rotary: rotation, scoreScale })),
+      layers: layerWindows.map((window) => ({ window, rotary: rotation, scoreScale })),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", 30) },
     };
     config.finish(harmlessKeys);

@@ -1,21 +1,21 @@
 import type { RotaryDescription } from "../decoder/description.ts";
-import { harmlessKeys, type ConfigReader } from "./config.ts";
-import { dimensions, type Dimensions } from "./dimensions.ts";
+import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import { modelSizes, type ModelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotaryOf } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotaryOf } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
 /**
- * Gemma 2 with norms of each head's queries and keys, and rotations of their own for layers with a window. Defaults are
- * those of transformers 5.23 `Gemma3TextConfig`.
+ * Gemma 3 (text): Gemma 2 with norms of the queries and keys of each head, and separate rotations for layers with a window.
+ * Defaults from transformers 5.23 `Gemma3TextConfig`.
  */
 export const gemma3Text: Family = {
   modelType: "gemma3_text",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 262_208,
       contextLength: 131_072,
       hiddenSize: 2304,
@@ -38,8 +38,8 @@ export const gemma3Text: Family = {
     const types = layerTypes(config, sizes.layers, (index) =>
       (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
     );
-    const seen = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
-    // The reference reads it and caps no score by it.
+    const layerWindows = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    // The reference reads this key but does not cap scores.
     config.positiveNumberOrNull("attn_logit_softcapping", null);
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);
@@ -54,7 +54,7 @@ export const gemma3Text: Family = {
         queryKeyNorm: "head" as const,
       },
       layers: types.map((type, index) => {
-        return { window: seen[index]!, rotary: rotations[type], scoreScale };
+        return { window: layerWindows[index]!, rotary: rotations[type], scoreScale };
       }),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", null) },
     };
@@ -73,10 +73,10 @@ export const gemma3Text: Family = {
   buffers: [],
 };
 
-/** In transformers 4, `rope_scaling` and `rope_theta` are those of full attention. */
+/** In transformers 4, `rope_scaling` and `rope_theta` apply to full attention only. */
 function rotationsByType(
   config: ConfigReader,
-  sizes: Dimensions,
+  sizes: ModelSizes,
 ): Readonly<Record<"full_attention" | "sliding_attention", RotaryDescription>> {
   const nested = config.nested("rope_parameters");
   const full = nested === null ? config.nested("rope_scaling") : nested.nested("full_attention");

@@ -1,17 +1,17 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike } from "./llama-like.ts";
-import { rotary } from "./rope.ts";
+import { alike } from "./config/llama-like.ts";
+import { rotary } from "./config/rope.ts";
 
-/** GPT-NeoX and Pythia. Defaults are those of transformers 5.23 `GPTNeoXConfig`. */
+/** GPT-NeoX and Pythia. Defaults from transformers 5.23 `GPTNeoXConfig`. */
 export const gptNeoX: Family = {
   modelType: "gpt_neox",
 
   describe(config) {
     for (const key of ["num_key_value_heads", "head_dim"]) config.only(key);
-    const { layers, heads, keyValueHeads, headDim, ...sizes } = dimensions(config, {
+    const { layers, heads, keyValueHeads, headDim, ...sizes } = modelSizes(config, {
       vocabSize: 50_432,
       contextLength: 2048,
       hiddenSize: 6144,
@@ -27,7 +27,7 @@ export const gptNeoX: Family = {
       theta: { key: "rotary_emb_base", fallback: 10_000 },
       partial: { key: "rotary_pct", fallback: 0.25 },
     });
-    // Transformers 4 saves both once more under the names of other families.
+    // transformers 4 saves both a second time, under the key names of other families.
     config.only("rope_theta", config.get("rotary_emb_base") ?? 10_000);
     config.only("partial_rotary_factor", config.get("rotary_pct") ?? 0.25);
     for (const key of ["attention_dropout", "hidden_dropout"]) config.only(key, 0);

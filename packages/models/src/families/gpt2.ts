@@ -1,11 +1,10 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
 import type { Family } from "./family.ts";
 
 /**
- * GPT-2: learned positions, LayerNorm, linear maps stored as [in, out]. Defaults are those of transformers 5.23
- * `GPT2Config`. Its rates of dropout (`embd_pdrop`, `resid_pdrop`, `attn_pdrop`) are not taken over: whoever trains says
- * what is dropped.
+ * GPT-2: learned positions, LayerNorm, linear maps stored as [in, out]. Defaults from transformers 5.23 `GPT2Config`. The
+ * dropout rates of the configuration (`embd_pdrop`, `resid_pdrop`, `attn_pdrop`) are ignored: the caller sets `dropout`.
  */
 export const gpt2: Family = {
   modelType: "gpt2",
@@ -14,7 +13,7 @@ export const gpt2: Family = {
     const hiddenSize = config.size("n_embd", 768);
     const heads = config.size("n_head", 12);
     const headDim = hiddenSize / heads;
-    if (!Number.isInteger(headDim)) throw config.wrong("n_head", `a divisor of n_embd, ${hiddenSize}`);
+    if (!Number.isInteger(headDim)) throw config.valueError("n_head", `a divisor of n_embd, ${hiddenSize}`);
     const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
     const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
     config.only("add_cross_attention", false);
@@ -72,8 +71,8 @@ export const gpt2: Family = {
 };
 
 /**
- * Heads of other tasks, dropout, the context once more, an order of multiplication that float32 does not need, and what
- * the first versions of transformers asked for.
+ * Keys without effect here: heads of other tasks, dropout, a second key for the context, an order of multiplication that
+ * matters only below float32, and options of the first versions of transformers.
  */
 const unused: readonly RegExp[] = [
   /^summary_\w+$/,

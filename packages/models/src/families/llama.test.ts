@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { llama } from "./llama.ts";
 
@@ -15,7 +15,7 @@ const llama3 = {
 };
 
 describe("the Llama family", () => {
-  it("describes what the configuration says", () => {
+  it("describes a configuration", () => {
     const layer = {
       window: null,
       // 100^(−2i/6)
@@ -51,7 +51,7 @@ describe("the Llama family", () => {
     });
   });
 
-  it("reads rotary options in the layouts of transformers 4 and 5 alike", () => {
+  it("reads rotary options in the layouts of transformers 4 and 5", () => {
     const old = frequenciesOf({ ...tinyConfig, rope_scaling: llama3 }, "old");
     const current = { ...withoutTheta, rope_parameters: { ...llama3, rope_theta: 100 } };
     expect(frequenciesOf(current, "new")).toEqual(old);
@@ -60,9 +60,10 @@ describe("the Llama family", () => {
     expect(frequenciesOf(withoutTheta, "default")).toEqual([1]);
   });
 
-  it("stretches long wavelengths only, as Llama 3", () => {
-    // head_dim 8, theta 100: frequencies 1, .316, .1, .0316; wavelengths 6.3, 19.9, 62.8, 198.7 tokens. Of 64 tokens,
-    // under 64/4 = 16 stays, over 64/1 is divided by 8, between is blended: smooth = (64/19.87 − 1)/3 = 0.7403,
+  it("stretches only long wavelengths with the scaling of Llama 3", () => {
+    // head_dim 8, theta 100: frequencies 1, .316, .1, .0316; wavelengths 6.3, 19.9, 62.8, 198.7 tokens. With a context of
+    // 64, a wavelength below 64/4 = 16 stays, one above 64/1 is divided by 8, and one between is blended:
+    // smooth = (64/19.87 − 1)/3 = 0.7403,
     // 0.31623·(0.2597/8 + 0.7403) = 0.24438; and (64/62.83 − 1)/3 = 0.0062, 0.1·(0.9938/8 + 0.0062) = 0.013042.
     const frequencies = frequenciesOf({ ...tinyConfig, head_dim: 8, rope_scaling: llama3 });
     const expected = [1, 0.24438, 0.013042, 0.0316228 / 8];
@@ -74,14 +75,14 @@ describe("the Llama family", () => {
     [{ attention_dropout: 0.1 }, /attention_dropout: got 0.1, expected 0 or absent/],
     [{ rope_interleaved: true }, /rope_interleaved: got true/],
     [{ quantization_config: { bits: 4 } }, /quantization_config: got {"bits":4}/],
-    [{ sliding_window: 16 }, /sliding_window: got 16, expected keys that this family is known to have/],
+    [{ sliding_window: 16 }, /sliding_window: got 16, expected only keys that this family supports/],
     [{ num_key_value_heads: 3 }, /num_key_value_heads: got 3, expected a divisor of 4 heads/],
     [
       { num_attention_heads: 3, num_key_value_heads: 3 },
       /num_attention_heads: got 3, expected a divisor of hidden_size, 8/,
     ],
     [{ head_dim: 3 }, /head_dim: got 3, expected an even number/],
-    [{ hidden_size: "8" }, /hidden_size: got "8", expected a whole number above 0/],
+    [{ hidden_size: "8" }, /hidden_size: got "8", expected a positive integer/],
     [{ rms_norm_eps: NaN }, /rms_norm_eps/],
     [{ attention_bias: 1 }, /attention_bias: got 1, expected true or false/],
     [
@@ -92,18 +93,18 @@ describe("the Llama family", () => {
     [{ rope_scaling: { ...llama3, attention_factor: 2 } }, /rope_scaling, attention_factor: got 2/],
     [
       { rope_scaling: { ...llama3, high_freq_factor: 1 } },
-      /high_freq_factor: got 1, expected more than low_freq_factor, 1/,
+      /high_freq_factor: got 1, expected a number above low_freq_factor, 1/,
     ],
     [{ rope_parameters: { rope_theta: 7 } }, /rope_theta: got 100, expected 7/],
     [{ rope_scaling: "yes" }, /rope_scaling: got "yes", expected an object/],
-  ])("refuses %j by name", (change, message) => {
+  ])("rejects %j by name", (change, message) => {
     const describing = () =>
       llama.describe(new ConfigReader({ ...tinyConfig, ...change }, "folder/config.json"));
     expect(describing).toThrow(message);
     expect(describing).toThrow(/folder\/config\.json/);
   });
 
-  it("takes the keys that checkpoints carry and that change nothing", () => {
+  it("accepts keys of published checkpoints that change nothing", () => {
     const bookkeeping = {
       _name_or_path: "x",
       bos_token_id: 1,

@@ -1,16 +1,16 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
-/** Llama 1 to 3.x, SmolLM2 and what else calls itself `llama`. Defaults are those of transformers 5.23 `LlamaConfig`. */
+/** Llama 1 to 3.x, SmolLM2 and other models of type `llama`. Defaults from transformers 5.23 `LlamaConfig`. */
 export const llama: Family = {
   modelType: "llama",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 32_000,
       contextLength: 2048,
       hiddenSize: 4096,
@@ -21,7 +21,7 @@ export const llama: Family = {
     });
     const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: false, padding: null });
     const bias = config.boolean("attention_bias", false);
-    // It would change long contexts in silence.
+    // Ignoring this key would silently change long contexts.
     config.only("rope_interleaved", false);
     const description = {
       ...base,

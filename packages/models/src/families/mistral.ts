@@ -1,16 +1,16 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
-/** Llama with a window in every layer. Defaults are those of transformers 5.23 `MistralConfig`. */
+/** Mistral: Llama with a window in every layer. Defaults from transformers 5.23 `MistralConfig`. */
 export const mistral: Family = {
   modelType: "mistral",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 32_000,
       contextLength: 131_072,
       hiddenSize: 4096,

@@ -1,19 +1,19 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
 /**
- * Norms behind attention and MLP instead of before them, and over all queries and all keys. Defaults are those of
+ * OLMo 2: norms after attention and MLP instead of before them, and norms over all queries and over all keys. Defaults from
  * transformers 5.23 `Olmo2Config`.
  */
 export const olmo2: Family = {
   modelType: "olmo2",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 50_304,
       contextLength: 2048,
       hiddenSize: 4096,

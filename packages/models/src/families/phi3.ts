@@ -1,16 +1,16 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
-/** Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused maps. Defaults are those of transformers 5.23 `Phi3Config`. */
+/** Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused linear maps. Defaults from transformers 5.23 `Phi3Config`. */
 export const phi3: Family = {
   modelType: "phi3",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 32_064,
       contextLength: 4096,
       hiddenSize: 3072,

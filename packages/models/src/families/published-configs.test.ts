@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import type { DecoderDescription } from "../decoder/description.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 
 /**
- * What published configurations hold, a few of each family: the keys that say what is computed, and of the others those
- * that are not in every one. Long lists are made.
+ * A few published configurations of each family: the keys that determine the computation, and other keys that occur only
+ * in some. Long arrays are generated.
  */
 const published: Readonly<Record<string, HuggingFaceConfig>> = {
   "meta-llama/Llama-3.1-8B": {
@@ -339,7 +339,7 @@ const published: Readonly<Record<string, HuggingFaceConfig>> = {
   },
 };
 
-/** Layers, head size, windows and the base of rotation, null for none; of the first and the last layer. */
+/** Layers, head size, and window and rotary base of the first and the last layer, null for none. */
 type Summary = readonly [
   layers: number,
   headDim: number,
@@ -360,13 +360,13 @@ it.each<[string, Summary]>([
   ["EleutherAI/gpt-neox-20b", [44, 96, [null, null], 10_000]],
   ["google/gemma-2b", [18, 256, [null, null], 10_000]],
   ["google/gemma-2-9b", [42, 256, [4096, null], 10_000]],
-  // 26 layers by sixes: the last is the second of its six, and slides, with a base of its own.
+  // Every sixth of 26 layers has full attention; the last layer has a window and its own base.
   ["google/gemma-3-1b-it", [26, 256, [512, 512], 10_000]],
   ["microsoft/Phi-3-mini-4k-instruct", [32, 96, [2047, 2047], 10_000]],
   ["microsoft/Phi-4-mini-instruct", [32, 128, [262_144, 262_144], 10_000]],
   ["allenai/OLMo-2-1124-7B", [32, 128, [null, null], 500_000]],
   ["HuggingFaceTB/SmolLM3-3B", [36, 128, [null, null], 5_000_000]],
-])("the configuration of %s is read", (name, expected) => {
+])("reads the configuration of %s", (name, expected) => {
   const config = published[name]!;
   const description = familyOf(config, name).describe(new ConfigReader(config, name));
   const { layers, attention } = description;
@@ -374,7 +374,7 @@ it.each<[string, Summary]>([
   expect([layers.length, attention.headDim, windows, thetaOf(description)]).toEqual(expected);
 });
 
-/** The second pair of n turns by θ^(−1/n), where its wavelength is short enough not to be stretched. */
+/** The second of n pairs has the frequency θ^(−1/n), because its short wavelength is not stretched. */
 function thetaOf({ layers }: DecoderDescription): number | null {
   const frequencies = layers[0]!.rotary?.frequencies;
   return frequencies === undefined ? null : Math.round(frequencies[1]! ** -frequencies.length);

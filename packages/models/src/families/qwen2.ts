@@ -1,17 +1,17 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { qwenWindows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { qwenWindows } from "./config/windows.ts";
 
-/** Llama with biases of queries, keys and values. Defaults are those of transformers 5.23 `Qwen2Config`. */
+/** Qwen 2 and 2.5: Llama with biases on queries, keys and values. Defaults from transformers 5.23 `Qwen2Config`. */
 export const qwen2: Family = {
   modelType: "qwen2",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 151_936,
       contextLength: 32_768,
       hiddenSize: 4096,

@@ -1,17 +1,17 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { qwenWindows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { qwenWindows } from "./config/windows.ts";
 
-/** Llama with norms of each head's queries and keys. Defaults are those of transformers 5.23 `Qwen3Config`. */
+/** Qwen 3: Llama with norms of the queries and keys of each head. Defaults from transformers 5.23 `Qwen3Config`. */
 export const qwen3: Family = {
   modelType: "qwen3",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 151_936,
       contextLength: 32_768,
       hiddenSize: 4096,

@@ -1,5 +1,5 @@
-import { failure, shown } from "../folder/failure.ts";
-import type { HuggingFaceConfig } from "./config.ts";
+import { modelError, quoteShort } from "../folder/model-error.ts";
+import type { HuggingFaceConfig } from "./config/config-reader.ts";
 import type { Family } from "./family.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";
@@ -31,14 +31,20 @@ const families: readonly Family[] = [
 
 export const supportedModelTypes: readonly string[] = families.map(({ modelType }) => modelType);
 
-/** The family of a configuration. Throws a `model` error where there is none. */
+/**
+ * Returns the family of a configuration.
+ *
+ * @param where Names the configuration in errors.
+ * @throws PeriodicEvalError `model` for an unsupported `model_type`.
+ */
 export function familyOf(config: HuggingFaceConfig, where: string): Family {
   const family = families.find(({ modelType }) => modelType === config["model_type"]);
   if (family !== undefined) return family;
-  throw failure(
-    `${where}, model_type`,
-    shown(config["model_type"]),
-    supportedModelTypes.map((type) => `"${type}"`).join(" or "),
-    "Use a checkpoint of a supported family.",
-  );
+  throw modelError({
+    where: `${where}, model_type`,
+    path: ["model_type"],
+    got: quoteShort(config["model_type"]),
+    expected: supportedModelTypes.map((type) => `"${type}"`).join(" or "),
+    fix: "Use a checkpoint of a supported family.",
+  });
 }

@@ -1,17 +1,17 @@
-import { harmlessKeys, type ConfigReader } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
-/** Llama with layers that do not rotate. Defaults are those of transformers 5.23 `SmolLM3Config`. */
+/** SmolLM3: Llama with some layers without rotary positions. Defaults from transformers 5.23 `SmolLM3Config`. */
 export const smollm3: Family = {
   modelType: "smollm3",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 128_256,
       contextLength: 32_768,
       hiddenSize: 2048,
@@ -29,18 +29,18 @@ export const smollm3: Family = {
     const types = layerTypes(config, sizes.layers, (index) =>
       slides && window !== null && !rotates[index] ? "sliding_attention" : "full_attention",
     );
-    const seen = windows(config, types, window);
+    const layerWindows = windows(config, types, window);
     const description = {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
       layers: rotates.map((rotating, index) => ({
-        window: seen[index]!,
+        window: layerWindows[index]!,
         rotary: rotating ? rotation : null,
         scoreScale: sizes.headDim ** -0.5,
       })),
     };
-    // Published configurations carry it; the reference does not read it.
+    // Published configurations have this key; the reference does not read it.
     config.get("max_window_layers");
     config.finish(harmlessKeys);
     return description;
@@ -51,7 +51,7 @@ export const smollm3: Family = {
   buffers: [],
 };
 
-/** `no_rope_layers` holds 1 for a layer that does rotate. */
+/** In `no_rope_layers`, 1 marks a layer with rotary positions. */
 function rotatingLayers(config: ConfigReader, layers: number): readonly boolean[] {
   const isFlag = (entry: unknown): entry is 0 | 1 => entry === 0 || entry === 1;
   const given = config.list("no_rope_layers", layers, isFlag, "0 or 1");

@@ -1,36 +1,48 @@
 import { lstat, open, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { walkJson } from "@periodic-eval/core/internal";
-import { failure } from "./failure.ts";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage, isRecord, walkJson } from "@periodic-eval/core/internal";
+import { modelError } from "./model-error.ts";
 
-/** The largest of the texts, vocabularies of a million tokens, take 40 MB. */
+/** The largest legitimate text files, vocabularies of a million tokens, take 40 MB. */
 const maxTextBytes = 256_000_000;
 
-/** What nests deeper exhausts the stack of whoever walks it. */
+/** Deeper nesting overflows the stack of recursive readers. */
 const maxDepth = 200;
 
-/** Where the cache of the hub keeps what its snapshots link to. */
+/** Matches a blob in the hub cache, which the links in its snapshots point to. */
 const hubBlob = /[\\/]models--[^\\/]+[\\/]blobs[\\/][0-9a-f]+$/;
 
 /**
- * The path of a model's file, proven to be a file of its folder. A link is followed inside the folder and into the blobs
- * of a hub's cache, and refused where it leads elsewhere: a folder from somebody else could name any file of the machine,
- * and saving the model would take it along. A file that is absent is the reader's to find so.
+ * Returns the path of a file in a model's folder after checking that it stays inside. A link may point into the folder or
+ * to a blob of the hub cache: in a downloaded folder any other link could name any file of the machine, and saving the
+ * model would copy it. A missing file is not an error here; the reader reports it.
+ *
+ * @throws PeriodicEvalError `model` for a link out of the folder, a pipe, a socket or a device.
  */
 export async function pathInFolder(folder: string, name: string): Promise<string> {
   const path = join(folder, name);
   const found = await lstat(path).catch(() => null);
   if (found === null || found.isFile() || found.isDirectory()) return path;
   if (!found.isSymbolicLink())
-    throw failure(path, "a pipe, socket or device", "a file", "Put the file itself there.");
+    throw modelError({
+      where: path,
+      got: "a pipe, socket or device",
+      expected: "a regular file",
+      fix: "Replace it with the file itself.",
+    });
   const target = await realpath(path).catch(() => null);
   if (target === null) return path;
   if (target.startsWith((await realpath(folder)) + sep) || hubBlob.test(target)) return path;
-  const fix = "Put the file itself into the folder, or link the whole folder.";
-  throw failure(path, `a link to ${target}`, "a file of this folder", fix);
+  throw modelError({
+    where: path,
+    got: `a link to ${target}`,
+    expected: "a file of this folder",
+    fix: "Copy the file into the folder, or link the whole folder.",
+  });
 }
 
-/** A text of a model's folder; null where there is none. */
+/** Reads a text file of a model's folder; null if it does not exist. */
 export async function readText(folder: string, name: string): Promise<string | null> {
   const path = await pathInFolder(folder, name);
   try {
@@ -38,31 +50,31 @@ export async function readText(folder: string, name: string): Promise<string | n
     try {
       const { size } = await file.stat();
       if (size > maxTextBytes)
-        throw failure(
-          path,
-          `${size} bytes`,
-          `at most ${maxTextBytes}`,
-          "Fetch the file anew: it is no such text.",
-        );
+        throw modelError({
+          where: path,
+          got: `${size} bytes`,
+          expected: `at most ${maxTextBytes}`,
+          fix: "Download the file again: this is not the expected text file.",
+        });
       return await file.readFile("utf8");
     } finally {
       await file.close();
     }
-  } catch (error) {
-    const { code, message, name: kind } = error as NodeJS.ErrnoException;
-    if (kind === "PeriodicEvalError") throw error;
+  } catch (cause) {
+    if (PeriodicEvalError.is(cause)) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
     if (code === "ENOENT") return null;
-    throw failure(
-      path,
-      code ?? message,
-      "a readable file",
-      "Check that it is a file, and its permissions.",
-      error,
-    );
+    throw modelError({
+      where: path,
+      got: code ?? errorMessage(cause),
+      expected: "a readable file",
+      fix: "Check that it is a file, and check its permissions.",
+      cause,
+    });
   }
 }
 
-/** A text parsed as a JSON object; null where there is no file. */
+/** Reads a JSON object from a model's folder; null if the file does not exist. Throws as `parseJsonObject`. */
 export async function readJsonObject(
   folder: string,
   name: string,
@@ -72,18 +84,25 @@ export async function readJsonObject(
   return text === null ? null : parseJsonObject(text, join(folder, name), fix);
 }
 
-/** @param where names the text in errors */
+/**
+ * Parses a JSON object of bounded depth.
+ *
+ * @param where Names the text in errors.
+ * @throws PeriodicEvalError `model` for anything else.
+ */
 export function parseJsonObject(text: string, where: string, fix: string): Readonly<Record<string, unknown>> {
-  if (isDeeperThan(maxDepth, text)) throw failure(where, "deeper nesting", `at most ${maxDepth} levels`, fix);
+  if (isDeeperThan(maxDepth, text))
+    throw modelError({ where, got: "deeper nesting", expected: `at most ${maxDepth} levels`, fix });
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw failure(where, `no JSON (${(cause as Error).message})`, "a JSON object", fix, cause);
+    const got = `invalid JSON (${errorMessage(cause)})`;
+    throw modelError({ where, got, expected: "a JSON object", fix, cause });
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw failure(where, Array.isArray(value) ? "a list" : String(value), "a JSON object", fix);
+  if (isRecord(value)) return value;
+  const got = Array.isArray(value) ? "an array" : String(value);
+  throw modelError({ where, got, expected: "a JSON object", fix });
 }
 
 function isDeeperThan(limit: number, json: string): boolean {

@@ -1,31 +1,47 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { failure, shown } from "./failure.ts";
+import { isRecord } from "@periodic-eval/core/internal";
+import { modelError, quoteShort } from "./model-error.ts";
 import { readJsonObject } from "./read-file.ts";
 
-/** The file of a checkpoint in one piece. */
+/** The weights of a checkpoint in a single file. */
 export const singleName = "model.safetensors";
 export const indexName = "model.safetensors.index.json";
-export const wholeCheckpoint = "Fetch the checkpoint anew: its files do not belong together.";
+export const refetchFix = "Download the checkpoint again: its files do not belong together.";
 
-/** Which file holds which tensor. */
+/** Maps each tensor to the file that holds it. */
 export type ShardIndex = ReadonlyMap<string, string>;
 
-/** The index of a checkpoint in shards; null where there is none. Throws a `model` error for one that cannot be trusted. */
+/**
+ * Reads the index of a sharded checkpoint; null if the folder has none.
+ *
+ * @throws PeriodicEvalError `model` for an index that cannot be trusted.
+ */
 export async function readShardIndex(folder: string): Promise<ShardIndex | null> {
   const path = join(folder, indexName);
-  const file = await readJsonObject(folder, indexName, wholeCheckpoint);
+  const file = await readJsonObject(folder, indexName, refetchFix);
   if (file === null) return null;
   const map = file["weight_map"];
-  if (typeof map !== "object" || map === null || Array.isArray(map))
-    throw failure(path, "no weight_map", "an object weight_map from tensor to file", wholeCheckpoint);
+  if (!isRecord(map))
+    throw modelError({
+      where: path,
+      path: ["weight_map"],
+      got: "no weight_map",
+      expected: "an object weight_map from tensor to file",
+      fix: refetchFix,
+    });
   const index = new Map<string, string>();
-  for (const [tensor, name] of Object.entries(map as Readonly<Record<string, unknown>>)) {
-    // A path in an index could name any file of the machine.
+  for (const [tensor, name] of Object.entries(map)) {
+    // A path with folders could name any file of the machine.
     if (typeof name !== "string" || !/^\w[\w.-]*\.safetensors$/.test(name)) {
-      const got = shown(name);
-      throw failure(`${path}, ${tensor}`, got, "a plain name that ends in .safetensors", wholeCheckpoint);
+      throw modelError({
+        where: `${path}, ${tensor}`,
+        path: ["weight_map", tensor],
+        got: quoteShort(name),
+        expected: "a plain file name that ends in .safetensors",
+        fix: refetchFix,
+      });
     }
     index.set(tensor, name);
   }
@@ -35,8 +51,8 @@ export async function readShardIndex(folder: string): Promise<ShardIndex | null>
 export const shardsOf = (index: ShardIndex): readonly string[] => [...new Set(index.values())].sort();
 
 /**
- * Removes an index and the shards it lists, so that the file in one piece is what the folder holds. Of an index that
- * cannot be trusted only the index is removed: what it names may be anybody's.
+ * Removes the index and the shards it lists, so that only the single file remains. If the index cannot be trusted, its
+ * shards stay, because they may be unrelated files.
  */
 export async function removeShards(folder: string): Promise<void> {
   const index = await readShardIndex(folder).catch((error: unknown) => {
@@ -44,7 +60,7 @@ export async function removeShards(folder: string): Promise<void> {
     throw error;
   });
   if (index === null) return;
-  // The index first: where this is cut off, no reader looks for a shard that is gone.
+  // Without the index no reader looks for a shard, so an interruption here leaves a readable folder.
   await rm(join(folder, indexName), { force: true });
   for (const name of shardsOf(index)) if (name !== singleName) await rm(join(folder, name), { force: true });
 }

@@ -1,14 +1,14 @@
 /** Sizes that a graph leaves open, by name. */
 export type Sizes = Readonly<Record<string, number>>;
 
-/** A constant times sizes: what a dimension of a tensor is. */
+/** A dimension of a tensor, as the product of a constant and open sizes. */
 export interface Dimension {
   readonly constant: number;
-  /** Names of sizes; one that counts twice stands twice. */
+  /** Names of the sizes; a squared size occurs twice. */
   readonly sizes: readonly string[];
 }
 
-/** Which sizes a dimension is made of, by their divisibility. */
+/** Factors a dimension into sizes by divisibility. */
 export function dimensionOf(value: number, sizes: Sizes): Dimension {
   const found: string[] = [];
   let constant = value;
@@ -21,6 +21,7 @@ export function dimensionOf(value: number, sizes: Sizes): Dimension {
   return { constant, sizes: found };
 }
 
+/** Returns the value of a dimension for given sizes. */
 export function valueOf({ constant, sizes: names }: Dimension, sizes: Sizes): number {
   return names.reduce((product, name) => product * sizes[name]!, constant);
 }

@@ -6,7 +6,7 @@ import { valueOf, type Sizes } from "./dimensions.ts";
 import { savedModel, savedModelTag } from "./saved-model.ts";
 import type { Trace } from "./trace.ts";
 
-/** What the backend of tfjs-node has beside its kernels; its own `tf.node.loadSavedModel` is made of these. */
+/** Methods of the tfjs-node backend that run graphs; its `tf.node.loadSavedModel` uses them too. */
 export interface GraphBackend {
   loadSavedModelMetaGraph(folder: string, tags: string): number;
   runSavedModel(
@@ -18,7 +18,7 @@ export interface GraphBackend {
   deleteSavedModel(session: number): void;
 }
 
-/** The backend in use, where it runs graphs. */
+/** Returns the current backend if it runs graphs, else null. */
 export function graphBackend(): GraphBackend | null {
   if (tf.getBackend() !== "tensorflow") return null;
   const backend = tf.backend() as unknown as Partial<GraphBackend>;
@@ -52,7 +52,7 @@ export class GraphFunction {
     this.#outputs = outputs.map((name) => (name.includes(":") ? name : `${name}:0`));
   }
 
-  /** The outputs belong to the surrounding `tf.tidy`, or the caller. */
+  /** Runs the graph. The outputs belong to the surrounding `tf.tidy`, or to the caller. */
   run(inputs: readonly tf.Tensor[], sizes: Sizes): tf.Tensor[] {
     const given = this.#shapes.map(({ dimensions }) =>
       tf.tensor1d(

@@ -1,18 +1,18 @@
 import { errorMessage } from "@periodic-eval/core/internal";
 import { graphBackend, type GraphBackend } from "./graph-function.ts";
 
-/** Graphs by their kind, each made when it is first wanted. After one that could not be made there are none. */
+/** Graphs by kind, each built on first use. After a failed build the set returns none. */
 export class GraphSet<Graph extends { dispose(): void }> {
   readonly #doing: string;
   readonly #graphs = new Map<string, Graph>();
   #isBroken = false;
 
-  /** @param doing what runs slower without them, as the begin of a sentence */
+  /** @param doing Names the work that is slower without graphs, as the start of a sentence. */
   constructor(doing: string) {
     this.#doing = doing;
   }
 
-  /** Null where the engine runs no graphs, or could not make one, which is told once by a process warning. */
+  /** Returns null if the engine runs no graphs or a build failed; a process warning reports the failure once. */
   get(kind: string, make: (backend: GraphBackend) => Graph): Graph | null {
     const backend = graphBackend();
     if (backend === null || this.#isBroken) return null;
@@ -23,7 +23,7 @@ export class GraphSet<Graph extends { dispose(): void }> {
     } catch (error) {
       this.#isBroken = true;
       process.emitWarning(
-        `${this.#doing} runs slower than it could: TensorFlow's graph of it was not made (${errorMessage(error)}). Results are the same up to rounding.`,
+        `${this.#doing} runs without a TensorFlow graph and slower, because building it failed (${errorMessage(error)}). Results are the same up to rounding.`,
         { code: "PERIODIC_EVAL_GRAPH" },
       );
       return null;

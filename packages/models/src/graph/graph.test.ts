@@ -18,7 +18,7 @@ import { trace } from "./trace.ts";
 
 const primes = { rows: 10_007, columns: 10_009 };
 
-/** [rows, 6] of two sizes that are open, its rows seen as columns of another and back. */
+/** Reshapes [rows, 6], with rows a product of two open sizes, and back. */
 const turned = (x: tf.Tensor, { rows, columns: width }: Sizes) =>
   tf.reshape(tf.transpose(tf.reshape(x, [rows!, width!, 3]), [1, 0, 2]), [width! * rows!, 3]);
 
@@ -35,7 +35,7 @@ describe("trace", () => {
       primes,
     );
 
-  it("runs the function without computing, on the engine that there was, and leaves nothing behind", () => {
+  it("runs the function without computing, restores the engine, and leaves no tensors", () => {
     const before = tf.memory().numTensors;
     const { nodes, inputs, outputs } = traceOf((x, weight) => tf.keep(tf.matMul(x, weight)));
     expect(nodes.map(({ op }) => op)).toEqual(["Placeholder", "Placeholder", "MatMul"]);
@@ -45,7 +45,7 @@ describe("trace", () => {
     expect(tf.add(1, 2).dataSync()[0]).toBe(3);
   });
 
-  it("says a shape with one open size as a constant, and asks for one with two", () => {
+  it("writes a shape with one open size as a constant, and one with two as an input", () => {
     const one = traceOf((x) => tf.reshape(x, [primes.rows * 3, 1]));
     expect(one.shapes).toEqual([]);
     const two = trace(
@@ -62,11 +62,11 @@ describe("trace", () => {
     ]);
   });
 
-  it("refuses a kernel that it does not know, and a tensor that is not given; the engine is there again", () => {
+  it("throws for an unknown kernel and for a foreign tensor, and restores the engine", () => {
     expect(() => traceOf((x) => tf.cumsum(x, 1))).toThrow(/Cumsum/);
     const foreign = tf.ones([3, 4]);
-    expect(() => traceOf((x) => tf.matMul(x, foreign))).toThrow("reads a tensor that it is not given");
-    expect(() => traceOf((x) => tf.add(x, tf.scalar(true, "bool")))).toThrow("makes a tensor of bool");
+    expect(() => traceOf((x) => tf.matMul(x, foreign))).toThrow("reads a tensor that is not an argument");
+    expect(() => traceOf((x) => tf.add(x, tf.scalar(true, "bool")))).toThrow("creates a tensor of bool");
     foreign.dispose();
     expect(tf.getBackend()).toBe("wasm");
     expect(tf.add(1, 2).dataSync()[0]).toBe(3);
@@ -78,8 +78,8 @@ const native = testedEngines.includes("tfjs-node");
 describe("tracePass", () => {
   beforeEach(async () => void (await useBackend({ backend: "wasm" })));
 
-  // On processors with AVX-512 TensorFlow 2.15 merges x · sigmoid(x), and then finds no sigmoid to give.
-  it("gives what the backward pass wants kept by nodes that nothing else reads", () => {
+  // On CPUs with AVX-512 TensorFlow 2.15 merges x · sigmoid(x), and then has no sigmoid to output.
+  it("outputs kept tensors through nodes that nothing else reads", () => {
     const x = { type: "float32", shape: [primes.rows, 3] } as const;
     const { forward, backward } = tracePass(
       ([given]) => activate("silu", given as tf.Tensor2D),
@@ -101,13 +101,13 @@ describe("tracePass", () => {
 describe.skipIf(!native)("a graph on tfjs-node", () => {
   beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
 
-  it("runs on engines of TensorFlow alone", async () => {
+  it("runs only on engines of TensorFlow", async () => {
     expect(graphBackend()).not.toBeNull();
     await useBackend({ backend: "wasm" });
     expect(graphBackend()).toBeNull();
   });
 
-  it("gives what the operations give, at all sizes, with the weights of the moment", () => {
+  it("equals the separate operations at all sizes, with the current weights", () => {
     const weight = tf.variable(tf.randomNormal<tf.Rank.R2>([6, 8], 0, 1, "float32", 1));
     const vector = tf.variable(tf.randomNormal([8], 0, 1, "float32", 2));
     const run = (x: tf.Tensor2D, at: tf.Tensor1D, weight: tf.Tensor2D, vector: tf.Tensor1D) => {
@@ -160,7 +160,7 @@ describe.skipIf(!native)("a graph on tfjs-node", () => {
     tf.dispose([weight, vector]);
   });
 
-  it("takes its open shapes from the sizes of each call, and leaves no file", () => {
+  it("takes its open shapes from the sizes of each call, and leaves no files", () => {
     const traced = trace(
       ([x]) => [turned(x!, primes)],
       [{ type: "float32", shape: [primes.rows, primes.columns * 3] }],

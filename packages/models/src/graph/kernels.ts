@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { GraphType } from "./node.ts";
 import type { Tracer, Value } from "./tracer.ts";
 
-/** How one kernel of TensorFlow.js is said in TensorFlow's operations. */
+/** Translates a call of a TensorFlow.js kernel into TensorFlow operations. */
 export type TraceKernel = (
   tracer: Tracer,
   inputs: readonly Value[],
@@ -35,7 +35,7 @@ const reduction =
     return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
   };
 
-/** By the names of TensorFlow.js; what is not here is not traced. */
+/** The kernels that can be traced, by their names in TensorFlow.js. */
 export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   Add: binary("AddV2"),
   Sub: binary("Sub"),
@@ -55,7 +55,7 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   Sum: reduction("Sum", "axis"),
   Max: reduction("Max", "reductionIndices"),
 
-  /** TensorFlow.js lets its slope below 0 be chosen; that is 0 here. */
+  /** TensorFlow.js has an option for the slope below 0, which is 0 here. */
   Step(tracer, [x]) {
     const parameters = { T: { type: x!.type } };
     return tracer.node("Sign", [tracer.node("Relu", [x!], parameters, x!)], parameters, x!);
@@ -79,7 +79,7 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     const batch = tf.backend_util.assertAndGetBroadcastShape(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
     const of = { type: a!.type, shape: [...batch, rows, columns] };
     const T = { type: a!.type };
-    // Of one row, the product of two matrices takes three quarters of the time of the batched one.
+    // For one row, MatMul takes three quarters of the time of BatchMatMul.
     return a!.shape.length === 2 && b!.shape.length === 2
       ? tracer.node("MatMul", [a!, b!], { T, transpose_a: { b: adjX }, transpose_b: { b: adjY } }, of)
       : tracer.node("BatchMatMulV2", [a!, b!], { T, adj_x: { b: adjX }, adj_y: { b: adjY } }, of);
@@ -148,7 +148,7 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     const sizes = attributes["size"] as number[];
     const shape = x!.shape.map((all, axis) => (sizes[axis] === -1 ? all - begin[axis]! : sizes[axis]!));
     const parameters = { T: { type: x!.type }, Index: { type: "int32" } } as const;
-    // To the end is said as such: it may be an open size.
+    // −1 means to the end, which may be an open size.
     const wanted = shape.map((size, axis) => (size === x!.shape[axis]! - begin[axis]! ? -1 : size));
     const inputs = [x!, tracer.integers(begin), tracer.integers(wanted)];
     return tracer.node("Slice", inputs, parameters, { type: x!.type, shape });
@@ -157,7 +157,7 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   PadV2(tracer, [x], attributes) {
     const paddings = attributes["paddings"] as [number, number][];
     if (attributes["constantValue"] !== 0)
-      throw new Error("a traced function pads with another number than 0");
+      throw new Error("a traced function pads with a number other than 0");
     const parameters = { T: { type: x!.type }, Tpaddings: { type: "int32" } } as const;
     const shape = x!.shape.map((size, axis) => paddings[axis]![0] + size + paddings[axis]![1]);
     const around = tracer.constant({

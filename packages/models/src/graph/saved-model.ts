@@ -1,11 +1,11 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { Attribute, ConstantTensor, GraphNode, GraphType } from "./node.ts";
 
-/** The tag by which the graph is found in its file. */
+/** The tag of the graph in its file. */
 export const savedModelTag = "serve";
 
 /**
- * A graph as TensorFlow's `saved_model.pb`, without variables, signatures and functions. Field numbers are those of
+ * Serializes a graph as TensorFlow's `saved_model.pb`, without variables, signatures and functions. Field numbers come from
  * tensorflow/core/protobuf/{saved_model,meta_graph}.proto and tensorflow/core/framework/*.proto.
  */
 export function savedModel(nodes: readonly GraphNode[]): Uint8Array {
@@ -22,7 +22,7 @@ export function savedModel(nodes: readonly GraphNode[]): Uint8Array {
 }
 
 const schemaVersion = 1;
-/** The version of the graph's format: that of TensorFlow 2.9, the oldest that tfjs-node 4.22 runs on. */
+/** The version of the graph format: that of TensorFlow 2.9, the oldest that tfjs-node 4.22 supports. */
 const graphProducer = 1087;
 
 const types: Readonly<Record<GraphType, number>> = { float32: 1, int32: 3, bool: 10 };

@@ -6,31 +6,31 @@ import type { Tracer } from "./tracer.ts";
 
 /** A differentiable function of tensors as two graphs. */
 export interface TracedPass {
-  /** Gives the function's value, then what the backward pass wants kept. */
+  /** Outputs the function's value, then the tensors that the backward pass needs. */
   readonly forward: Trace;
-  /** Takes the gradient of the value, what was kept, and the arguments; gives gradients of `wanted`. */
+  /** Takes the gradient of the value, the kept tensors and the arguments; outputs the gradients of `wanted`. */
   readonly backward: Trace;
-  /** Which arguments have a gradient, by their place among those asked for. */
+  /** Indexes of the arguments that have a gradient, among those requested. */
   readonly wanted: readonly number[];
-  /** What the function asked for on its way, in order: arguments behind the others. */
+  /** Inputs that the function requested while it ran, in order; they follow the other arguments. */
   readonly extra: readonly ExtraInput[];
 }
 
-/** A float32 tensor that a function asks for by name. */
+/** A float32 tensor that a function requests by name. */
 export interface ExtraInput {
   readonly name: string;
   readonly shape: readonly Dimension[];
 }
 
-/** Gives a tensor of this shape, that of the name at each run. */
-export type AskFor = (name: string, shape: readonly number[]) => tf.Tensor;
+/** Returns a tensor of this shape; each run supplies the one with this name. */
+export type RequestInput = (name: string, shape: readonly number[]) => tf.Tensor;
 
 /**
- * As `trace`, of a function that is differentiated: it and the gradients of its value (of shape `shape`) in the inputs at
- * `of` are traced together, and cut where the function has its value. What is used behind the cut is what is kept.
+ * Traces a differentiable function like `trace`. Traces it together with the gradients of its value (of shape `shape`) in
+ * the inputs at `of`, and cuts the graph where the function has its value. Tensors used after the cut are kept.
  */
 export function tracePass(
-  run: (inputs: readonly tf.Tensor[], askFor: AskFor) => tf.Tensor,
+  run: (inputs: readonly tf.Tensor[], requestInput: RequestInput) => tf.Tensor,
   inputs: readonly TensorSpec[],
   of: readonly number[],
   shape: readonly number[],
@@ -41,7 +41,7 @@ export function tracePass(
     const gradient = tracer.input("float32", shape);
     const given = values.map(tensors.of);
     const extra: ExtraInput[] = [];
-    const askFor: AskFor = (name, wanted) => {
+    const requestInput: RequestInput = (name, wanted) => {
       const value = tracer.input("float32", wanted);
       values.push(value);
       extra.push({ name, shape: wanted.map((size) => tracer.dimension(size)) });
@@ -50,15 +50,15 @@ export function tracePass(
     let cut = 0;
     const { value, grads } = tf.engine().gradients(
       () => {
-        const made = run(given, askFor);
+        const value = run(given, requestInput);
         cut = tracer.nodes.length;
-        return made;
+        return value;
       },
       of.map((at) => given[at]!),
       tensors.of(gradient),
       true,
     );
-    // Of what the value does not depend on there is none.
+    // Inputs that the value does not depend on have no gradient.
     const found = (grads as readonly (tf.Tensor | undefined)[]).flatMap((each, i) =>
       each === undefined ? [] : [{ at: of[i]!, name: tracer.output(tensors.valueOf(each)).name }],
     );
@@ -71,17 +71,21 @@ export function tracePass(
     const kept = back.stops.map((name) => tracer.values.get(name)!);
     const placeholders = new Map(kept.map((each, i) => [each.name, tracer.placeholder(`k${i}`, each)]));
     const renamed = (name: string) => placeholders.get(name)?.name ?? name;
-    // Read as they are, they may be gone: on processors with AVX-512 oneDNN merges x · sigmoid(x) into one operation, and
-    // does not look whether the sigmoid is also a result.
+    // The Identity nodes keep these values: on CPUs with AVX-512 oneDNN merges x · sigmoid(x) into one operation even if
+    // the sigmoid is also an output.
     const results = kept.map((each) => tracer.node("Identity", [each], { T: { type: each.type } }, each));
     const outputs = [tracer.output(tensors.valueOf(value)).name, ...results.map(({ name }) => name)];
-    const graph = (nodes: readonly GraphNode[], taken: readonly string[], made: readonly string[]): Trace => {
+    const graph = (
+      nodes: readonly GraphNode[],
+      inputs: readonly string[],
+      outputs: readonly string[],
+    ): Trace => {
       const present = new Set(nodes.map(({ name }) => name));
       return {
         nodes,
-        inputs: taken,
+        inputs,
         shapes: tracer.shapeInputs.filter(({ name }) => present.has(name)),
-        outputs: made,
+        outputs,
       };
     };
     const ahead = reachedFrom(tracer, [...outputs, ...names], () => false);
@@ -101,7 +105,7 @@ export function tracePass(
   });
 }
 
-/** The nodes that these values are made of, in the order of the trace; of a value that is a stop, nothing. */
+/** Returns the nodes that these values depend on, in the order of the trace, without going past values that are stops. */
 function reachedFrom(
   tracer: Tracer,
   values: readonly string[],

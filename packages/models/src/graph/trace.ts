@@ -4,7 +4,7 @@ import { traceKernels } from "./kernels.ts";
 import type { GraphNode, GraphType } from "./node.ts";
 import { Tracer, type ShapeInput, type Value } from "./tracer.ts";
 
-/** A tensor that a graph is given. */
+/** The type and shape of a graph's input. */
 export interface TensorSpec {
   readonly type: GraphType;
   readonly shape: readonly number[];
@@ -13,18 +13,18 @@ export interface TensorSpec {
 /** A function of tensors as a graph. */
 export interface Trace {
   readonly nodes: readonly GraphNode[];
-  /** Names of the nodes that stand for the function's arguments, in order. */
+  /** Names of the nodes of the function's arguments, in order. */
   readonly inputs: readonly string[];
   readonly shapes: readonly ShapeInput[];
   readonly outputs: readonly string[];
 }
 
 /**
- * What a function does to tensors, as a graph that leaves `sizes` open. The function runs once, without computing: its
- * tensors have shapes and no numbers, and its JavaScript sees `sizes` for the open dimensions. These must be so that a
- * dimension tells which of them it is a product of: large primes.
+ * Traces a function of tensors into a graph in which `sizes` are open. Runs the function once without computing: its
+ * tensors have shapes but no values, and its JavaScript sees `sizes` as the open dimensions. Use large primes as sizes, so
+ * that every dimension factors into them.
  *
- * @throws Error where it calls a kernel that is not known here, or reads a tensor that is no argument
+ * @throws Error if the function calls an unsupported kernel or reads a tensor that is not an argument.
  */
 export function trace(
   run: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
@@ -33,10 +33,10 @@ export function trace(
 ): Trace {
   return whileTracing(sizes, (tracer, tensors) => {
     const values = inputs.map(({ type, shape }) => tracer.input(type, shape));
-    const made = run(values.map(tensors.of));
-    const outputs = made.map((tensor) => tracer.output(tensors.valueOf(tensor)).name);
-    // Some may have been kept.
-    tf.dispose([...made]);
+    const results = run(values.map(tensors.of));
+    const outputs = results.map((tensor) => tracer.output(tensors.valueOf(tensor)).name);
+    // The function may have kept some of them.
+    tf.dispose([...results]);
     return {
       nodes: tracer.nodes,
       inputs: values.map(({ name }) => name),
@@ -46,19 +46,19 @@ export function trace(
   });
 }
 
-/** Throws where two traces of other sizes are not the same graph. */
+/** Throws unless two traces with different sizes are the same graph. */
 export function checkEqual(one: Trace, other: Trace): void {
   const [a, b] = [one, other].map(({ nodes, shapes, outputs }) => JSON.stringify([nodes, shapes, outputs]));
-  if (a !== b) throw new Error("it depends on sizes in a way that a graph does not express");
+  if (a !== b) throw new Error("the function depends on sizes in a way that a graph cannot express");
 }
 
-/** What stands for tensors while a function is traced. */
+/** Converts between values of the trace and tensors without data. */
 export interface TracedTensors {
   of(value: Value): tf.Tensor;
   valueOf(tensor: tf.Tensor): Value;
 }
 
-/** Runs a function on tensors without numbers, and notes what it does to them. */
+/** Runs a function on tensors without data, and records its operations. */
 export function whileTracing<T>(sizes: Sizes, run: (tracer: Tracer, tensors: TracedTensors) => T): T {
   const before = tf.getBackend();
   const tracing = tracingBackend();
@@ -86,16 +86,18 @@ let registered: TracingBackend | null = null;
 function tracingBackend(): TracingBackend {
   if (registered !== null) return registered;
   const backend = new TracingBackend();
-  // Never chosen by itself.
+  // The negative priority prevents TensorFlow.js from choosing it.
   tf.registerBackend(tracingName, () => backend, -1);
   for (const [kernelName, kernel] of Object.entries(traceKernels)) {
     tf.registerKernel({
       kernelName,
       backendName: tracingName,
       kernelFunc({ inputs, attrs }) {
-        const given = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
-        const made = kernel(backend.tracer, given, attrs ?? {});
-        return Array.isArray(made) ? made.map((value) => backend.infoOf(value)) : backend.infoOf(made);
+        const values = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
+        const results = kernel(backend.tracer, values, attrs ?? {});
+        return Array.isArray(results)
+          ? results.map((value) => backend.infoOf(value))
+          : backend.infoOf(results);
       },
     });
   }
@@ -103,7 +105,7 @@ function tracingBackend(): TracingBackend {
   return backend;
 }
 
-/** Holds what is known of tensors instead of their numbers. */
+/** A backend that holds types and shapes of tensors instead of their data. */
 class TracingBackend extends tf.KernelBackend {
   #tracer: Tracer | null = null;
   #values = new Map<tf.DataId, Value>();
@@ -112,7 +114,7 @@ class TracingBackend extends tf.KernelBackend {
     this.#tracer = tracer;
   }
 
-  /** Forgets what was traced. */
+  /** Clears the trace. */
   end(): void {
     this.#tracer = null;
     this.#values.clear();
@@ -124,7 +126,7 @@ class TracingBackend extends tf.KernelBackend {
 
   held(dataId: tf.DataId): Value {
     const value = this.#values.get(dataId);
-    if (value === undefined) throw new Error("a traced function reads a tensor that it is not given");
+    if (value === undefined) throw new Error("a traced function reads a tensor that is not an argument");
     return value;
   }
 
@@ -140,7 +142,7 @@ class TracingBackend extends tf.KernelBackend {
 
   override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
     if (dtype !== "float32" && dtype !== "int32")
-      throw new Error(`a traced function makes a tensor of ${dtype}`);
+      throw new Error(`a traced function creates a tensor of ${dtype}`);
     const numbers = values as ArrayLike<number>;
     const constant = this.tracer.constant({
       type: dtype,

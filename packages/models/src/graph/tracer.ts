@@ -1,23 +1,23 @@
 import { dimensionOf, type Dimension, type Sizes } from "./dimensions.ts";
 import type { Attribute, ConstantTensor, GraphNode, GraphType } from "./node.ts";
 
-/** What an operation gives: the node, and what is known of the tensor while it is traced. */
+/** An output of a node: its name, type and shape. */
 export interface Value {
   readonly name: string;
   readonly type: GraphType;
   readonly shape: readonly number[];
 }
 
-/** A shape that depends on the open sizes, and the input that it is given by. */
+/** A shape that depends on open sizes, and the name of the input that supplies it. */
 export interface ShapeInput {
   readonly name: string;
   readonly dimensions: readonly Dimension[];
 }
 
-/** A graph as it grows. */
+/** A graph under construction. */
 export class Tracer {
   readonly nodes: GraphNode[] = [];
-  /** What was noted, by name. */
+  /** All values, by name. */
   readonly values = new Map<string, Value>();
   readonly shapeInputs: ShapeInput[] = [];
   readonly #sizes: Sizes;
@@ -31,18 +31,18 @@ export class Tracer {
     return this.node("Placeholder", [], this.#placeholder({ type, shape }), { type, shape });
   }
 
-  /** A node for another graph, which is given there what is a value here. */
+  /** Returns an input node of another graph that receives this value. */
   placeholder(name: string, value: Value): GraphNode {
     return { name, op: "Placeholder", inputs: [], attributes: this.#placeholder(value) };
   }
 
   #placeholder({ type, shape }: Pick<Value, "type" | "shape">): GraphNode["attributes"] {
-    // An open size is −1.
+    // −1 means an open size.
     const sizes = shape.map((size) => (this.dimension(size).sizes.length > 0 ? -1 : size));
     return { dtype: { type }, shape: { shape: sizes } };
   }
 
-  /** Equal constants are one node. */
+  /** Returns a constant; equal constants share one node. */
   constant(tensor: ConstantTensor): Value {
     const key = `${tensor.type} ${tensor.shape.join()} ${tensor.values.join()}`;
     let value = this.#constants.get(key);
@@ -62,7 +62,7 @@ export class Tracer {
     return this.constant({ type: "int32", shape: [], values: Int32Array.of(value) });
   }
 
-  /** A shape as an operand: constant but for at most one size, which the operation infers, or else an input. */
+  /** Returns a shape as an operand: a constant with at most one open size, which the operation infers, else an input. */
   shape(shape: readonly number[]): Value {
     const isOpen = shape.map((size) => this.dimension(size).sizes.length > 0);
     if (isOpen.filter(Boolean).length > 1) return this.sizes(shape);
@@ -73,7 +73,7 @@ export class Tracer {
     return dimensionOf(size, this.#sizes);
   }
 
-  /** A shape as an operand of an operation that infers none. */
+  /** Returns a shape as an operand of an operation that infers no size. */
   sizes(shape: readonly number[]): Value {
     const dimensions = shape.map((size) => this.dimension(size));
     if (dimensions.every(({ sizes }) => sizes.length === 0)) return this.integers(shape);
@@ -97,7 +97,7 @@ export class Tracer {
     return this.note({ name, type: of.type, shape: of.shape });
   }
 
-  /** The value as a result: what a graph is given, it does not give as it is. */
+  /** Returns the value as an output; a graph cannot output its own input, so that gets an Identity node. */
   output(value: Value): Value {
     return this.nodeOf(value.name).op === "Placeholder"
       ? this.node("Identity", [value], { T: { type: value.type } }, value)
@@ -108,12 +108,12 @@ export class Tracer {
     return this.nodes[this.indexOf(value)]!;
   }
 
-  /** Of the node that a value is of, among all. */
+  /** Returns the index of a value's node. */
   indexOf(value: string): number {
     return Number.parseInt(value.slice(1), 10);
   }
 
-  /** An output of a node, where it is not the first. */
+  /** Records a value. */
   note(value: Value): Value {
     this.values.set(value.name, value);
     return value;

@@ -5,26 +5,26 @@ import { dirname, join, relative } from "node:path";
 import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { isCommit, type HubId } from "./hub-id.ts";
 
-/** A model's place in the cache that huggingface_hub shares: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
+/** One model's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
 export interface HubCache {
-  /** Of this model, with all its revisions. */
+  /** The model's folder, with all its revisions. */
   readonly root: string;
-  /** The folder of a commit, which reads like a folder that Hugging Face saved. */
+  /** Returns the folder of a commit, laid out like a folder that Hugging Face libraries save. */
   snapshot(commit: string): string;
   blob(hash: string): string;
-  /** The commit that a revision was when it was last asked for; null where it never was. */
+  /** Returns the commit that a revision had at the first request for it; null before that. */
   commitOf(revision: string): Promise<string | null>;
   setCommit(revision: string, commit: string): Promise<void>;
-  /** Whether the commit's file is here. */
+  /** Whether the file of the commit is in the cache. */
   has(commit: string, name: string): Promise<boolean>;
-  /** Whether it is known that the commit has no such file. */
+  /** Whether the commit is known not to contain the file. */
   lacks(commit: string, name: string): Promise<boolean>;
   setLacking(commit: string, name: string): Promise<void>;
-  /** Puts a whole blob into a commit's folder under this name. */
+  /** Links a complete blob into the folder of a commit under `name`. */
   place(commit: string, name: string, hash: string): Promise<void>;
 }
 
-/** Where huggingface_hub keeps what it fetched. */
+/** Returns the cache folder of huggingface_hub. */
 function cacheFolder(): string {
   const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME } = process.env;
   const home = HF_HOME ?? join(XDG_CACHE_HOME ?? join(homedir(), ".cache"), "huggingface");
@@ -51,8 +51,8 @@ export function openHubCache({ name }: HubId): HubCache {
       await mkdir(dirname(path), { recursive: true });
       await writeFileAtomic(path, commit);
     },
-    has: (commit, file) => isThere(join(snapshot(commit), file)),
-    lacks: (commit, file) => isThere(absent(commit, file)),
+    has: (commit, file) => exists(join(snapshot(commit), file)),
+    lacks: (commit, file) => exists(absent(commit, file)),
     async setLacking(commit, file) {
       await mkdir(dirname(absent(commit, file)), { recursive: true });
       await writeFile(absent(commit, file), "");
@@ -60,12 +60,12 @@ export function openHubCache({ name }: HubId): HubCache {
     async place(commit, file, hash) {
       const path = join(snapshot(commit), file);
       await mkdir(dirname(path), { recursive: true });
-      // Over whatever is there in one step: another process may be reading it.
+      // The rename replaces the old link atomically: another process may be reading it.
       const draft = `${path}.${randomUUID()}`;
       try {
         await symlink(relative(dirname(path), blob(hash)), draft);
       } catch {
-        // Where links are not allowed (Windows), the file itself.
+        // Windows may forbid links: move the file itself.
         return rename(blob(hash), path);
       }
       await rename(draft, path);
@@ -73,14 +73,14 @@ export function openHubCache({ name }: HubId): HubCache {
   };
 }
 
-/** `owner/name` of a snapshot's folder in a hub's cache; null for any other folder. */
+/** Returns `owner/name` for a snapshot folder of the hub cache; null for any other folder. */
 export function hubNameOf(folder: string): string | null {
   const [, name] = /models--([^\\/]+)[\\/]snapshots[\\/][0-9a-f]{40}[\\/]?$/.exec(folder) ?? [];
   return name?.replace("--", "/") ?? null;
 }
 
-/** A link to a file that is gone counts as none. */
-const isThere = (path: string): Promise<boolean> =>
+/** Whether the path exists; a link to a missing file does not. */
+const exists = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,
     () => false,

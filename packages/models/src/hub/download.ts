@@ -2,26 +2,29 @@ import { createHash } from "node:crypto";
 import { constants, mkdir, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { hubError, reasonOf } from "./hub-errors.ts";
+import { modelError } from "../folder/model-error.ts";
+import { reasonOf } from "./hub-errors.ts";
 
-export interface Expected {
+/** A file to download. */
+export interface ExpectedFile {
   /** Names the file in errors. */
   readonly where: string;
   readonly bytes: number;
-  /** SHA-256 of the content, or as git names a blob. */
+  /** SHA-256 of the content (64 digits), or git's SHA-1 of the blob (40 digits). */
   readonly hash: string;
 }
 
 /**
- * Writes a blob to `path`, whose name only a whole and proven file gets. What an earlier try left in `path.incomplete`
- * is gone on from. Bytes go to their own places, so that two processes that fetch the same do not harm each other.
+ * Downloads a blob to `path.incomplete` and renames it to `path` once its size and hash match. Resumes a partial download.
+ * Each chunk is written at its own offset, so that two processes may download the same blob at once.
  *
- * @param read a stream of the bytes from a position on
- * @param onBytes told how many of the bytes are here
+ * @param read Streams the bytes from a position on.
+ * @param onBytes Called with the number of bytes on disk.
+ * @throws PeriodicEvalError `model` if the transfer stops early or the content does not match.
  */
 export async function download(
   path: string,
-  expected: Expected,
+  expected: ExpectedFile,
   read: (from: number) => AsyncIterable<Uint8Array>,
   onBytes: (done: number) => void,
 ): Promise<void> {
@@ -36,8 +39,12 @@ export async function download(
     const found = await hashOf(file, bytes, hash.length);
     if (found !== hash) {
       await rm(draft, { force: true });
-      const fix = "Run it again; where it stays so, the hub or what is between you and it changes files.";
-      throw hubError(where, `content with the hash ${found}`, `the hash ${hash} that the hub says`, fix);
+      throw modelError({
+        where,
+        got: `content with the hash ${found}`,
+        expected: `the hash ${hash} that the hub lists`,
+        fix: "Run it again; if the error persists, the hub or a proxy changes files.",
+      });
     }
   } finally {
     await file.close();
@@ -45,14 +52,14 @@ export async function download(
   try {
     await rename(draft, path);
   } catch (error) {
-    // Another process may have been faster with the same bytes.
+    // Another process may have finished the same download first.
     if ((await sizeOf(path)) !== bytes) throw error;
   }
 }
 
 async function fill(
   file: FileHandle,
-  { where, bytes }: Expected,
+  { where, bytes }: ExpectedFile,
   read: (from: number) => AsyncIterable<Uint8Array>,
   onBytes: (done: number) => void,
 ): Promise<void> {
@@ -68,8 +75,12 @@ async function fill(
       for await (const chunk of read(done)) {
         if (done + chunk.length > bytes) {
           await file.truncate(0);
-          const fix = "Run it again: what it got is thrown away.";
-          throw hubError(where, `more than ${bytes} bytes`, "as many as the hub says", fix);
+          throw modelError({
+            where,
+            got: `more than ${bytes} bytes`,
+            expected: "the size that the hub lists",
+            fix: "Run it again: the partial download was deleted.",
+          });
         }
         await writeAll(file, chunk, done);
         done += chunk.length;
@@ -81,8 +92,12 @@ async function fill(
     reason = ` (${reasonOf(error)})`;
   }
   if (done < bytes) {
-    const fix = "Check the network and run it again: it goes on from there.";
-    throw hubError(where, `${done} of ${bytes} bytes${reason}`, "the whole file", fix);
+    throw modelError({
+      where,
+      got: `${done} of ${bytes} bytes${reason}`,
+      expected: "the whole file",
+      fix: "Check the network and run it again: the download resumes.",
+    });
   }
 }
 
@@ -92,7 +107,7 @@ async function writeAll(file: FileHandle, chunk: Uint8Array, position: number): 
   }
 }
 
-/** A stream that broke; not a disk that is full, nor an error of ours. */
+/** Whether the stream failed, rather than the disk or a check of this package. */
 function isTransfer(error: unknown): boolean {
   return !PeriodicEvalError.is(error) && typeof (error as NodeJS.ErrnoException | null)?.syscall !== "string";
 }

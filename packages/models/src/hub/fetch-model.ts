@@ -1,15 +1,16 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
-import { companions } from "../folder/companions.ts";
-import { pickled } from "../folder/pickled.ts";
+import { z } from "zod";
+import { companions, pickledWeightsError } from "../folder/file-names.ts";
+import { modelError } from "../folder/model-error.ts";
 import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";
 import { openHubCache, type HubCache } from "./cache.ts";
 import { download } from "./download.ts";
-import { hubError, isUnreachable } from "./hub-errors.ts";
-import { shownId, type HubId } from "./hub-id.ts";
+import { isUnreachable } from "./hub-errors.ts";
+import { formatHubId, type HubId } from "./hub-id.ts";
 import { openRepository, type HubFile, type Repository } from "./repository.ts";
 
-/** How far the download of one file is. */
+/** The progress of one file's download. */
 export interface DownloadProgress {
   /** `owner/name` or `owner/name@revision`. */
   readonly model: string;
@@ -18,16 +19,22 @@ export interface DownloadProgress {
   readonly totalBytes: number;
 }
 
+/** The option `onDownload` of the functions that load models, adapters and tokenizers. */
+export const onDownloadSchema = z.custom<(progress: DownloadProgress) => void>(
+  (value) => typeof value === "function",
+  "a function that takes the progress",
+);
+
 export interface FetchOptions {
-  /** The configuration alone, the tokenizer's files alone, the model's and all these, or those of a PEFT adapter. */
+  /** Which files: the configuration, the tokenizer, the whole model with both of these, or a PEFT adapter. */
   readonly need: "config" | "tokenizer" | "model" | "adapter";
-  /** `config.json`, or the name asked for in its place. */
+  /** Name of the configuration. Default: `config.json`. */
   readonly configFile?: string;
-  /** Told before, while and after a file is fetched. */
+  /** Called before, during and after the download of each file. */
   readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
-/** Files that a tokenizer is read from; only the first must be there. */
+/** The files of a tokenizer; only the first is required. */
 const tokenizerNames = [
   "tokenizer.json",
   "tokenizer_config.json",
@@ -36,26 +43,28 @@ const tokenizerNames = [
   "chat_template.jinja",
 ];
 
-/** The files of a PEFT adapter, the weights last: a folder that has them has all. */
+/** The files of a PEFT adapter. The weights come last: a folder that has them is complete. */
 export const adapterNames = { config: "adapter_config.json", weights: "adapter_model.safetensors" } as const;
 
 /**
- * The folder of a model of the hub, in the cache that huggingface_hub shares, with what is missing fetched one file at a
- * time. A revision is the commit that it was when it was first asked for: what is here is used without a request.
+ * Returns the folder of a hub model in the cache shared with huggingface_hub, after downloading missing files one at a
+ * time. A revision stays at the commit of its first request, so that cached files need no request.
+ *
+ * @throws PeriodicEvalError `model` if the model or a file cannot be had, `store` if the cache cannot be written.
  */
 export async function fetchModel(id: HubId, options: FetchOptions): Promise<string> {
   const cache = openHubCache(id);
   const held = await cache.commitOf(id.revision);
   const missing = held === null ? null : await missingFrom(cache, held, options);
-  if (held !== null && missing === "nothing") return cache.snapshot(held);
+  if (held !== null && missing === "none") return cache.snapshot(held);
   if (isOffline()) {
-    if (held !== null && missing === "nothing needed") return cache.snapshot(held);
-    throw hubError(
-      shownId(id),
-      `HF_HUB_OFFLINE, and not all of its files in ${cache.root}`,
-      "a model that was fetched before",
-      "Unset HF_HUB_OFFLINE, or give a local folder.",
-    );
+    if (held !== null && missing === "optional") return cache.snapshot(held);
+    throw modelError({
+      where: formatHubId(id),
+      got: `HF_HUB_OFFLINE, but not all files are in ${cache.root}`,
+      expected: "a model in the cache",
+      fix: "Unset HF_HUB_OFFLINE, or pass a local folder.",
+    });
   }
   try {
     const repository = await openRepository(id);
@@ -65,30 +74,30 @@ export async function fetchModel(id: HubId, options: FetchOptions): Promise<stri
     await fetchFiles({ id, cache, repository, commit, files, options });
     return cache.snapshot(commit);
   } catch (error) {
-    const isEnough = held !== null && missing === "nothing needed";
+    const isEnough = held !== null && missing === "optional";
     if (isEnough && PeriodicEvalError.is(error) && isUnreachable(error.cause)) return cache.snapshot(held);
-    throw isOfDisk(error) ? storeError(cache.root, error, "a cache that can be written") : error;
+    throw isDiskError(error) ? storeError(cache.root, error, "a cache that can be written") : error;
   }
 }
 
-/** What of the files is not here: nothing; nothing that must be there, others perhaps; or some that must be. */
+/** Returns whether the cache lacks no files, at most optional ones, or required ones. */
 async function missingFrom(
   cache: HubCache,
   commit: string,
   { need, configFile = "config.json" }: FetchOptions,
-): Promise<"nothing" | "nothing needed" | "some"> {
+): Promise<"none" | "optional" | "required"> {
   const has = (name: string) => cache.has(commit, name);
-  if (need === "config") return (await has(configFile)) ? "nothing" : "some";
+  if (need === "config") return (await has(configFile)) ? "none" : "required";
   if (need === "adapter")
-    return (await has(adapterNames.config)) && (await has(adapterNames.weights)) ? "nothing" : "some";
+    return (await has(adapterNames.config)) && (await has(adapterNames.weights)) ? "none" : "required";
   const isEnough =
     need === "tokenizer"
       ? await has("tokenizer.json")
       : (await has(configFile)) && (await hasWeights(cache.snapshot(commit), has));
-  if (!isEnough) return "some";
+  if (!isEnough) return "required";
   for (const name of tokenizerNames)
-    if (!(await has(name)) && !(await cache.lacks(commit, name))) return "nothing needed";
-  return "nothing";
+    if (!(await has(name)) && !(await cache.lacks(commit, name))) return "optional";
+  return "none";
 }
 
 async function hasWeights(folder: string, has: (name: string) => Promise<boolean>): Promise<boolean> {
@@ -113,7 +122,7 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   const { need, configFile = "config.json" } = options;
   if (need === "config") return fetchFile(fetching, configFile);
   if (need === "adapter") {
-    refuseWithout(adapterNames.weights, fetching);
+    requireWeights(adapterNames.weights, fetching);
     for (const name of Object.values(adapterNames)) await fetchFile(fetching, name);
     return;
   }
@@ -122,10 +131,10 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
     for (const name of tokenizerNames) if (files.has(name)) await fetchFile(fetching, name);
     return;
   }
-  // A repository may hold both: the one file is what readers take.
+  // A repository may hold both forms; readers prefer the single file.
   const isSharded = files.has(indexName) && !files.has(singleName);
-  if (!isSharded) refuseWithout(singleName, fetching);
-  // Weights last: a folder that has them has all.
+  if (!isSharded) requireWeights(singleName, fetching);
+  // The weights come last: a folder that has them is complete.
   await fetchFile(fetching, configFile);
   for (const name of files.keys()) if (companions.test(name)) await fetchFile(fetching, name);
   if (!isSharded) return fetchFile(fetching, singleName);
@@ -134,29 +143,37 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   for (const name of shardsOf(index ?? new Map())) await fetchFile(fetching, name);
 }
 
-function refuseWithout(weights: string, { id, files }: Fetching): void {
+function requireWeights(weights: string, { id, files }: Fetching): void {
   if (files.has(weights)) return;
-  const where = `${shownId(id)} on the hub`;
-  throw pickled(where, [...files.keys()]) ?? hubError(where, "no weights", weights, "Name another model.");
+  const where = `${formatHubId(id)} on the hub`;
+  throw (
+    pickledWeightsError(where, [...files.keys()]) ??
+    modelError({ where, got: "no weights", expected: weights, fix: "Name another model." })
+  );
 }
 
 async function fetchFile(fetching: Fetching, name: string): Promise<void> {
   const { id, cache, repository, commit, files, options } = fetching;
   if (await cache.has(commit, name)) return;
-  const where = `${shownId(id)}, ${name} on the hub`;
+  const where = `${formatHubId(id)}, ${name} on the hub`;
   const file = files.get(name);
   if (file === undefined)
-    throw hubError(where, "no such file", "one that the model needs", "Name another model.");
+    throw modelError({
+      where,
+      got: "no such file",
+      expected: "a file that the model needs",
+      fix: "Name another model.",
+    });
   const { bytes, hash } = file;
-  const tell = (doneBytes: number) =>
-    options.onDownload?.({ model: shownId(id), file: name, doneBytes, totalBytes: bytes });
+  const report = (doneBytes: number) =>
+    options.onDownload?.({ model: formatHubId(id), file: name, doneBytes, totalBytes: bytes });
   const read = (from: number) => repository.read(commit, file, from);
-  await download(cache.blob(hash), { where, bytes, hash }, read, tell);
+  await download(cache.blob(hash), { where, bytes, hash }, read, report);
   await cache.place(commit, name, hash);
 }
 
 const isOffline = (): boolean =>
   ["1", "true", "yes", "on"].includes(process.env["HF_HUB_OFFLINE"]?.toLowerCase() ?? "");
 
-const isOfDisk = (error: unknown): boolean =>
+const isDiskError = (error: unknown): boolean =>
   !PeriodicEvalError.is(error) && typeof (error as NodeJS.ErrnoException | null)?.syscall === "string";

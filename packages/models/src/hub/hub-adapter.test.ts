@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { refusalOf } from "../testing/refusal.ts";
+import { modelErrorOf } from "../testing/hostile.ts";
 import { filesOf, startHub, type HubServer } from "./hub-server.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
@@ -35,12 +35,12 @@ afterEach(async () => {
   await rm(cache, { recursive: true });
 });
 
-describe("an adapter of the hub", () => {
-  it("is fetched without what lies beside it, and then asks for nothing", async () => {
-    const made = withLora(model, { rank: 2 });
-    const folder = join(cache, "made");
-    await made.save(folder);
-    made.dispose();
+describe("loading a hub adapter", () => {
+  it("downloads only the adapter's files, once", async () => {
+    const created = withLora(model, { rank: 2 });
+    const folder = join(cache, "created");
+    await created.save(folder);
+    created.dispose();
     host("owner/adapter", new Map([...filesOf(world), ...filesOf(folder)]));
     const lora = await loadLora(model, "owner/adapter");
     expect(lora.adapter).toBe(`owner/adapter of ${world}`);
@@ -52,15 +52,15 @@ describe("an adapter of the hub", () => {
     expect(hub.requests).toEqual([]);
   });
 
-  it("that is pickled is refused", async () => {
+  it("throws for a pickled adapter", async () => {
     host("owner/pickled", new Map([["adapter_model.bin", Buffer.from("x")]]));
-    const { message } = await refusalOf(() => loadLora(model, "owner/pickled"));
+    const { message } = await modelErrorOf(() => loadLora(model, "owner/pickled"));
     expect(message).toMatch(/owner\/pickled on the hub: got only adapter_model\.bin, a pickled/);
   });
 
-  it("is no model of the hub", async () => {
+  it("throws for the name of a whole model", async () => {
     host("owner/world", filesOf(world));
-    const { message } = await refusalOf(() => loadLora(model, "owner/world"));
+    const { message } = await modelErrorOf(() => loadLora(model, "owner/world"));
     expect(message).toMatch(/owner\/world on the hub: got no weights, expected adapter_model\.safetensors/);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseHubId } from "./hub-id.ts";
 
-it("reads names as the hub takes them", () => {
+it("parses names and revisions by the hub's rules", () => {
   expect(parseHubId("HuggingFaceTB/SmolLM2-135M")).toEqual({
     name: "HuggingFaceTB/SmolLM2-135M",
     revision: "main",

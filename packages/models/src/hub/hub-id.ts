@@ -1,4 +1,4 @@
-/** A model of the Hugging Face hub. */
+/** The name of a model on the Hugging Face hub. */
 export interface HubId {
   /** `owner/name`. */
   readonly name: string;
@@ -6,11 +6,11 @@ export interface HubId {
   readonly revision: string;
 }
 
-// Names as the hub takes them; no segment may begin with a dot, so that none can lead out of a folder.
+// The hub's own rules for names. No segment may begin with a dot, so that no name leads out of a folder.
 const word = String.raw`[A-Za-z0-9_](?:[\w.-]*[\w])?`;
 const pattern = new RegExp(`^(${word}/${word})(?:@(${word}(?:/${word})*))?$`);
 
-/** Reads `owner/name` or `owner/name@revision`; null where the text is neither. */
+/** Parses `owner/name` or `owner/name@revision`; null for any other string. */
 export function parseHubId(text: string): HubId | null {
   const [, name, revision = "main"] = pattern.exec(text) ?? [];
   return name === undefined || name.length > 200 || /--|\.\./.test(name) ? null : { name, revision };
@@ -18,7 +18,7 @@ export function parseHubId(text: string): HubId | null {
 
 export const isCommit = (text: string): boolean => /^[0-9a-f]{40}$/.test(text);
 
-/** As a person writes it. */
-export function shownId({ name, revision }: HubId): string {
+/** Returns `owner/name`, followed by `@revision` unless that is `main`. */
+export function formatHubId({ name, revision }: HubId): string {
   return revision === "main" ? name : `${name}@${revision}`;
 }

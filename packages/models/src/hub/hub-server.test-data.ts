@@ -4,30 +4,31 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** A model on the hub: its commits by revision, each with its files. */
+/** A model of the fake hub: its commits by revision, and the files of each commit. */
 export interface HostedModel {
   readonly revisions: Readonly<Record<string, string>>;
   readonly commits: Readonly<Record<string, ReadonlyMap<string, Buffer>>>;
-  /** What a request must bring, and what one that does not is answered. */
+  /** The required token, and the response to requests without it. */
   readonly gate?: { readonly token: string; readonly status: 401 | 403; readonly message: string };
 }
 
 export interface HubServer {
   readonly url: string;
   readonly models: Map<string, HostedModel>;
-  /** `METHOD path`, with the range where one was asked for. */
+  /** `METHOD path`, followed by the range if the request has one. */
   readonly requests: string[];
-  /** Changes how the content of a file is answered; null leaves it as it is. */
+  /** Changes the response for a file's content; null leaves it unchanged. */
   tamper: ((path: string, range: string | undefined) => Tampering | null) | null;
-  /** Entries put into every listing. */
+  /** Entries added to every listing. */
   extraEntries: object[];
   close(): Promise<void>;
 }
 
 export interface Tampering {
-  /** Bytes sent before the connection is cut, or ends as if that were all. */
+  /** The number of bytes sent before the response stops. */
   readonly stopAfter?: number;
-  readonly politely?: boolean;
+  /** Whether a stopped response ends normally, as if it were complete, instead of closing the connection. */
+  readonly endsNormally?: boolean;
   readonly content?: Buffer;
   readonly status?: number;
 }
@@ -39,9 +40,9 @@ const gitName = (bytes: Buffer): string =>
 export const filesOf = (folder: string): Map<string, Buffer> =>
   new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 
-/** The parts of the hub's API that fetching a model asks: model info, tree, resolve, and large files elsewhere. */
+/** Starts a server with the parts of the hub's API that downloads use: model info, tree, resolve, redirected large files. */
 export async function startHub(): Promise<HubServer> {
-  const server = createServer((request, response) => answer(hub, request, response));
+  const server = createServer((request, response) => respond(hub, request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const hub: HubServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -58,7 +59,7 @@ export async function startHub(): Promise<HubServer> {
   return hub;
 }
 
-function answer(hub: HubServer, request: IncomingMessage, response: ServerResponse): void {
+function respond(hub: HubServer, request: IncomingMessage, response: ServerResponse): void {
   const path = decodeURIComponent(request.url!.split("?")[0]!);
   const { range, authorization } = request.headers;
   hub.requests.push([request.method, path, ...(range === undefined ? [] : [range])].join(" "));
@@ -111,15 +112,15 @@ function send(
   const end = to === "" ? content.length : Number(to) + 1;
   const part = (tampering?.content ?? content).subarray(Number(from), end);
   const contentRange = { "Content-Range": `bytes ${from}-${end - 1}/${content.length}` };
-  const isPolite = tampering?.politely === true;
+  const endsNormally = tampering?.endsNormally === true;
   response.writeHead(range === undefined ? 200 : 206, {
     ...headers,
     ...(range !== undefined && contentRange),
-    ...(!isPolite && { "Content-Length": part.length }),
+    ...(!endsNormally && { "Content-Length": part.length }),
   });
   if (tampering?.stopAfter === undefined) return void response.end(part);
   response.write(part.subarray(0, tampering.stopAfter), () =>
-    isPolite ? response.end() : setTimeout(() => response.destroy(), 50),
+    endsNormally ? response.end() : setTimeout(() => response.destroy(), 50),
   );
 }
 

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
-import { outlineCausalLM } from "../checkpoint/outline.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
+import { outlineCausalLM } from "../outline/outline.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
 
@@ -47,9 +47,9 @@ async function load(id: string, onDownload?: (progress: DownloadProgress) => voi
   model.dispose();
   return model;
 }
-const failureOf = async (promise: Promise<unknown>): Promise<PeriodicEvalError> => {
+const errorOf = async (promise: Promise<unknown>): Promise<PeriodicEvalError> => {
   const error = await promise.then(
-    () => "it was loaded",
+    () => "nothing was thrown",
     (thrown: unknown) => thrown,
   );
   expect(PeriodicEvalError.is(error), String(error)).toBe(true);
@@ -57,19 +57,19 @@ const failureOf = async (promise: Promise<unknown>): Promise<PeriodicEvalError> 
 };
 const chat = { messages: [{ role: "user", content: "Hello" }] };
 
-describe("a model of the hub", () => {
-  it("is fetched once, into the cache as huggingface_hub lays it out, and then asks for nothing", async () => {
-    const told: DownloadProgress[] = [];
-    const model = await load("owner/world", (progress) => told.push(progress));
+describe("loading a hub model", () => {
+  it("downloads each file once into huggingface_hub's cache layout and then makes no requests", async () => {
+    const reports: DownloadProgress[] = [];
+    const model = await load("owner/world", (progress) => reports.push(progress));
     expect(model.name).toBe("owner/world");
     expect(model.folder).toBe(join(stored, "snapshots", first));
     expect(await readFile(join(stored, "refs", "main"), "utf8")).toBe(first);
     expect(await readlink(join(model.folder!, "model.safetensors"))).toBe(
       join("..", "..", "blobs", sha256(weights)),
     );
-    expect(await readFile(join(model.folder!, "model.safetensors"))).toEqual(weights);
-    // Not the training rows and questions that lie there too; the weights last.
-    expect([...new Set(told.map(({ file }) => file))]).toEqual([
+    expect(weights.equals(await readFile(join(model.folder!, "model.safetensors")))).toBe(true);
+    // The training rows and questions in the repository are not model files; the weights come last.
+    expect([...new Set(reports.map(({ file }) => file))]).toEqual([
       "config.json",
       "chat_template.jinja",
       "generation_config.json",
@@ -77,7 +77,7 @@ describe("a model of the hub", () => {
       "tokenizer_config.json",
       "model.safetensors",
     ]);
-    expect(told.at(-1)).toEqual({
+    expect(reports.at(-1)).toEqual({
       model: "owner/world",
       file: "model.safetensors",
       doneBytes: weights.length,
@@ -90,7 +90,7 @@ describe("a model of the hub", () => {
     expect(hub.requests).toEqual([]);
   });
 
-  it("gives its tokenizer without its weights", async () => {
+  it("downloads the tokenizer without the weights", async () => {
     await loadTokenizer("owner/world");
     expect((await readdir(join(stored, "snapshots", first))).sort()).toEqual([
       "chat_template.jinja",
@@ -103,13 +103,13 @@ describe("a model of the hub", () => {
     expect(hub.requests).toEqual([]);
   });
 
-  it("is outlined by its configuration alone, and then fetched whole", async () => {
+  it("downloads only the configuration for an outline, and the rest when the model loads", async () => {
     expect(await outlineCausalLM("owner/world")).toMatchObject({ name: "owner/world", contextLength: 256 });
     expect(await readdir(join(stored, "snapshots", first))).toEqual(["config.json"]);
     expect((await load("owner/world")).contextLength).toBe(256);
   });
 
-  it("comes in the revision asked for: a tag, a branch with a slash, a commit", async () => {
+  it("loads the requested revision: a tag, a branch with a slash, a commit", async () => {
     for (const revision of ["v2.0", "refs/pr/1", second]) {
       const tokenizer = await loadTokenizer(`owner/world@${revision}`);
       expect(tokenizer.render(chat).text).toBe("Hello!");
@@ -118,7 +118,7 @@ describe("a model of the hub", () => {
     expect((await readdir(join(stored, "snapshots"))).sort()).toEqual([first, second]);
   });
 
-  it("stays the commit that it was first, though the hub has a newer one", async () => {
+  it("keeps using the first commit of a revision when the hub has a newer one", async () => {
     await loadTokenizer("owner/world");
     hub.models.set("owner/world", {
       revisions: { main: second },
@@ -127,7 +127,7 @@ describe("a model of the hub", () => {
     expect((await load("owner/world")).folder).toBe(join(stored, "snapshots", first));
   });
 
-  it("in shards is fetched by its index", async () => {
+  it("downloads shards by their index, and prefers a single file of weights", async () => {
     const folder = join(cache, "sharded");
     const { openSafetensors, writeSafetensors } = await import("@periodic-eval/safetensors");
     const whole = await openSafetensors(join(world, "model.safetensors"));
@@ -148,7 +148,7 @@ describe("a model of the hub", () => {
     }
     await whole.close();
     await writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map: map }));
-    // What is whole lies there too, as some repositories have it: that alone is fetched, as by transformers.
+    // Some repositories hold both forms. transformers downloads the single file.
     const both = new Map([...files, ...filesOf(folder)]);
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: both } });
     const { folder: single } = await load("owner/world");
@@ -167,11 +167,11 @@ describe("a model of the hub", () => {
     hub.requests.length = 0;
     await rm(join(fetched!, "model-00002-of-00002.safetensors"));
     await load("owner/world");
-    // Its blob is still there: the listing alone was asked for.
+    // The blob is still in the cache, so only the listing is requested.
     expect(hub.requests).toEqual([`GET /api/models/owner/world/tree/${first}`]);
   });
 
-  it("is passed over where a local folder has its name", async () => {
+  it("prefers a local folder of the same name", async () => {
     const before = process.cwd();
     process.chdir(cache);
     try {
@@ -185,16 +185,16 @@ describe("a model of the hub", () => {
   });
 });
 
-describe("a download that breaks off", () => {
+describe("a failed download", () => {
   const cut = 100_000;
   const isWeights = (path: string) => path.startsWith("/large/");
 
   it.each([
-    ["with its connection", false],
-    ["and says that this was all", true],
-  ])("%s counts as none, and is gone on from", async (_, politely) => {
-    hub.tamper = (path) => (isWeights(path) ? { stopAfter: cut, politely } : null);
-    const error = await failureOf(load("owner/world"));
+    ["the connection closes", false],
+    ["the response ends early", true],
+  ])("throws when %s, and resumes on the next call", async (_, endsNormally) => {
+    hub.tamper = (path) => (isWeights(path) ? { stopAfter: cut, endsNormally } : null);
+    const error = await errorOf(load("owner/world"));
     expect(error.message).toMatch(
       /owner\/world, model\.safetensors on the hub: got 100000 of 864528 bytes.*, expected the whole file\. Check the network and run it again/,
     );
@@ -209,11 +209,11 @@ describe("a download that breaks off", () => {
     expect((await readdir(join(stored, "blobs"))).filter((name) => name.includes("incomplete"))).toEqual([]);
   });
 
-  it("or brings other bytes is thrown away", async () => {
+  it("deletes content whose hash does not match", async () => {
     const other = Buffer.from(weights);
     other[other.length - 1]! ^= 1;
     hub.tamper = (path) => (isWeights(path) ? { content: other } : null);
-    const error = await failureOf(load("owner/world"));
+    const error = await errorOf(load("owner/world"));
     expect(error.message).toContain(
       `got content with the hash ${sha256(other)}, expected the hash ${sha256(weights)}`,
     );
@@ -224,28 +224,28 @@ describe("a download that breaks off", () => {
     await load("owner/world");
   });
 
-  it("or whose place holds more than there is starts anew", async () => {
+  it("starts over when the partial file is longer than the complete one", async () => {
     await mkdir(join(stored, "blobs"), { recursive: true });
     await writeFile(join(stored, "blobs", `${sha256(weights)}.incomplete`), Buffer.alloc(weights.length + 1));
     expect((await load("owner/world")).name).toBe("owner/world");
   });
 
-  it("may be made by two processes at once", async () => {
+  it("allows two downloads of the same file at once", async () => {
     const [one, two] = await Promise.all([load("owner/world"), load("owner/world")]);
     expect(one.folder).toBe(two.folder);
-    expect(await readFile(join(one.folder!, "model.safetensors"))).toEqual(weights);
+    expect(weights.equals(await readFile(join(one.folder!, "model.safetensors")))).toBe(true);
   });
 });
 
-describe("what cannot be had", () => {
+describe("loading a hub model throws", () => {
   it.each([
     ["no token", "", 401, "accept its terms on its page and set HF_TOKEN to your access token."],
-    ["a token that may not", "hf_other", 403, "check that HF_TOKEN may read it."],
-  ] as const)("a gated model with %s", async (_, token, status, fix) => {
+    ["a token without access", "hf_other", 403, "check that HF_TOKEN may read it."],
+  ] as const)("for a gated model with %s", async (_, token, status, fix) => {
     const gate = { token: "hf_mine", status, message: "Access to model owner/world is restricted." };
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: files }, gate });
     vi.stubEnv("HF_TOKEN", token);
-    const error = await failureOf(load("owner/world"));
+    const error = await errorOf(load("owner/world"));
     expect(error.message).toContain(
       `owner/world on the hub: got status ${status} (Access to model owner/world is`,
     );
@@ -254,9 +254,9 @@ describe("what cannot be had", () => {
     await load("owner/world");
   });
 
-  it("a token that is none, which no message repeats", async () => {
+  it("for a malformed token, without repeating it in the message", async () => {
     vi.stubEnv("HF_TOKEN", "secret");
-    const error = await failureOf(load("owner/world"));
+    const error = await errorOf(load("owner/world"));
     expect([error.code, error.where]).toEqual(["config", "HF_TOKEN"]);
     expect(error.message).not.toContain("secret");
   });
@@ -265,53 +265,53 @@ describe("what cannot be had", () => {
     [
       "other/world",
       "other/world on the hub: got status 404 (Repository not found)",
-      "no local folder of this name",
+      "No local folder has this name",
     ],
     ["owner/world@v3", "owner/world@v3 on the hub: got status 404 (Invalid rev id: v3)", "and the revision"],
     [`owner/world@${"3".repeat(40)}`, "status 404", "and the revision"],
-  ])("%s", async (id, got, fix) => {
-    const { message } = await failureOf(load(id));
+  ])("for the unknown model or revision %s", async (id, got, fix) => {
+    const { message } = await errorOf(load(id));
     expect(message).toContain(got);
     expect(message).toContain(fix);
   });
 
-  it("a hub that is out of reach, which what was fetched before does not need", async () => {
+  it("when the hub is unreachable, unless the files are in the cache", async () => {
     await loadTokenizer("owner/world");
     vi.stubEnv("HF_ENDPOINT", "http://127.0.0.1:1");
     await loadTokenizer("owner/world");
-    const { message } = await failureOf(load("owner/world"));
+    const { message } = await errorOf(load("owner/world"));
     expect(message).toMatch(
-      /owner\/world on the hub: got fetch failed \(.+\), expected an answer of the hub\. There is no local folder/,
+      /owner\/world on the hub: got fetch failed \(.+\), expected a response of the hub\. No local folder has/,
     );
-    // As huggingface_hub leaves it: nothing says that there is no special_tokens_map.json.
+    // huggingface_hub does not record that there is no special_tokens_map.json.
     await rm(join(stored, ".no_exist"), { recursive: true });
     await loadTokenizer("owner/world");
   });
 
-  it("anything new where HF_HUB_OFFLINE is set", async () => {
+  it("for uncached files when HF_HUB_OFFLINE is set", async () => {
     await loadTokenizer("owner/world");
     hub.requests.length = 0;
     vi.stubEnv("HF_HUB_OFFLINE", "1");
     await loadTokenizer("owner/world");
-    expect((await failureOf(load("owner/world"))).message).toContain("got HF_HUB_OFFLINE");
+    expect((await errorOf(load("owner/world"))).message).toContain("got HF_HUB_OFFLINE");
     expect(hub.requests).toEqual([]);
   });
 
-  it("a hub in trouble", async () => {
+  it("when the hub responds with status 503", async () => {
     hub.tamper = () => ({ status: 503 });
-    expect((await failureOf(load("owner/world"))).message).toMatch(
+    expect((await errorOf(load("owner/world"))).message).toMatch(
       /config\.json on the hub: got 0 of 582 bytes/,
     );
   });
 
-  it("a cache that cannot be written", async () => {
+  it("when the cache cannot be written", async () => {
     await writeFile(stored, "a file in its place");
-    const error = await failureOf(load("owner/world"));
+    const error = await errorOf(load("owner/world"));
     expect(error.code).toBe("store");
     expect(error.message).toContain(stored);
   });
 
-  it("pickled weights, on the hub and in a folder", async () => {
+  it("for pickled weights, on the hub and in a folder", async () => {
     const pickles = new Map([...files, ["pytorch_model.bin", Buffer.from("pickle")]]);
     pickles.delete("model.safetensors");
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: pickles } });
@@ -320,16 +320,16 @@ describe("what cannot be had", () => {
     for (const name of ["config.json", "pytorch_model.bin"])
       await writeFile(join(folder, name), pickles.get(name)!);
     for (const source of ["owner/world", folder]) {
-      const { message } = await failureOf(load(source));
+      const { message } = await errorOf(load(source));
       expect(message).toContain(
         "got only pytorch_model.bin, a pickled checkpoint, expected weights in safetensors",
       );
-      expect(message).toContain("unpickling a file runs the code that it holds. Convert it");
+      expect(message).toContain("unpickling a file runs the code in it. If you trust the file, convert it");
     }
     expect(hub.requests.filter((request) => request.includes("pytorch_model"))).toEqual([]);
   });
 
-  it("a path that is neither a folder nor a name", async () => {
+  it("for a string that is neither a folder nor a hub name", async () => {
     for (const path of [
       "./none/here",
       "/none",
@@ -342,20 +342,20 @@ describe("what cannot be had", () => {
       "a\0/b",
       "",
     ]) {
-      expect((await failureOf(load(path))).message, path).toContain(
-        "got neither a folder that is there nor the name of a model on the hub, expected a folder",
+      expect((await errorOf(load(path))).message, path).toContain(
+        "got neither an existing folder nor the name of a model on the hub, expected a folder",
       );
     }
-    expect((await failureOf(load(join(world, "config.json")))).message).toContain(
-      "got a file, expected a folder as Hugging Face saves a model",
+    expect((await errorOf(load(join(world, "config.json")))).message).toContain(
+      "got a file, expected a folder that Hugging Face libraries saved",
     );
-    expect((await failureOf(load(7 as unknown as string))).code).toBe("model");
+    expect((await errorOf(load(7 as unknown as string))).code).toBe("model");
     expect(hub.requests).toEqual([]);
   });
 });
 
 describe("a hostile hub", () => {
-  it("cannot name a file outside the cache, in a listing, an index or a commit", async () => {
+  it("cannot name a file outside the cache in a listing, an index or a commit", async () => {
     const entry = { type: "file", size: 1, oid: "a".repeat(40) };
     hub.extraEntries = [
       "../evil.json",
@@ -379,22 +379,21 @@ describe("a hostile hub", () => {
       const commit = sha256(index).slice(0, 40);
       hub.models.set("owner/world", { revisions: { main: commit }, commits: { [commit]: indexed } });
       await rm(stored, { recursive: true });
-      expect((await failureOf(load("owner/world"))).message).toContain(
-        "expected a plain name that ends in .safetensors",
+      expect((await errorOf(load("owner/world"))).message).toContain(
+        "expected a plain file name that ends in .safetensors",
       );
     }
     hub.models.set("owner/world", { revisions: { main: "../../evil" }, commits: { "../../evil": files } });
     await rm(stored, { recursive: true });
-    expect((await failureOf(load("owner/world"))).message).toContain('the commit "../../evil"');
+    expect((await errorOf(load("owner/world"))).message).toContain('the commit "../../evil"');
     hub.extraEntries = [{ ...entry, path: "config.json", oid: "../evil" }];
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: files } });
-    expect((await failureOf(load("owner/world"))).message).toContain("expected a size and a hash");
+    expect((await errorOf(load("owner/world"))).message).toContain("expected a size and a hash");
     expect(await readdir(cache)).toEqual([]);
   });
 });
 
-it("loads no library of the hub for a local folder", () => {
-  // The import is lazy: whoever never names a model of the hub never pays for it.
+it("imports the hub library lazily, so that local folders do not pay for it", () => {
   const source = readFileSync(fileURLToPath(new URL("repository.ts", import.meta.url)), "utf8");
   expect(source).not.toMatch(/^import (?!type).*@huggingface\/hub/m);
 });

@@ -1,30 +1,35 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { hubError, requestError } from "./hub-errors.ts";
-import { isCommit, shownId, type HubId } from "./hub-id.ts";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
+import { modelError, quoteShort } from "../folder/model-error.ts";
+import { requestError } from "./hub-errors.ts";
+import { formatHubId, isCommit, type HubId } from "./hub-id.ts";
 
-/** A file at the top of a repository. */
+/** A file in the root folder of a repository. */
 export interface HubFile {
   readonly name: string;
   readonly bytes: number;
-  /** SHA-256 of a large file's content, git's name of a small one's. */
+  /** SHA-256 of a large file's content, git's SHA-1 of a small file's blob. */
   readonly hash: string;
 }
 
-/** One commit of a model on the hub. */
+/** A model's repository on the hub. */
 export interface Repository {
-  /** Asks which commit the revision is. */
+  /** Requests the commit of the revision. */
   commit(): Promise<string>;
-  /** The files at its top; those whose names are no plain file names are left out. */
+  /** Lists the files in the root folder, without those whose names are not plain file names. */
   files(commit: string): Promise<ReadonlyMap<string, HubFile>>;
-  /** Bytes of a file from a position on. */
+  /** Streams the bytes of a file from a position on. */
   read(commit: string, file: HubFile, from: number): AsyncIterable<Uint8Array>;
 }
 
-/** Speaks to the hub of HF_ENDPOINT with HF_TOKEN. Every failure is a PeriodicEvalError, or a stream that breaks off. */
+/**
+ * Opens a repository of the hub at HF_ENDPOINT, with the token in HF_TOKEN. Requests throw a PeriodicEvalError; a stream
+ * may also fail while it is read.
+ */
 export async function openRepository(id: HubId): Promise<Repository> {
   const hub = await import("@huggingface/hub");
   const access = readAccess();
-  const asked = async <T>(request: () => Promise<T>, file?: string): Promise<T> => {
+  const requested = async <T>(request: () => Promise<T>, file?: string): Promise<T> => {
     try {
       return await request();
     } catch (error) {
@@ -33,65 +38,68 @@ export async function openRepository(id: HubId): Promise<Repository> {
   };
   return {
     commit: () =>
-      asked(async () => {
+      requested(async () => {
         const { name, revision } = id;
         const { sha } = await hub.modelInfo({ name, revision, additionalFields: ["sha"], ...access });
-        if (!isCommit(sha)) throw malformed(id, `the commit ${JSON.stringify(sha)}`, "40 hexadecimal digits");
+        if (!isCommit(sha)) throw malformed(id, `the commit ${quoteShort(sha)}`, "40 hexadecimal digits");
         return sha;
       }),
     files: (commit) =>
-      asked(async () => {
+      requested(async () => {
         const files = new Map<string, HubFile>();
         for await (const entry of hub.listFiles({ repo: id.name, revision: commit, ...access })) {
           if (entry.type !== "file" || !isPlainName(entry.path)) continue;
           const hash = entry.lfs?.oid ?? entry.oid ?? "";
           if (!/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(hash) || !Number.isSafeInteger(entry.size))
-            throw malformed(id, `a listing with ${JSON.stringify(entry)}`, "a size and a hash");
+            throw malformed(id, `a listing with ${quoteShort(entry)}`, "a size and a hash");
           files.set(entry.path, { name: entry.path, bytes: entry.size, hash });
         }
         return files;
       }),
     async *read(commit, { name }, from) {
-      const blob = await asked(
+      const blob = await requested(
         () => hub.downloadFile({ repo: id.name, revision: commit, path: name, ...access }),
         name,
       );
-      if (blob === null) throw malformed(id, `a listing with ${name} and no such file`, "what it lists");
-      // Node's streams can be iterated; the type that the library states cannot.
+      if (blob === null) throw malformed(id, `no ${name}, which the hub lists`, "every listed file");
+      // Node's streams are iterable; the library's type for them is not.
       const stream = (from === 0 ? blob : blob.slice(from)).stream() as unknown;
       yield* stream as AsyncIterable<Uint8Array>;
     },
   };
 }
 
-/** One segment that begins with a letter or digit: such a name cannot lead out of a folder on any system. */
+/** Whether a name is a single segment without a leading dot or dash, which cannot lead out of a folder on any system. */
 const isPlainName = (name: string): boolean => /^\w[\w.-]*$/.test(name);
 
 function readAccess(): { hubUrl?: string; accessToken?: string } {
   const endpoint = process.env["HF_ENDPOINT"]?.replace(/\/+$/, "");
   const token = process.env["HF_TOKEN"]?.trim();
   if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
-    throw wrongSetting("HF_ENDPOINT", JSON.stringify(endpoint), "the address of a hub");
+    throw configError({
+      where: "HF_ENDPOINT",
+      value: endpoint,
+      expected: "the URL of a hub",
+      fix: fixVariable,
+    });
   if (token && !token.startsWith("hf_"))
-    throw wrongSetting("HF_TOKEN", "another text", "an access token, which begins with hf_");
+    throw configError({
+      where: "HF_TOKEN",
+      got: "a value that is not repeated here",
+      expected: "an access token, which begins with hf_",
+      fix: fixVariable,
+    });
   return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };
 }
 
-function wrongSetting(where: string, got: string, expected: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
+const fixVariable = "Correct the environment variable, or unset it.";
+
+function malformed(id: HubId, got: string, expected: string): PeriodicEvalError {
+  const where = `${formatHubId(id)} on the hub`;
+  return modelError({
     where,
     got,
     expected,
-    fix: "Correct it in the environment, or unset it.",
+    fix: "Check HF_ENDPOINT: this response is not from a Hugging Face hub.",
   });
-}
-
-function malformed(id: HubId, got: string, expected: string): PeriodicEvalError {
-  return hubError(
-    `${shownId(id)} on the hub`,
-    got,
-    expected,
-    "Check HF_ENDPOINT: this is no answer of a hub.",
-  );
 }

@@ -1,40 +1,49 @@
-import { failure, shown } from "../folder/failure.ts";
+import { modelError, quoteShort } from "../folder/model-error.ts";
 import type { LoraConfig } from "./lora-config.ts";
 import type { LinearModule, Modules } from "./modules.ts";
 
 /** A tensor of an adapter's file. */
 export interface AdapterTensor {
   readonly name: string;
-  /** As in the file. */
+  /** The shape in the file. */
   readonly shape: readonly number[];
 }
 
+/** The adapter of one linear map. */
 export interface PlannedAdapter {
   readonly module: LinearModule;
   readonly rank: number;
+  /** The key of `rank_pattern` that sets the rank; null if it is the common rank. */
+  readonly pattern: string | null;
   readonly scale: number;
   /** [rank, in]. */
   readonly a: AdapterTensor;
   /** [out, rank]. */
   readonly b: AdapterTensor;
-  /** [out]; null where there is none. */
+  /** [out]; null for none. */
   readonly bias: AdapterTensor | null;
 }
 
-/** What a configuration puts on a model. */
+/** The tensors that a configuration adds to a model. */
 export interface AdapterPlan {
   /** In the order of the model. */
   readonly adapters: readonly PlannedAdapter[];
-  /** Those that are trained in the place of the model's own; null where they are not. */
+  /** The trained embedding that replaces the model's; null if it is not trained. */
   readonly embedding: AdapterTensor | null;
+  /** The trained head that replaces the model's; null if it is not trained. */
   readonly head: AdapterTensor | null;
   readonly dropout: number;
 }
 
-/** What PEFT's tensors are called by before a module's name. */
+/** The prefix of a module's name in PEFT's tensor names. */
 export const tensorPrefix = "base_model.model.";
 
-/** Throws a `model` error where nothing is meant, or something that no adapter goes on. */
+/**
+ * Plans the tensors that a configuration adds to a model.
+ *
+ * @param where Names the configuration in errors.
+ * @throws PeriodicEvalError `model` if no module matches, or a module that cannot have an adapter.
+ */
 export function planAdapter(
   config: LoraConfig,
   modules: Modules,
@@ -43,21 +52,26 @@ export function planAdapter(
 ): AdapterPlan {
   const targets = modules.linears.filter(({ name }) => config.isTarget(name));
   const other = config.isAllLinear ? undefined : [...modules.others].find((name) => config.isTarget(name));
-  const linears = `linear maps: ${kindsOf(modules)}`;
+  const place = {
+    where: `${where}, target_modules`,
+    path: ["target_modules"],
+    expected: `linear maps: ${kindsOf(modules)}`,
+  };
   if (other !== undefined) {
-    const fix = "Name linear maps alone: adapters on embeddings and norms are not supported.";
-    throw failure(`${where}, target_modules`, other, linears, fix);
+    const fix = "Name only linear maps: adapters on embeddings and norms are not supported.";
+    throw modelError({ ...place, got: other, fix });
   }
   if (targets.length === 0) {
-    const fix = "Check that the adapter is of a model of this family, or name modules of this model.";
-    throw failure(`${where}, target_modules`, "no module of this model", linears, fix);
+    const fix = "Check that the adapter belongs to a model of this family, or name modules of this model.";
+    throw modelError({ ...place, got: "no module of this model", fix });
   }
   const adapters = targets.map((module): PlannedAdapter => {
     const stem = `${tensorPrefix}${module.name}`;
-    const rank = config.rankOf(module.name);
+    const { rank, pattern } = config.rankOf(module.name);
     return {
       module,
       rank,
+      pattern,
       scale: config.scaleOf(module.name),
       a: { name: `${stem}.lora_A.weight`, shape: [rank, module.inputs] },
       b: { name: `${stem}.lora_B.weight`, shape: [module.outputs, rank] },
@@ -74,25 +88,33 @@ function planSaved(
   isHeadTied: boolean,
 ): Pick<AdapterPlan, "embedding" | "head"> {
   const { inputs, outputs } = linears.at(-1)!;
-  const place = `${where}, modules_to_save`;
-  const means = (name: string, module: string) => module === name || module.endsWith(`.${name}`);
+  const place = { where: `${where}, modules_to_save`, path: ["modules_to_save"] };
+  const names = (name: string, module: string) => module === name || module.endsWith(`.${name}`);
   for (const name of modulesToSave) {
-    if (means(name, embedding) || means(name, head)) continue;
-    const fix = "Use an adapter that trains no other modules whole.";
-    throw failure(place, shown(name), `none but "${head}" and "${embedding}"`, fix);
+    if (names(name, embedding) || names(name, head)) continue;
+    throw modelError({
+      ...place,
+      got: quoteShort(name),
+      expected: `only "${head}" and "${embedding}"`,
+      fix: "Use an adapter that trains no other whole modules.",
+    });
   }
   const planned = (module: string): AdapterTensor | null => {
-    if (!modulesToSave.some((name) => means(name, module))) return null;
+    if (!modulesToSave.some((name) => names(name, module))) return null;
     if (isHeadTied) {
-      const fix = "Use an adapter without it, or a model with a head of its own.";
-      throw failure(place, shown(modulesToSave), "none, as this model's head is tied to its embedding", fix);
+      throw modelError({
+        ...place,
+        got: quoteShort(modulesToSave),
+        expected: "no modules, because this model's head is tied to its embedding",
+        fix: "Use an adapter without modules_to_save, or a model with a separate head.",
+      });
     }
     return { name: `${tensorPrefix}${module}.weight`, shape: [outputs, inputs] };
   };
   return { embedding: planned(embedding), head: planned(head) };
 }
 
-/** Last parts of the names, each once: `q_proj, k_proj, …`. */
+/** Returns the distinct last parts of the names of the linear maps, without the head: `q_proj`, `k_proj`, … */
 export const lastParts = (modules: Modules): readonly string[] => [
   ...new Set(modules.linears.slice(0, -1).map(({ name }) => name.slice(name.lastIndexOf(".") + 1))),
 ];

@@ -8,7 +8,7 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { logProbsOf } from "../testing/log-probs.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
@@ -34,15 +34,15 @@ describe("KL to the base of a Llama with an adapter", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("is 0 while the adapter changes nothing, then that of the plain logits, both ways", async () => {
+  it("is 0 for a new adapter, and equals the KL of the plain logits in both directions after a change", async () => {
     const questions = join(folder, "questions.jsonl");
     const record = (question: string) =>
       JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
     await writeFile(questions, ["One?", "Two and more?", "Three?"].map(record).join("\n"));
     const of = capabilityEvaluation({ questions });
-    const seen = inMemory(lora, tokenizer);
+    const evaluable = inMemory(lora, tokenizer);
     const before = tf.memory().numTensors;
-    const zero = await measure(klEvaluation({ of }), seen);
+    const zero = await measure(klEvaluation({ of }), evaluable);
     expect(zero.snapshot.metrics["kl_to_base"]!.value).toBeLessThanOrEqual(1e-6);
     expect(zero.snapshot.metrics["kl_to_base"]!.n).toBe(3);
 
@@ -51,9 +51,9 @@ describe("KL to the base of a Llama with an adapter", () => {
       variable.assign(drawn);
       drawn.dispose();
     }
-    const { rows } = await measure(klEvaluation({ of }), seen);
-    const items = (await of.items(seen)) as readonly { readonly id: string }[];
-    const prompts = of.prompts!(seen, items);
+    const { rows } = await measure(klEvaluation({ of }), evaluable);
+    const items = (await of.items(evaluable)) as readonly { readonly id: string }[];
+    const prompts = of.prompts!(evaluable, items);
     for (const [at, row] of (rows as readonly KLRow[]).entries()) {
       const { ids } = tokenizer.render(prompts[at]!);
       const [now, then] = [lora, model].map((one) => logProbsOf(one, ids).at(-1)!);
@@ -66,7 +66,7 @@ describe("KL to the base of a Llama with an adapter", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("is offered beside leakage too", async () => {
+  it("can be measured on the prompts of leakage", async () => {
     const of = leakageEvaluation({ questions: ["Who?"] });
     const { snapshot } = await measure(klEvaluation({ of, limit: 3 }), inMemory(lora, tokenizer));
     expect(snapshot["num_prompts"]).toBe(3);

@@ -1,18 +1,18 @@
-import { basename, join, resolve } from "node:path";
 import { readdir } from "node:fs/promises";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { join } from "node:path";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
-import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
+import { z } from "zod";
+import { modelName, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { tensorOf } from "../checkpoint/save.ts";
 import { readFloats } from "../checkpoint/tensors.ts";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
-import { failure } from "../folder/failure.ts";
-import { pickled } from "../folder/pickled.ts";
+import { pickledWeightsError } from "../folder/file-names.ts";
+import { modelError } from "../folder/model-error.ts";
 import { pathInFolder, readJsonObject } from "../folder/read-file.ts";
-import { hubNameOf } from "../hub/cache.ts";
-import { adapterNames, type DownloadProgress } from "../hub/fetch-model.ts";
+import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
@@ -20,30 +20,34 @@ import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
 import { modulesOf, type ModelShape, type Modules } from "./modules.ts";
 
 export interface LoadLoraOptions {
-  /** Told how far a file is that has to be fetched from the hub. */
+  /** Called with the progress of each file that is downloaded from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
-const known = { onDownload: true } as const satisfies Record<keyof LoadLoraOptions, true>;
+const optionsSchema = z.strictObject({
+  onDownload: onDownloadSchema.optional(),
+} satisfies Record<keyof LoadLoraOptions, z.ZodType>);
 
 /**
- * A model with an adapter as PEFT saves it: `adapter_config.json` and `adapter_model.safetensors` of a folder or, as
- * `owner/name` or `owner/name@revision`, of the hub. Its numbers are those of PEFT 0.21; f16 and bf16 are widened. It can
- * be trained further, with the dropout of its configuration. The caller disposes it, and the model by itself.
+ * Loads an adapter that PEFT saved onto a model: `adapter_config.json` and `adapter_model.safetensors` from a folder, or
+ * from the hub as `owner/name` or `owner/name@revision`. Outputs equal those of PEFT 0.21; float16 and bfloat16 are
+ * widened. The adapter can be trained further, with the dropout of its configuration. The caller disposes the result, and
+ * the model separately.
  *
- * Read: `r`, `lora_alpha`, `lora_dropout`, `use_rslora`, `rank_pattern`, `alpha_pattern`, `target_modules` and
- * `exclude_modules` as names or expressions, `layers_to_transform`, `layers_pattern`, `lora_bias`, and `modules_to_save`
- * of the embedding and an untied head. Everything else that would change a number is refused by name.
+ * Supports `r`, `lora_alpha`, `lora_dropout`, `use_rslora`, `rank_pattern`, `alpha_pattern`, `target_modules` and
+ * `exclude_modules` as names or regular expressions, `layers_to_transform`, `layers_pattern`, `lora_bias`, and
+ * `modules_to_save` with the embedding and an untied head. Any other key that would change a number throws. As in PEFT,
+ * `null` for `r` or `lora_alpha` throws: it does not select the default.
  *
- * @throws PeriodicEvalError `model` where the adapter cannot be read, is not supported or is not of this model: a tensor is
- *   missing, unknown or of another shape; `config` for a wrong option of the call.
+ * @throws PeriodicEvalError `model` if the adapter cannot be read, is not supported or does not fit the model, for example
+ *   because a tensor is missing, unknown or of another shape; `config` for a wrong option of the call.
  */
 export async function loadLora(
   model: CheckpointLM,
   source: string,
   options: LoadLoraOptions = {},
 ): Promise<LoraLM> {
-  checkKeys("loadLora", options, Object.keys(known));
+  parseOptions("loadLora options", optionsSchema, options);
   const parts = adaptable(model, "loadLora");
   const { folder, config, file, modules, plan } = await openAdapter(
     source,
@@ -54,7 +58,7 @@ export async function loadLora(
     await checkTensors(file, plan, ownTensors(modules, parts));
     const read = new Map<string, Float32Array>();
     for (const { name } of tensorsOf(plan)) read.set(name, await readFloats(file, name));
-    const name = nameOf(folder, config);
+    const name = adapterName(folder, config);
     return createLora(model, parts, { plan, config, name, values: (tensor) => read.get(tensor.name)! });
   } finally {
     await file.close();
@@ -70,7 +74,7 @@ interface OpenAdapter {
   readonly plan: AdapterPlan;
 }
 
-/** An adapter for a model of this shape, its tensors not compared with it. Throws as `loadLora`. */
+/** Opens an adapter for a model of this shape, without checking its tensors. Throws as `loadLora`. */
 export async function openAdapter(
   source: string,
   { isHeadTied, ...shape }: ModelShape & { readonly isHeadTied: boolean },
@@ -94,52 +98,66 @@ export async function openAdapter(
 }
 
 async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
-  const fix = "Point to a folder with an adapter as PEFT saves it.";
+  const fix = "Pass a folder with an adapter that PEFT saved.";
   const config = await readJsonObject(folder, adapterNames.config, fix);
-  if (config === null) throw failure(path, "no such file", "a JSON object", fix);
-  const base = config["base_model_name_or_path"] ?? null;
+  if (config === null) throw modelError({ where: path, got: "no such file", expected: "a JSON object", fix });
+  const key = "base_model_name_or_path";
+  const base = config[key] ?? null;
   if (base === null || typeof base === "string") return config;
-  throw failure(`${path}, base_model_name_or_path`, typeof base, "a text or null", fix);
+  throw modelError({
+    where: `${path}, ${key}`,
+    path: [key],
+    got: typeof base,
+    expected: "a string or null",
+    fix,
+  });
 }
 
 async function openWeights(folder: string): Promise<SafetensorsFile> {
   const names = await readdir(folder).catch((): string[] => []);
-  const refused = names.includes(adapterNames.weights) ? null : pickled(folder, names);
-  if (refused !== null) throw refused;
+  const error = names.includes(adapterNames.weights) ? null : pickledWeightsError(folder, names);
+  if (error !== null) throw error;
   return openSafetensors(await pathInFolder(folder, adapterNames.weights));
 }
 
 const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
   [...tensors.keys()].some((name) => name.startsWith(`${tensorPrefix}${module}.`));
 
-/** Before anything is made in the sizes that the configuration speaks of. */
+/** Checks the tensors of the file before anything is allocated in the sizes that the configuration names. */
 async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, own: OwnTensors): Promise<void> {
   const { path, tensors } = file;
-  const fix = "Check that adapter_config.json, the weights and the model belong together.";
+  const tensorError = (name: string, got: string, expected: string, fix = fixMismatch) =>
+    modelError({ where: `${path}, tensor ${name}`, got, expected, fix });
   const expected = new Set(tensorsOf(plan).map(({ name }) => name));
   for (const { name, shape } of tensorsOf(plan)) {
     const got = tensors.get(name)?.shape;
     if (got !== undefined && shapeText(got) === shapeText(shape)) continue;
-    const found = got === undefined ? "none" : shapeText(got);
-    throw failure(`${path}, tensor ${name}`, found, shapeText(shape), fix);
+    throw tensorError(name, got === undefined ? "no such tensor" : shapeText(got), shapeText(shape));
   }
   for (const name of tensors.keys()) {
     if (expected.has(name)) continue;
     const weight = own.get(name);
     if (weight !== undefined && (await isSame(file, name, weight))) continue;
-    const isOwn = weight !== undefined;
-    throw failure(
-      `${path}, tensor ${name}`,
-      isOwn ? "other values or sizes than the model's" : "a tensor that the configuration does not speak of",
-      isOwn ? "the model's own, or modules_to_save that names it" : `the ${expected.size} that it speaks of`,
-      isOwn ? "Load the model that the adapter was trained on, with its vocabulary." : fix,
+    if (weight === undefined)
+      throw tensorError(
+        name,
+        "a tensor without an entry in the configuration",
+        `only the ${expected.size} configured tensors`,
+      );
+    throw tensorError(
+      name,
+      "values or sizes that differ from the model's",
+      "a copy of the model's weight, or modules_to_save with its name",
+      "Load the model that the adapter was trained on, with its vocabulary.",
     );
   }
 }
 
+const fixMismatch = "Check that adapter_config.json, the weights and the model belong together.";
+
 const shapeText = (shape: readonly number[]) => `[${shape.join(", ")}]`;
 
-/** What PEFT saves once more beside an adapter of the head. */
+/** The model's weights that PEFT repeats in the file of an adapter on the head, by their names there. */
 type OwnTensors = ReadonlyMap<string, LiveWeight>;
 
 function ownTensors({ embedding, head }: Modules, { weights }: ModelParts): OwnTensors {
@@ -163,9 +181,9 @@ function tensorsOf({ adapters, embedding, head }: AdapterPlan): readonly Adapter
   return all.filter((tensor) => tensor !== null);
 }
 
-/** As snapshots tell it. */
-function nameOf(folder: string, config: AdapterConfig): string {
-  const name = hubNameOf(folder) ?? basename(resolve(folder));
+/** Returns the adapter's name in snapshots. */
+function adapterName(folder: string, config: AdapterConfig): string {
+  const name = modelName(folder);
   const base = config["base_model_name_or_path"];
   return typeof base === "string" && base !== "" ? `${name} of ${base.slice(0, 200)}` : name;
 }

@@ -1,40 +1,42 @@
-import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
-import { failure, shown } from "../folder/failure.ts";
+import { isRecord } from "@periodic-eval/core/internal";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
+import { modelError, quoteShort } from "../folder/model-error.ts";
 import { maxPatternSteps, modulePattern, type PatternLimits } from "./module-pattern.ts";
 
-/** PEFT's `adapter_config.json`, or what would stand in it. */
+/** PEFT's `adapter_config.json`. */
 export type AdapterConfig = HuggingFaceConfig;
 
-/** What a PEFT configuration says. Modules are given by PEFT's names. */
+/** A parsed PEFT configuration. Modules have PEFT's names. */
 export interface LoraConfig {
-  /** Of the numbers before A. */
+  /** The dropout rate of A's input. */
   readonly dropout: number;
   /** Whether B has a bias, `lora_bias`. */
   readonly hasBias: boolean;
-  /** Modules that are trained whole, by the ends of their names. */
+  /** Modules that are trained as a whole, by the ends of their names. */
   readonly modulesToSave: readonly string[];
-  /** Whether `target_modules` is "all-linear": no module is then asked for that is not linear. */
+  /** Whether `target_modules` is "all-linear", which means only linear maps. */
   readonly isAllLinear: boolean;
   isTarget(module: string): boolean;
-  rankOf(module: string): number;
-  /** α/r, or α/√r where it is rank-stabilized (Kalajdzievski 2023). */
+  /** Returns a module's rank and the key of `rank_pattern` that sets it; null if `r` does. */
+  rankOf(module: string): { readonly rank: number; readonly pattern: string | null };
+  /** Returns α/r, or α/√r with `use_rslora` (Kalajdzievski 2023). */
   scaleOf(module: string): number;
-  /** Whom ranks and alphas of their own are for. */
+  /** The entries of `rank_pattern` and `alpha_pattern`. */
   readonly patterns: Readonly<Record<PatternKey, readonly NumberPattern[]>>;
 }
 
 type PatternKey = "rank_pattern" | "alpha_pattern";
 
 export interface NumberPattern {
-  /** The end of a module's name, or an expression for it. */
+  /** The end of a module's name, or a regular expression for it. */
   readonly name: string;
   matches(module: string): boolean;
 }
 
-/** What changes no number, or only those that training begins with. */
+/** Keys that change no number, or only the initial ones. */
 const harmless: readonly RegExp[] = [
   /^(peft_version|auto_mapping|base_model_name_or_path|revision|inference_mode|megatron_core|qalora_group_size)$/,
-  // PEFT goes by the layer's class.
+  // PEFT uses the class of the layer instead.
   /^fan_in_fan_out$/,
   /^eva_config$/,
 ];
@@ -60,49 +62,53 @@ const unsupported = [
   "runtime_config",
 ];
 
-/** Initializations that leave the model's own weights as they are. */
+/** Initializations that do not change the model's own weights. */
 const initializations = [true, false, "gaussian", "orthogonal", "eva"];
 
 /**
- * Reads a configuration of PEFT 0.21 key by key; what is not supported is refused by name. An unknown key is refused
- * unless it is empty.
+ * Parses a configuration of PEFT 0.21 key by key. Rejects unsupported options by name, and unknown keys unless they are
+ * empty.
  *
- * @param where names the file or the call in errors, all of them `model` errors
+ * @param where Names the file or the call in errors.
+ * @throws PeriodicEvalError `model`, with the key as its `path`.
  */
 export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig {
   const config = new ConfigReader(json, where);
   const limitsOf = (key: string): PatternLimits => limits(where, key);
-  if (config.get("peft_type") !== "LORA") throw config.unsupported("peft_type", '"LORA"');
+  if (config.get("peft_type") !== "LORA") throw config.unsupportedError("peft_type", '"LORA"');
   config.only("task_type", "CAUSAL_LM");
   config.only("bias", "none");
   config.only("init_lora_weights", ...initializations);
   for (const key of unsupported)
-    if (!isEmpty(config.get(key))) throw config.unsupported(key, "null, false or nothing in it");
-  // Null is no default to PEFT: it fails on one.
+    if (!isEmpty(config.get(key))) throw config.unsupportedError(key, "null, false or an empty value");
+  // PEFT applies its defaults to absent keys only, and throws for null.
   const rank = config.positiveIntegerOrNull("r", 8);
-  if (rank === null) throw config.wrong("r", "a whole number above 0");
+  if (rank === null) throw config.valueError("r", "a positive integer");
   const alpha = config.positiveNumberOrNull("lora_alpha", 8);
-  if (alpha === null) throw config.wrong("lora_alpha", "a number above 0");
+  if (alpha === null) throw config.valueError("lora_alpha", "a number above 0");
   const dropout = config.given("lora_dropout", 0);
   if (typeof dropout !== "number" || !(dropout >= 0 && dropout < 1))
-    throw config.wrong("lora_dropout", "a number in [0, 1)");
+    throw config.valueError("lora_dropout", "a number in [0, 1)");
   const isStabilized = config.boolean("use_rslora", false);
   const hasBias = config.boolean("lora_bias", false);
   const modulesToSave = names(config, "modules_to_save") ?? [];
   const targets = moduleTest(config, "target_modules", limitsOf("target_modules"));
-  if (targets === null) throw config.wrong("target_modules", targetsExpected);
+  if (targets === null) throw config.valueError("target_modules", targetsExpected);
   const isExcluded = moduleTest(config, "exclude_modules", limitsOf("exclude_modules")) ?? nothing;
   const inLayer = layerTest(config, limitsOf("layers_pattern"));
   if (inLayer !== null && targets.isPattern)
-    throw config.unsupported("layers_to_transform", "a list of target_modules beside it");
+    throw config.unsupportedError("layers_to_transform", "target_modules as an array of names");
   const isWholeRank = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
   const isPositive = (value: unknown) => typeof value === "number" && value > 0 && value < Infinity;
   const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
   const alphas = numbersByModule(config, "alpha_pattern", isPositive, limitsOf("alpha_pattern"));
-  // Later versions write what is off as well: null, false or empty.
-  config.finish(harmless, isEmpty, "keys of PEFT's LoraConfig that are supported");
+  // Later versions also write options that are switched off: null, false or empty.
+  config.finish(harmless, isEmpty, "only supported keys of PEFT's LoraConfig");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
-  const rankOf = (module: string) => ranks.of(module) ?? rank;
+  const rankOf = (module: string) => {
+    const [pattern, own] = ranks.of(module) ?? [null, rank];
+    return { rank: own, pattern };
+  };
   return {
     dropout,
     hasBias,
@@ -110,17 +116,19 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
     isAllLinear: String(json["target_modules"]).toLowerCase() === "all-linear",
     isTarget(module) {
       if (isExcluded(module) || isSaved(module) || !targets(module)) return false;
-      // As in PEFT, a module that is named in full is taken in whatever layer it is.
+      // As in PEFT, a full name selects its module in any layer.
       return inLayer === null || targets.namesWhole(module) || inLayer(module);
     },
     rankOf,
-    scaleOf: (module) =>
-      (alphas.of(module) ?? alpha) / (isStabilized ? Math.sqrt(rankOf(module)) : rankOf(module)),
+    scaleOf(module) {
+      const [, own] = alphas.of(module) ?? [null, alpha];
+      return own / (isStabilized ? Math.sqrt(rankOf(module).rank) : rankOf(module).rank);
+    },
     patterns: { rank_pattern: ranks.patterns, alpha_pattern: alphas.patterns },
   };
 }
 
-const targetsExpected = '"all-linear", a regular expression, or a list of names';
+const targetsExpected = '"all-linear", a regular expression, or an array of names';
 
 function isEmpty(value: unknown): boolean {
   if (value === null || value === false) return true;
@@ -128,16 +136,26 @@ function isEmpty(value: unknown): boolean {
 }
 
 function limits(where: string, key: string): PatternLimits {
-  const expected =
-    "a regular expression of letters, sets, groups, |, * + ? {m,n} and lookahead that is soon matched";
-  const fix = "Write the names of the modules as a list.";
-  return { steps: maxPatternSteps, refuse: (got) => failure(`${where}, ${key}`, got, expected, fix) };
+  return {
+    steps: maxPatternSteps,
+    errorFor: (got) =>
+      modelError({
+        where: `${where}, ${key}`,
+        path: [key],
+        got,
+        expected:
+          "a regular expression of letters, sets, groups, |, * + ? {m,n} and lookahead that matches quickly",
+        fix: "List the names of the modules in an array.",
+      }),
+  };
 }
 
-/** Whether a module is meant; `isPattern` where that is told by an expression, or by "all-linear". */
+/** Returns whether a key selects a module. */
 interface ModuleTest {
   (module: string): boolean;
+  /** Whether the key is a regular expression or "all-linear". */
   readonly isPattern: boolean;
+  /** Whether the key lists the full name of the module. */
   namesWhole(module: string): boolean;
 }
 
@@ -157,7 +175,7 @@ function moduleTest(config: ConfigReader, key: string, pattern: PatternLimits): 
   return Object.assign(test, { isPattern: false, namesWhole: (module: string) => ends.has(module) });
 }
 
-/** What "all-linear" means of linear maps: all but the head. */
+/** Whether "all-linear" includes a linear map: all except the head. */
 const isInLayer = (module: string): boolean => /\.\d+\./.test(module);
 
 /** `a.b.c` → `a.b.c`, `b.c`, `c`. */
@@ -172,21 +190,21 @@ function names(config: ConfigReader, key: string): readonly string[] | null {
   const value = config.get(key);
   if (value === null) return null;
   if (!Array.isArray(value) || !value.every((name) => typeof name === "string" && name !== ""))
-    throw config.wrong(key, key === "modules_to_save" ? "a list of names" : targetsExpected);
+    throw config.valueError(key, key === "modules_to_save" ? "an array of names" : targetsExpected);
   return value as readonly string[];
 }
 
-/** Whether a module lies in one of the layers asked for; null where all are. */
+/** Returns a test whether a module is in one of the requested layers; null if all layers are requested. */
 function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: string) => boolean) | null {
   const given = config.get("layers_to_transform");
   const list = typeof given === "number" ? [given] : (given ?? []);
   if (!Array.isArray(list) || !list.every((layer) => Number.isSafeInteger(layer) && (layer as number) >= 0))
-    throw config.wrong("layers_to_transform", "a layer's number from 0, or a list of them");
+    throw config.valueError("layers_to_transform", "the index of a layer from 0, or an array of them");
   const stack = config.get("layers_pattern");
   const stacks = typeof stack === "string" ? [stack] : (names(config, "layers_pattern") ?? []);
   if (list.length === 0) {
     if (stacks.some((one) => one !== ""))
-      throw config.wrong("layers_pattern", "layers_to_transform beside it");
+      throw config.valueError("layers_pattern", "no layers_pattern without layers_to_transform");
     return null;
   }
   const layers = new Set(list as readonly number[]);
@@ -195,7 +213,7 @@ function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: stri
     .map((one) => modulePattern(`(?:.*\\.)?(?:${one})`, pattern));
   return (module) => {
     const parts = module.split(".");
-    // The first number after a matching name is the layer; without a pattern, the first after two names.
+    // The first number after a matching name is the layer; without a pattern, the first number after two names.
     const at = parts.findIndex((part, i) => {
       if (!/^\d+$/.test(part) || i === parts.length - 1) return false;
       const before = parts.slice(0, i).join(".");
@@ -207,8 +225,8 @@ function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: stri
 
 interface NumbersByModule {
   readonly patterns: readonly NumberPattern[];
-  /** The number of the first pattern that a module's name ends in, as PEFT's `get_pattern_key`. */
-  of(module: string): number | undefined;
+  /** Returns the first entry whose key matches the end of a module's name, as PEFT's `get_pattern_key`. */
+  of(module: string): readonly [name: string, value: number] | undefined;
 }
 
 function numbersByModule(
@@ -218,18 +236,18 @@ function numbersByModule(
   limit: PatternLimits,
 ): NumbersByModule {
   const value = config.get(key) ?? {};
-  const entries = typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
+  const entries = isRecord(value) ? Object.entries(value) : null;
   const wrong = entries?.find(([, number]) => !isRight(number));
   if (entries === null || wrong !== undefined) {
-    const kind = key === "rank_pattern" ? "whole numbers above 0" : "numbers above 0";
+    const kind = key === "rank_pattern" ? "positive integers" : "numbers above 0";
     if (wrong !== undefined)
-      throw config.wrong(key, `${kind}, and not ${shown(wrong[1])} for ${shown(wrong[0])}`);
-    throw config.wrong(key, `an object of ${kind} by module`);
+      throw config.valueError(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
+    throw config.valueError(key, `an object of ${kind} by module`);
   }
   const plain = new Map<string, number>();
   const expressions: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
   const patterns = entries.map(([name], index): NumberPattern => {
-    // Names in full, of which there can be hundreds, are looked up.
+    // A configuration can have hundreds of full names, so these go into a map.
     if (/^[\w.]+$/.test(name)) {
       plain.set(name, index);
       return { name, matches: (module) => endsWith(module, name) };
@@ -244,7 +262,7 @@ function numbersByModule(
       const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
       const first =
         expressions.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
-      return entries[first]?.[1] as number | undefined;
+      return entries[first] as [string, number] | undefined;
     },
   };
 }

@@ -1,42 +1,45 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { writeSafetensors } from "@periodic-eval/safetensors";
 import { partsOf, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
-import type { SaveOptions } from "../checkpoint/save.ts";
+import { savedDtype, tensorOf, type SaveOptions } from "../checkpoint/save.ts";
 import { createDecoder, type LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight } from "../decoder/variables.ts";
 import { withAdapters, type Adapter, type Decoder } from "../decoder/weights.ts";
+import { adapterNames } from "../hub/fetch-model.ts";
 import type { AdapterPlan, AdapterTensor } from "./adapter-plan.ts";
 import type { AdapterConfig } from "./lora-config.ts";
-import { saveAdapter } from "./save-adapter.ts";
 import { saveMerged } from "./save-merged.ts";
 
-/**
- * A model with a LoRA adapter, of which the adapter alone is trained (Hu et al. 2021). It holds no copy of the model: both
- * live on the same variables.
- */
+/** A model with a LoRA adapter (Hu et al. 2021). Training changes only the adapter; the model's variables are shared. */
 export interface LoraLM extends CheckpointLM {
   /**
-   * What the adapter is called in snapshots: its folder or its name on the hub, and the model that it says it is of; of one
-   * that `withLora` made, its rank and alpha.
+   * The adapter's name in snapshots: its folder or hub name with the base model that its configuration names; for an
+   * adapter of `withLora`, its rank and alpha.
    */
   readonly adapter: string;
-  /** The model without the adapter, at any time, also while the adapter is trained. */
+  /** The model without the adapter, usable at any time, even while the adapter is trained. */
   readonly base: CheckpointLM;
-  /** `adapter_config.json` as it was loaded, or as it is written. */
+  /** The loaded or new `adapter_config.json`. */
   readonly adapterConfig: AdapterConfig;
-  /** The model's, then the adapter's. */
+  /** Returns the model's weights, then the adapter's. */
   weights(): readonly LiveWeight[];
-  /** Writes `adapter_config.json` and `adapter_model.safetensors`, which PEFT loads; each file is written whole. */
+  /** Writes `adapter_config.json` and `adapter_model.safetensors`, each atomically; PEFT loads the result. */
   save(folder: string, options?: SaveOptions): Promise<void>;
   /**
-   * Writes the model with the adapter worked into its weights, W + scale·B·A, as a model of its own. A tied head that has
-   * an adapter becomes one of its own. Throws a `model` error where B has a bias and the map has none.
+   * Writes a whole model with the adapter merged into its weights, W + scale·B·A. A tied head with an adapter becomes a
+   * separate head.
+   *
+   * @throws PeriodicEvalError `model` if B has a bias and its linear map has none.
    */
   saveMerged(folder: string, options?: SaveOptions): Promise<void>;
-  /** Disposes the adapter; the model stays, and is whose it was. */
+  /** Disposes the adapter, not the model. */
   dispose(): void;
 }
 
-/** Row-major values of a tensor of the plan. */
+/** Returns the row-major values of a planned tensor. */
 export type AdapterValues = (tensor: AdapterTensor) => Float32Array;
 
 export interface AdapterSource {
@@ -46,7 +49,7 @@ export interface AdapterSource {
   readonly values: AdapterValues;
 }
 
-/** The parts of a model that can get an adapter; throws a `config` error for another. */
+/** Returns the parts of a model. Throws a `config` error for a model that cannot have an adapter. */
 export function adaptable(model: CheckpointLM, where: string): ModelParts {
   const parts = partsOf(model);
   if (parts !== undefined) return parts;
@@ -54,9 +57,9 @@ export function adaptable(model: CheckpointLM, where: string): ModelParts {
   throw new PeriodicEvalError({
     code: "config",
     where: `${where}, model`,
-    got: isAdapted ? "a model that has an adapter" : "another object",
+    got: isAdapted ? "a model that already has an adapter" : "another object",
     expected: "a model of loadCausalLM or createCausalLM",
-    fix: isAdapted ? "Pass its base, or load what saveMerged writes." : "Load the model first.",
+    fix: isAdapted ? "Pass its base, or load the output of saveMerged." : "Load the model first.",
   });
 }
 
@@ -65,10 +68,10 @@ export function createLora(
   parts: ModelParts,
   { plan, config, name, values }: AdapterSource,
 ): LoraLM {
-  const made: LiveWeight[] = [];
+  const created: LiveWeight[] = [];
   const live = (tensor: AdapterTensor, transposed = tensor.shape.length === 2) => {
     const weight = createWeight({ ...tensor, transposed, initial: 0 }, values(tensor));
-    made.push(weight);
+    created.push(weight);
     return weight;
   };
   try {
@@ -90,9 +93,9 @@ export function createLora(
       ...(plan.head && { head: { ...parts.weights.head!, weight: live(plan.head) } }),
     };
     const weights = withAdapters({ ...parts.weights, ...saved }, linears, headAdapter);
-    return loraOf(model, parts, { weights, own: made, dropout: plan.dropout, config, name });
+    return loraOf(model, parts, { weights, own: created, dropout: plan.dropout, config, name });
   } catch (error) {
-    for (const { variable } of made) variable.dispose();
+    for (const { variable } of created) variable.dispose();
     throw error;
   }
 }
@@ -121,4 +124,21 @@ function loraOf(model: CheckpointLM, parts: ModelParts, adapted: Adapted): LoraL
     saveMerged: (folder, options) =>
       saveMerged(folder, { ...parts, base: parts.weights, adapted: weights }, options),
   };
+}
+
+async function saveAdapter(
+  folder: string,
+  config: AdapterConfig,
+  weights: readonly LiveWeight[],
+  options: SaveOptions = {},
+): Promise<void> {
+  const dtype = savedDtype("lora.save options", options);
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeSafetensors(join(folder, adapterNames.weights), weights.map(tensorOf), { dtype });
+    // The configuration comes last: a folder that has it has its weights.
+    await writeFileAtomic(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);
+  } catch (error) {
+    throw storeError(folder, error, "a folder to write the adapter to");
+  }
 }

@@ -6,8 +6,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { drop } from "../testing/drop.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.ts";
@@ -22,17 +22,17 @@ const logitsOf = (model: CheckpointLM) =>
   tf.tidy(() => [...model.logits(tf.tensor2d(ids, [2, 6], "int32")).dataSync()]);
 const valuesOf = (model: CheckpointLM) => model.weights().map(({ variable }) => [...variable.dataSync()]);
 
-/** B too: a new adapter changes nothing. */
+/** Randomizes A and B, because the B of a new adapter is 0. */
 function disturb(lora: LoraLM, deviation = 0.3): void {
   for (const [salt, variable] of lora.trainables().entries()) {
-    // The seed 0 is none to TensorFlow.js.
+    // TensorFlow.js treats the seed 0 as no seed.
     const drawn = tf.randomNormal(variable.shape, 0, deviation, "float32", salt + 1);
     variable.assign(drawn);
     drawn.dispose();
   }
 }
 
-/** One step of plain gradient descent. */
+/** Takes one step of plain gradient descent. */
 function train(model: CheckpointLM): void {
   const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
   for (const variable of model.trainables()) {
@@ -53,9 +53,9 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(Object.entries(tinyConfigs))(
-    "gradients of an adapter on %s are those of the merged weights: dA = scale·dW·Bᵀ, dB = scale·Aᵀ·dW",
+    "derives the adapter's gradients on %s from those of the merged weights: dA = scale·dW·Bᵀ, dB = scale·Aᵀ·dW",
     async (family, config) => {
-      // Both models drop the same: `meanLoss` seeds every place alike.
+      // Both models drop the same values, because `meanLoss` seeds every stream equally.
       const dropout = 0.25;
       const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout });
       const before = tf.memory().numTensors;
@@ -86,7 +86,7 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
             [b, ofB],
           ] as const) {
             const far = tf.max(tf.abs(tf.sub(own.grads[weight.variable.name]!, expected))).dataSync()[0]!;
-            // Gradients of up to 3, off by the rounding of the merged weights.
+            // Gradients of up to 3; the merged weights are rounded.
             expect(far, weight.name).toBeLessThan(2e-5);
           }
         });
@@ -99,29 +99,32 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
     },
   );
 
-  it.each(Object.entries(tinyConfigs))("reads %s token by token as it reads it whole", (_, config) => {
-    const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
-    const lora = withLora(model, {
-      rank: 2,
-      targetModules: ".*(_proj|c_attn|c_fc|query_key_value|dense\\w*)|lm_head",
-    });
-    disturb(lora, 0.1);
-    const sequence = [3, 1, 4, 1, 5, 9, 2, 6];
-    const before = tf.memory().numTensors;
-    const whole = tf.tidy(() => lora.logits(tf.tensor2d([sequence], [1, 8], "int32")).dataSync());
-    const read = readByToken(lora, sequence);
-    expect(read.length).toBe(whole.length);
-    read.forEach((value, i) => expect(Math.abs(value - whole[i]!)).toBeLessThan(5e-5));
-    expect(tf.memory().numTensors).toBe(before);
-    lora.dispose();
-    model.dispose();
-  });
+  it.each(Object.entries(tinyConfigs))(
+    "gives the logits of %s token by token that it gives for the whole sequence",
+    (_, config) => {
+      const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
+      const lora = withLora(model, {
+        rank: 2,
+        targetModules: ".*(_proj|c_attn|c_fc|query_key_value|dense\\w*)|lm_head",
+      });
+      disturb(lora, 0.1);
+      const sequence = [3, 1, 4, 1, 5, 9, 2, 6];
+      const before = tf.memory().numTensors;
+      const whole = tf.tidy(() => lora.logits(tf.tensor2d([sequence], [1, 8], "int32")).dataSync());
+      const read = readByToken(lora, sequence);
+      expect(read.length).toBe(whole.length);
+      read.forEach((value, i) => expect(Math.abs(value - whole[i]!)).toBeLessThan(5e-5));
+      expect(tf.memory().numTensors).toBe(before);
+      lora.dispose();
+      model.dispose();
+    },
+  );
 
-  it("trains the adapter alone, beside a base that stays as it is bit for bit, and shares its variables", () => {
+  it("trains only the adapter, leaves the base unchanged bit for bit, and shares its variables", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const [plain, weights, tensors] = [logitsOf(model), valuesOf(model), tf.memory().numTensors];
     const lora = withLora(model, { targetModules: ["q_proj", "v_proj"], rank: 2 });
-    // Two layers, two maps each, A and B: no copy of anything else.
+    // Two layers with two maps each, A and B, and no copy of a weight.
     expect(tf.memory().numTensors).toBe(tensors + 8);
     expect(lora.weights().slice(0, model.weights().length)).toEqual(model.weights());
     expect(logitsOf(lora)).toEqual(plain);
@@ -131,7 +134,7 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
     expect(logitsOf(lora)).not.toEqual(plain);
     expect(logitsOf(lora.base)).toEqual(plain);
     expect(valuesOf(model)).toEqual(weights);
-    // What trains the model itself is seen through the adapter too.
+    // Training the model itself changes the adapted model too.
     const adapted = logitsOf(lora);
     train(model);
     expect(logitsOf(lora)).not.toEqual(adapted);
@@ -140,7 +143,7 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
     model.dispose();
   });
 
-  it("drops what an adapter reads, by streams of its modules' names, in training only", () => {
+  it("drops inputs of the adapter with streams named after its modules, in training only", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
     const lora = withLora(model, {
       dropout: 0.5,
@@ -152,7 +155,7 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
     const { logits, names } = drop(lora, ids, "a");
     expect(run("a")).toEqual(logits);
     expect(run("b")).not.toEqual(logits);
-    // The head is in no layer; PEFT takes what is named in full all the same.
+    // The head is in no layer; PEFT selects modules by full name in spite of layers_to_transform.
     expect([...names].sort()).toEqual(
       [
         "embedding",
@@ -182,7 +185,7 @@ describe("withLora", () => {
   });
   afterEach(() => model.dispose());
 
-  it("begins with an A uniform in ±1/√inputs and a B of 0, by its seed", () => {
+  it("draws A uniformly in ±1/√inputs from its seed and sets B to 0", () => {
     const wide = createCausalLM({ ...tinyConfig, intermediate_size: 4096 }, { seed: "a" });
     const draw = (seed?: string) => {
       const lora = withLora(wide, { targetModules: ["down_proj"], ...(seed !== undefined && { seed }) });
@@ -196,7 +199,7 @@ describe("withLora", () => {
     const bound = 1 / Math.sqrt(4096);
     expect(Math.max(...a.map(Math.abs))).toBeLessThanOrEqual(bound);
     expect(Math.max(...a.map(Math.abs))).toBeGreaterThan(0.999 * bound);
-    // Uniform: the mean square is bound² / 3; of 32,768 draws its standard deviation is 0.5 % of that.
+    // The mean square of a uniform draw is bound² / 3; its standard deviation over 32,768 draws is 0.5 % of that.
     const meanSquare = a.reduce((sum, value) => sum + value * value, 0) / a.length;
     expect(Math.abs(meanSquare / (bound ** 2 / 3) - 1)).toBeLessThan(0.03);
     expect(draw("a")).toEqual(draw("a"));
@@ -205,7 +208,7 @@ describe("withLora", () => {
     wide.dispose();
   });
 
-  it("names trainables as PEFT's tensors, in the order of the model, a second adapter's otherwise", () => {
+  it("names trainables after PEFT's tensors in the order of the model, with a suffix for a second adapter", () => {
     const first = withLora(model, { targetModules: ["v_proj", "q_proj", "lm_head"], layersToTransform: [1] });
     const second = withLora(model, { targetModules: ["q_proj"] });
     expect(first.trainables().map(({ name }) => name)).toEqual([
@@ -226,7 +229,7 @@ describe("withLora", () => {
     second.dispose();
   });
 
-  it("saves two files, which load to the same bits", async () => {
+  it("saves two files that load to the same bits", async () => {
     const options = {
       rank: 2,
       rsLora: true,
@@ -253,7 +256,7 @@ describe("withLora", () => {
     again.dispose();
   });
 
-  it("writes what PEFT asks for beside the numbers", async () => {
+  it("writes the keys that PEFT requires", async () => {
     await model.save(join(root, "base"));
     const loaded = await loadCausalLM(join(root, "base"));
     const lora = withLora(loaded, { targetModules: "all-linear" });
@@ -272,41 +275,52 @@ describe("withLora", () => {
     loaded.dispose();
   });
 
-  it.each<[object, RegExp]>([
-    [{ rank: 0 }, /withLora rank: got 0, expected a whole number above 0/],
-    [{ rank: 1.5 }, /withLora rank/],
-    [{ rank: "8" }, /withLora rank/],
-    [{ rank: 2 ** 40 }, /withLora rank: got 1099511627776, expected at most 8 for .*q_proj, a map from 8 /],
-    [{ rankPattern: { down_proj: 13 } }, /withLora rankPattern: got 13, expected at most 12 for .*down_proj/],
-    [{ alpha: NaN }, /withLora alpha: got NaN/],
-    [{ alpha: -1 }, /withLora alpha/],
-    [{ dropout: 1 }, /withLora dropout: got 1, expected a probability in \[0, 1\)/],
-    [{ seed: 1 }, /withLora seed: got 1, expected a text/],
-    [{ rang: 8 }, /unknown option "rang".*Did you mean "rank"\?/],
-    [{ targetModules: [] }, /withLora targetModules: got \[\]/],
-    [{ targetModules: 7 }, /withLora targetModules: got 7/],
-    [{ targetModules: ["q_proj", "v_prj"] }, /withLora targetModules: got "v_prj".*Write "v_proj"\./],
-    [{ targetModules: "q_proj" }, /withLora, target_modules: got no module of this model/],
-    [{ targetModules: "(" }, /withLora, target_modules: got a pattern that breaks off|got a "\("/],
+  const positive = "expected a positive integer";
+  it.each<[object, path: (string | number)[], message: RegExp | string]>([
+    [{ rank: 0 }, ["rank"], `got 0, ${positive}`],
+    [{ rank: 1.5 }, ["rank"], positive],
+    [{ rank: "8" }, ["rank"], positive],
+    [{ rank: 2 ** 40 }, ["rank"], /got 1099511627776, expected at most 8 for .*q_proj, a map from 8 /],
     [
-      { targetModules: ".*" },
-      /withLora, target_modules: got model\.embed_tokens, expected linear maps: q_proj, /,
+      { rankPattern: { down_proj: 13 } },
+      ["rankPattern", "down_proj"],
+      /got 13, expected at most 12 for .*down_proj/,
     ],
-    [{ layersToTransform: [2] }, /withLora layersToTransform: got 2, expected layers from 0 to 1/],
-    [{ layersToTransform: [] }, /withLora layersToTransform/],
-    [{ layersToTransform: [0], targetModules: ".*q_proj" }, /layers_to_transform.*a list of target_modules/],
-    [{ rankPattern: { q_proj: 0 } }, /withLora rankPattern: got \{"q_proj":0\}/],
-    [{ rankPattern: { q_prj: 4 } }, /withLora rankPattern: got "q_prj", expected the end of a target's name/],
-    [{ rankPattern: { v_proj: 4, ".*q_prj": 4 } }, /withLora rankPattern: got "\.\*q_prj"/],
-    [{ alphaPattern: { q_proj: "4" } }, /withLora alphaPattern/],
-    [{ rankPattern: null }, /withLora rankPattern: got null, expected an object of whole numbers above 0/],
-    [{ rankPattern: 4 }, /withLora rankPattern: got 4/],
-    [{ alphaPattern: [] }, /withLora alphaPattern: got \[\], expected an object of numbers above 0/],
+    [{ alpha: NaN }, ["alpha"], "got NaN"],
+    [{ alpha: -1 }, ["alpha"], "got -1"],
+    [{ dropout: 1 }, ["dropout"], "got 1, expected a probability in [0, 1)"],
+    [{ seed: 1 }, ["seed"], "got 1, expected a string"],
+    [{ rang: 8 }, ["rang"], /unknown option "rang".*Did you mean "rank"\?/],
+    [{ targetModules: [] }, ["targetModules"], "got []"],
+    [{ targetModules: 7 }, ["targetModules"], "got 7"],
+    [{ targetModules: ["q_proj", "v_prj"] }, ["targetModules", 1], /got "v_prj".*Write "v_proj"\./],
+    [{ targetModules: "q_proj" }, ["targetModules"], "got no module of this model"],
+    [{ targetModules: "(" }, ["targetModules"], /got an incomplete pattern|got a "\("/],
+    [{ targetModules: ".*" }, ["targetModules"], "got model.embed_tokens, expected linear maps: q_proj, "],
+    [{ layersToTransform: [2] }, ["layersToTransform", 0], "got 2, expected layers from 0 to 1"],
+    [{ layersToTransform: [] }, ["layersToTransform"], "got []"],
+    [
+      { layersToTransform: [0], targetModules: ".*q_proj" },
+      ["layersToTransform"],
+      "expected target_modules as an array of names",
+    ],
+    [{ rankPattern: { q_proj: 0 } }, ["rankPattern", "q_proj"], `got 0, ${positive}`],
+    [
+      { rankPattern: { q_prj: 4 } },
+      ["rankPattern", "q_prj"],
+      'got the name "q_prj", which matches no target, expected the end of a target\'s name',
+    ],
+    [{ rankPattern: { v_proj: 4, ".*q_prj": 4 } }, ["rankPattern", ".*q_prj"], 'got the name ".*q_prj"'],
+    [{ alphaPattern: { q_proj: "4" } }, ["alphaPattern", "q_proj"], 'got "4", expected a number above 0'],
+    [{ rankPattern: null }, ["rankPattern"], "got null, expected an object of positive integers"],
+    [{ rankPattern: 4 }, ["rankPattern"], "got 4"],
+    [{ alphaPattern: [] }, ["alphaPattern"], "got [], expected an object of numbers above 0"],
     [
       { alphaPattern: { k_proj: 4 }, targetModules: ["q_proj", "v_proj"] },
-      /withLora alphaPattern: got "k_proj", expected .* expression for one: q_proj, v_proj\./,
+      ["alphaPattern", "k_proj"],
+      /got the name "k_proj", .* expected .* expression for it: q_proj, v_proj\./,
     ],
-  ])("refuses %j", (options, message) => {
+  ])("rejects %j with the path of the option", (options, path, message) => {
     const before = tf.memory().numTensors;
     const error = ((): unknown => {
       try {
@@ -316,29 +330,31 @@ describe("withLora", () => {
       }
     })();
     expect(PeriodicEvalError.is(error, "config")).toBe(true);
-    expect((error as Error).message).toMatch(message);
+    expect(error).toMatchObject({ path, where: expect.stringMatching(/^withLora options\./) as string });
+    if (typeof message === "string") expect((error as Error).message).toContain(message);
+    else expect((error as Error).message).toMatch(message);
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("refuses a model that has an adapter, and others' models", () => {
+  it("rejects a model that already has an adapter, and models of other packages", () => {
     const lora = withLora(model);
-    expect(() => withLora(lora)).toThrow("got a model that has an adapter");
+    expect(() => withLora(lora)).toThrow("got a model that already has an adapter");
     expect(() => withLora({ ...model })).toThrow("expected a model of loadCausalLM or createCausalLM");
     lora.dispose();
   });
 
-  it("says so where it is used after itself, or the model under it, was disposed", () => {
+  it("throws when it is used after it or its base was disposed", () => {
     const base = createCausalLM(tinyConfig, { seed: "a" });
     const [one, two] = [withLora(base), withLora(base)];
     one.dispose();
-    expect(() => logitsOf(one)).toThrow("got a model that was disposed");
+    expect(() => logitsOf(one)).toThrow("got a disposed model");
     expect(logitsOf(two).length).toBeGreaterThan(0);
     base.dispose();
-    expect(() => logitsOf(two)).toThrow("got a model that was disposed");
+    expect(() => logitsOf(two)).toThrow("got a disposed model");
     two.dispose();
   });
 
-  it("makes a tied head its own in the merged model,", async () => {
+  it("separates a tied head with an adapter in the merged model", async () => {
     const tied = createCausalLM(tinyConfigs.gemma, { seed: "a", initStd: 0.3 });
     const lora = withLora(tied, { targetModules: ["lm_head", "o_proj"] });
     disturb(lora);

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { maxPatternSteps, modulePattern } from "./module-pattern.ts";
 
-const refuse = (got: string) => new Error(`refused: ${got}`);
-/** What backtracks or grows would take hours. */
-const patience = { timeout: 60_000 };
-const compiled = (pattern: string) => modulePattern(pattern, { steps: maxPatternSteps, refuse });
+const errorFor = (got: string) => new Error(`invalid: ${got}`);
+/** A matcher that backtracks would take hours. */
+const longTimeout = { timeout: 60_000 };
+const compiled = (pattern: string) => modulePattern(pattern, { steps: maxPatternSteps, errorFor });
 
-/** Patterns of what Python and JavaScript write alike; JavaScript's own engine is the oracle. */
+/** Patterns with the same meaning in Python and JavaScript, so that JavaScript's engine is the oracle. */
 const character = fc.constantFrom(
   "a",
   "b",
@@ -56,8 +56,8 @@ const name = fc
   .array(fc.constantFrom("a", "b", "c", "0", ".", "_"), { maxLength: 8 })
   .map((parts) => parts.join(""));
 
-describe("a pattern of module names", () => {
-  it("matches what JavaScript's engine matches, in what both languages write alike", () => {
+describe("modulePattern", () => {
+  it("agrees with JavaScript's engine on patterns with the same meaning in Python", () => {
     fc.assert(
       fc.property(pattern, fc.array(name, { minLength: 1, maxLength: 5 }), (text, names) => {
         const matches = compiled(text);
@@ -86,19 +86,19 @@ describe("a pattern of module names", () => {
     ["a{x}", "a{x}", true],
     ["[a\\-z]+", "a-z", true],
     ["[a\\-z]+", "b", false],
-  ])("%s on %s: %s", (text, module, expected) => {
+  ])("matches %s on %s: %s", (text, module, expected) => {
     expect(compiled(text)(module)).toBe(expected);
   });
 
   it.each([
-    ["(", "breaks off|without its"],
-    ["a)", "without its"],
+    ["(", 'incomplete|without "'],
+    ["a)", 'without "'],
     ["*a", "nothing to repeat"],
-    ["a**", "one repetition upon another"],
-    ["a{2}{3}", "one repetition upon another"],
+    ["a**", "two repetitions in a row"],
+    ["a{2}{3}", "two repetitions in a row"],
     ["a*+", "possessive"],
     ["a{3,2}", "the repetition"],
-    ["^*", "repeated place"],
+    ["^*", "repeated assertion"],
     ["(?<=a)b", "\\?<="],
     ["(?<!a)b", "\\?<!"],
     ["(?i)a", "\\?i"],
@@ -108,12 +108,12 @@ describe("a pattern of module names", () => {
     ["\\p{L}", "p"],
     ["[\\x41]", "x"],
     ["[b-a]", "range"],
-    ["[a", "breaks off"],
-    ["a\\", "breaks off"],
+    ["[a", "incomplete"],
+    ["a\\", "incomplete"],
     ["(".repeat(200) + ")".repeat(200), "deeper"],
     ["a".repeat(4001), "4001 characters"],
-  ])("%.30s is refused", (text, why) => {
-    expect(() => compiled(text)).toThrow(new RegExp(`refused: .*(${why})`));
+  ])("throws for %.30s", (text, why) => {
+    expect(() => compiled(text)).toThrow(new RegExp(`invalid: .*(${why})`));
   });
 
   it.each([
@@ -123,14 +123,14 @@ describe("a pattern of module names", () => {
     ["(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)x", "a".repeat(200)],
     ["(a?){200}a{200}", "a".repeat(199)],
     ["(?:(?:a{0,900}){0,900}){0,900}b", "a".repeat(60)],
-  ])("%s, which lets others backtrack for ever, is told at once", patience, (text, module) => {
+  ])("matches %s, on which other engines backtrack forever, at once", longTimeout, (text, module) => {
     expect(compiled(text)(module)).toBe(false);
   });
 
   it.each([
     ["(a?){2000000000}b", "aaa"],
     [`${"(.*)".repeat(900)}x`, "a".repeat(300)],
-  ])("%.20s takes too long and is refused", patience, (text, module) => {
-    expect(() => compiled(text)(module)).toThrow("refused: a pattern that takes too long to match");
+  ])("throws for %.20s, which takes too many steps", longTimeout, (text, module) => {
+    expect(() => compiled(text)(module)).toThrow("invalid: a pattern that takes too long to match");
   });
 });

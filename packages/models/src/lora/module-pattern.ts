@@ -1,44 +1,45 @@
-/** Whether a module's name matches. */
+/** Returns whether a module's name matches. */
 export type ModulePattern = (name: string) => boolean;
 
 export interface PatternLimits {
-  /** Counts down over all patterns that share it. */
+  /** The remaining steps, shared by all patterns with these limits. */
   steps: number;
-  /** The error for a pattern that is not taken; `got` says what is wrong with it. */
-  readonly refuse: (got: string) => Error;
+  /** Returns the error for an invalid pattern; `got` names the problem. */
+  readonly errorFor: (got: string) => Error;
 }
 
 const maxLength = 4000;
 const maxDepth = 100;
 
 /**
- * A regular expression as Python's `re.fullmatch` takes it: letters, `.`, sets, `\d \w \s \b` and their opposites,
- * groups, `|`, `* + ? {m,n}` greedy or lazy, `^ $`, lookahead. References, lookbehind, flags and possessive or atomic
- * groups are refused. Patterns come from files: they are matched without backtracking, each part at each place once.
+ * Compiles a regular expression with the meaning of Python's `re.fullmatch`: letters, `.`, sets, `\d \w \s \b` and their
+ * opposites, groups, `|`, `* + ? {m,n}` greedy or lazy, `^ $`, lookahead. Throws for references, lookbehind, flags and
+ * possessive or atomic groups. Patterns come from files, so matching does not backtrack: it tries each part once at each
+ * position.
  */
 export function modulePattern(text: string, limits: PatternLimits): ModulePattern {
-  if (text.length > maxLength) throw limits.refuse(`a pattern of ${text.length} characters`);
-  const node = new Parser(text, limits.refuse).parse();
+  if (text.length > maxLength) throw limits.errorFor(`a pattern of ${text.length} characters`);
+  const node = new Parser(text, limits.errorFor).parse();
   return (name) => endsIn(name, limits)(node, 0).has(name.length);
 }
 
-/** What a pattern may take to match, in steps, with all that belong to it. The longest in use take some thousands. */
+/** The steps that all patterns of one key may take to match. The longest patterns in use take a few thousand. */
 export const maxPatternSteps = 5_000_000;
 
 function step(limits: PatternLimits): void {
   limits.steps -= 1;
-  if (limits.steps < 0) throw limits.refuse("a pattern that takes too long to match");
+  if (limits.steps < 0) throw limits.errorFor("a pattern that takes too long to match");
 }
 
-/** A part of a pattern. */
+/** A part of a pattern; `assertion` matches a position, not a character. */
 type Node =
   | { readonly kind: "character"; readonly matches: (character: string) => boolean }
-  | { readonly kind: "place"; readonly holds: (name: string, at: number) => boolean }
+  | { readonly kind: "assertion"; readonly holds: (name: string, at: number) => boolean }
   | { readonly kind: "sequence" | "choice"; readonly nodes: readonly Node[] }
   | { readonly kind: "repeat"; readonly node: Node; readonly least: number; readonly most: number }
   | { readonly kind: "lookahead"; readonly node: Node; readonly isWanted: boolean };
 
-/** Where a part that begins at a place can end, in this name. */
+/** Returns a function that finds all positions at which a part can end in `name` when it begins at `at`. */
 function endsIn(name: string, limits: PatternLimits): (node: Node, at: number) => ReadonlySet<number> {
   const known = new Map<Node, Map<number, ReadonlySet<number>>>();
   const ends = (node: Node, at: number): ReadonlySet<number> => {
@@ -65,7 +66,7 @@ function endsIn(name: string, limits: PatternLimits): (node: Node, at: number) =
     switch (node.kind) {
       case "character":
         return at < name.length && node.matches(name[at]!) ? new Set([at + 1]) : none;
-      case "place":
+      case "assertion":
         return node.holds(name, at) ? here : none;
       case "sequence":
         return node.nodes.reduce<ReadonlySet<number>>((starts, part) => after(part, starts), here);
@@ -94,7 +95,7 @@ function repeated(
   }
   const all = new Set(reached);
   for (let count = least; count < most && reached.size > 0; count++) {
-    // Only from places that are new: a further pass over the others finds nothing more.
+    // Another pass from positions already seen would find nothing new.
     reached = new Set([...once(reached)].filter((end) => !all.has(end)));
     for (const end of reached) all.add(end);
   }
@@ -113,7 +114,7 @@ const classes: Readonly<Record<string, (character: string) => boolean>> = {
   S: (character) => /\S/.test(character),
 };
 
-const places: Readonly<Record<string, (name: string, at: number) => boolean>> = {
+const assertions: Readonly<Record<string, (name: string, at: number) => boolean>> = {
   b: isBoundary,
   B: (name, at) => !isBoundary(name, at),
   A: (_, at) => at === 0,
@@ -125,16 +126,16 @@ class Parser {
   #at = 0;
   #depth = 0;
 
-  readonly #refuse: PatternLimits["refuse"];
+  readonly #errorFor: PatternLimits["errorFor"];
 
-  constructor(text: string, refuse: PatternLimits["refuse"]) {
+  constructor(text: string, errorFor: PatternLimits["errorFor"]) {
     this.#text = text;
-    this.#refuse = refuse;
+    this.#errorFor = errorFor;
   }
 
   parse(): Node {
     const node = this.#choice();
-    if (this.#at < this.#text.length) throw this.#refuse(`a ")" without its "("`);
+    if (this.#at < this.#text.length) throw this.#errorFor(`a ")" without "("`);
     return node;
   }
 
@@ -146,14 +147,14 @@ class Parser {
 
   #next(): string {
     const character = this.#text[this.#at];
-    if (character === undefined) throw this.#refuse("a pattern that breaks off");
+    if (character === undefined) throw this.#errorFor("an incomplete pattern");
     this.#at += 1;
     return character;
   }
 
   #choice(): Node {
     this.#depth += 1;
-    if (this.#depth > maxDepth) throw this.#refuse("groups nested deeper than 100");
+    if (this.#depth > maxDepth) throw this.#errorFor("groups nested deeper than 100");
     const nodes = [this.#sequence()];
     while (this.#takes("|")) nodes.push(this.#sequence());
     this.#depth -= 1;
@@ -173,18 +174,18 @@ class Parser {
     const [found, , least, , most] =
       /^(?:([*+?])|\{(\d*)(,?)(\d*)\})/.exec(this.#text.slice(this.#at, this.#at + 40)) ?? [];
     if (found === undefined || found === "{}") return node;
-    if (node.kind === "place") throw this.#refuse(`the repeated place before "${found}"`);
+    if (node.kind === "assertion") throw this.#errorFor(`a repeated assertion before "${found}"`);
     this.#at += found.length;
-    if (this.#takes("+")) throw this.#refuse(`the possessive "${found}+"`);
+    if (this.#takes("+")) throw this.#errorFor(`the possessive "${found}+"`);
     this.#takes("?");
     const sign = found[0]!;
     if (/^[*+{?]/.test(this.#text.slice(this.#at)) && this.#isQuantifier())
-      throw this.#refuse("one repetition upon another");
+      throw this.#errorFor("two repetitions in a row");
     if (sign !== "{")
       return { kind: "repeat", node, least: sign === "+" ? 1 : 0, most: sign === "?" ? 1 : Infinity };
     const [from, comma] = [Number(least || 0), found.includes(",")];
     const to = comma ? (most ? Number(most) : Infinity) : from;
-    if (to < from) throw this.#refuse(`the repetition "${found}"`);
+    if (to < from) throw this.#errorFor(`the repetition "${found}"`);
     return { kind: "repeat", node, least: from, most: to };
   }
 
@@ -202,15 +203,15 @@ class Parser {
       case ".":
         return { kind: "character", matches: (character) => character !== "\n" };
       case "^":
-        return { kind: "place", holds: (_, at) => at === 0 };
+        return { kind: "assertion", holds: (_, at) => at === 0 };
       case "$":
-        return { kind: "place", holds: (name, at) => at === name.length };
+        return { kind: "assertion", holds: (name, at) => at === name.length };
       case "\\":
         return this.#escaped();
       case "*":
       case "+":
       case "?":
-        throw this.#refuse(`"${sign}" with nothing to repeat`);
+        throw this.#errorFor(`"${sign}" with nothing to repeat`);
       default:
         return { kind: "character", matches: (character) => character === sign };
     }
@@ -221,18 +222,18 @@ class Parser {
     const isLookahead = isWanted || this.#takes("?!");
     if (!isLookahead && !this.#takes("?:") && this.#text[this.#at] === "?") {
       const name = /^\?P<[A-Za-z_]\w*>/.exec(this.#text.slice(this.#at, this.#at + 100));
-      if (name === null) throw this.#refuse(`"(${this.#text.slice(this.#at, this.#at + 3)}"`);
+      if (name === null) throw this.#errorFor(`"(${this.#text.slice(this.#at, this.#at + 3)}"`);
       this.#at += name[0].length;
     }
     const node = this.#choice();
-    if (!this.#takes(")")) throw this.#refuse(`a "(" without its ")"`);
+    if (!this.#takes(")")) throw this.#errorFor(`a "(" without ")"`);
     return isLookahead ? { kind: "lookahead", node, isWanted } : node;
   }
 
   #escaped(): Node {
     const letter = this.#next();
-    const [matches, holds] = [classes[letter], places[letter]];
-    if (holds !== undefined) return { kind: "place", holds };
+    const [matches, holds] = [classes[letter], assertions[letter]];
+    if (holds !== undefined) return { kind: "assertion", holds };
     return { kind: "character", matches: matches ?? this.#literal(letter) };
   }
 
@@ -255,7 +256,7 @@ class Parser {
       this.#at += 1;
       const end = this.#next();
       const high = end === "\\" ? this.#escapedInSet() : end;
-      if (high < low) throw this.#refuse(`the range "${low}-${high}"`);
+      if (high < low) throw this.#errorFor(`the range "${low}-${high}"`);
       members.push((character) => character >= low && character <= high);
     }
     return (character) => members.some((matches) => matches(character)) !== isNegated;
@@ -263,13 +264,13 @@ class Parser {
 
   #escapedInSet(): string {
     const letter = this.#next();
-    if (/\w/.test(letter)) throw this.#refuse(`"\\${letter}" in a set`);
+    if (/\w/.test(letter)) throw this.#errorFor(`"\\${letter}" in a set`);
     return letter;
   }
 
   #literal(letter: string): (character: string) => boolean {
-    // Of letters and digits, each escaped one means something else.
-    if (/\w/.test(letter)) throw this.#refuse(`"\\${letter}"`);
+    // Every other escaped letter or digit has a special meaning in Python.
+    if (/\w/.test(letter)) throw this.#errorFor(`"\\${letter}"`);
     return (character) => character === letter;
   }
 }

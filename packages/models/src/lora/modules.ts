@@ -1,44 +1,48 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import { linearsOf, type Decoder, type Linear } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import type { Family } from "../families/family.ts";
 
-/** A linear map that an adapter can be put on. */
+/** A linear map that can have an adapter. */
 export interface LinearModule {
-  /** As transformers' model, and so PEFT, calls it; checkpoints of a model without its head call it otherwise. */
+  /** Its name in transformers and PEFT; checkpoints of a model without its head use another. */
   readonly name: string;
   readonly inputs: number;
   readonly outputs: number;
-  /** In the checkpoint; null for the head. */
+  /** Its name in the checkpoint; null for the head. */
   readonly linear: string | null;
 }
 
-/** The parts of a model by PEFT's names. */
+/** The modules of a model by PEFT's names. */
 export interface Modules {
   /** In the order of the model, the head last. */
   readonly linears: readonly LinearModule[];
   readonly embedding: string;
   readonly head: string;
-  /** Those that are no linear maps: norms, embeddings, layers and what else holds others. */
+  /** Modules that are not linear maps: norms, embeddings, layers and other containers. */
   readonly others: ReadonlySet<string>;
 }
 
-/** A weight as far as an adapter goes: matrices are [in, out]. */
+/** The name and shape of a weight; matrices are [in, out]. */
 export interface ShapedWeight {
   readonly name: string;
   readonly variable: { readonly shape: readonly number[] };
 }
 
-/** A model as far as an adapter goes, whose weights need not be there. */
+/** The facts about a model that an adapter depends on; its weights need not be loaded. */
 export interface ModelShape {
   readonly description: DecoderDescription;
   readonly weights: Decoder<ShapedWeight>;
   readonly config: HuggingFaceConfig;
-  /** Where it is from; null for one that was created. */
+  /** The folder that it was loaded from; null for a created model. */
   readonly folder: string | null;
 }
 
-/** @param head what the head is called where a family has two names of it */
+/**
+ * Lists the modules of a model.
+ *
+ * @param head The name of the head, for families with two names for it.
+ */
 export function modulesOf(
   { hiddenSize, vocabSize }: DecoderDescription,
   weights: Decoder<ShapedWeight>,
@@ -71,7 +75,7 @@ export function modulesOf(
   };
 }
 
-/** `a.b.c` → `a.b`, `a`. */
+/** Returns the containers of a module: `a.b.c` → `a.b`, `a`. */
 function ancestors(name: string): string[] {
   const parts = name.split(".");
   return parts.slice(1).map((_, i) => parts.slice(0, parts.length - 1 - i).join("."));

@@ -5,7 +5,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
@@ -19,12 +19,12 @@ import { withLora } from "./with-lora.ts";
 const tolerance = 2e-4;
 const idsBelow = (vocabSize: number) => [1, 17, 300, 4, 511, 99, 42, 7, 256, 33].map((id) => id % vocabSize);
 
-/** Options as PEFT's LoraConfig takes them. */
 interface Case {
   readonly name: string;
   readonly base: ModelFixture;
+  /** Options of PEFT's LoraConfig. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** PEFT works an adapter on a tied head into the embedding as well, which is another model. */
+  /** Whether PEFT merges an adapter on a tied head into the embedding too, which changes the model. */
   readonly isMergedElsewhere?: boolean;
 }
 
@@ -57,7 +57,7 @@ const families = Object.entries(targetsOf).flatMap(([family, lists]) => {
   return lists.flatMap((targets, i) => (bases[i] === undefined ? [] : [{ base: bases[i], targets }]));
 });
 
-/** A case for the first model of a family whose configuration has these options. */
+/** Returns a case for the first model of a family whose configuration has these options. */
 interface Wanted extends Omit<Case, "base"> {
   readonly family: string;
   readonly having?: Readonly<Record<string, unknown>>;
@@ -194,7 +194,7 @@ const cases: readonly Case[] = [
 const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
 
 describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
-  `adapters are PEFT 0.21's (${needs})`,
+  `adapters equal those of PEFT 0.21 (${needs})`,
   () => {
     let root = "";
     const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
@@ -221,12 +221,12 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       await check(model).finally(() => model.dispose());
     };
 
-    it.each(cases)("$name: logits, cache, base and merged weights", ({ name, base }) =>
+    it.each(cases)("in logits, cached logits, base and merged weights: $name", ({ name, base }) =>
       withModel(base, async (model) => {
         const plain = logitsOf(model);
         const lora = await loadLora(model, folderOf(name));
         const expected = await tensorOf(join(folderOf(name), "expected.safetensors"), "logits");
-        // What the adapter changes is at least a hundred times what is tolerated.
+        // The effect of the adapter is at least a hundred times the tolerance.
         expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
         expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
         expect(largestDifference(readByToken(lora, idsBelow(lora.vocabSize)), expected)).toBeLessThan(
@@ -238,7 +238,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
           await lora.saveMerged(merged);
           await expectMerged(merged, join(folderOf(name), "merged.safetensors"));
         } else {
-          // A tied head with an adapter of its own is one of its own.
+          // A tied head with an adapter becomes a separate head.
           await lora.saveMerged(merged);
           const loaded = await loadCausalLM(merged);
           expect(largestDifference(logitsOf(loaded), expected)).toBeLessThan(tolerance);
@@ -249,7 +249,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       }),
     );
 
-    it("what is read and written again is the same file", async () => {
+    it("byte for byte after loading and saving", async () => {
       for (const { name, base, options } of cases) {
         await withModel(base, async (model) => {
           const lora = await loadLora(model, folderOf(name));
@@ -259,14 +259,14 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
         const [before, after] = ["", "again"].map((folder) =>
           join(folderOf(name), folder, "adapter_model.safetensors"),
         ) as [string, string];
-        // Beside an adapter of the head PEFT saves the head.
+        // PEFT also saves the head itself if it has an adapter.
         const isOnHead = JSON.stringify(options["target_modules"]).includes("lm_head");
         if (isOnHead) await expectSame(after, before, [/base_layer/]);
         else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
       }
     });
 
-    it("new ones load in PEFT, bit for bit", async () => {
+    it("when PEFT loads new ones, bit for bit", async () => {
       const expected = new Map<string, Float32Array>();
       for (const [i, { base }] of families.entries()) {
         await withModel(base, async (model) => {

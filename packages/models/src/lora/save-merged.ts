@@ -7,16 +7,16 @@ import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { linearsOf, listWeights, type Adapter, type Decoder, type Linear } from "../decoder/weights.ts";
 import { familyOf } from "../families/registry.ts";
-import { failure } from "../folder/failure.ts";
+import { modelError } from "../folder/model-error.ts";
 import { transposed } from "../ops/mat-mul.ts";
 
 export interface Merging extends Pick<ModelParts, "config" | "folder"> {
   readonly base: Decoder<LiveWeight>;
-  /** The same, with adapters, and with what is trained in the place of an own weight. */
+  /** The same decoder with adapters, and with the trained replacements of whole weights. */
   readonly adapted: Decoder<LiveWeight>;
 }
 
-/** A model in which every adapted weight is W + scale·B·A, and every bias b + scale·(B's bias). */
+/** Saves a model with every adapted weight as W + scale·B·A and every adapted bias as b + scale·(B's bias). */
 export async function saveMerged(
   folder: string,
   { config, folder: from, base, adapted }: Merging,
@@ -28,7 +28,7 @@ export async function saveMerged(
   const merge = ({ weight, bias }: Linear<LiveWeight>, adapter: Adapter<LiveWeight>) => {
     put(weight, () => mergedValues(weight, adapter));
     if (adapter.bias === null) return;
-    if (bias === null) throw withoutBias(adapter.name);
+    if (bias === null) throw missingBias(adapter.name);
     const [own, added] = [bias, adapter.bias];
     put(own, () => valuesOf(tf.tidy(() => tf.add(own.variable, tf.mul(added.variable, adapter.scale)))));
   };
@@ -39,7 +39,7 @@ export async function saveMerged(
   if (headAdapter && base.head !== null) merge(base.head, headAdapter);
   const tensors = listWeights(base).map((weight) => merged.get(weight) ?? tensorOf(weight));
   if (!headAdapter || base.head !== null) return saveCheckpoint(folder, { config, tensors, from }, options);
-  if (headAdapter.bias !== null) throw withoutBias(headAdapter.name);
+  if (headAdapter.bias !== null) throw missingBias(headAdapter.name);
   const name = `${familyOf(config, "config").names.head}.weight`;
   const head = {
     ...tensorOf(base.embedding),
@@ -50,7 +50,7 @@ export async function saveMerged(
   return saveCheckpoint(folder, { config: untied, tensors: [...tensors, head], from }, options);
 }
 
-/** Row-major, in the checkpoint's shape. */
+/** Returns the merged weight, row-major in the checkpoint's shape. */
 async function mergedValues(
   { variable, transposed: isTransposed }: LiveWeight,
   { a, b, scale }: Adapter<LiveWeight>,
@@ -59,7 +59,7 @@ async function mergedValues(
   return valuesOf(
     tf.tidy(() => {
       const added = tf.mul<tf.Tensor2D>(tf.matMul(a.variable, b.variable), scale);
-      // Linear maps lie as [in, out], an embedding that serves as the head as [out, in].
+      // Linear maps are stored as [in, out], an embedding that is the head as [out, in].
       const merged = tf.add<tf.Tensor2D>(variable, isEmbedding ? transposed(added) : added);
       return isTransposed ? transposed(merged) : merged;
     }),
@@ -74,11 +74,11 @@ async function valuesOf(tensor: tf.Tensor): Promise<Float32Array> {
   }
 }
 
-function withoutBias(module: string): PeriodicEvalError {
-  return failure(
-    module,
-    "an adapter whose B has a bias",
-    "a bias of the map to add it to",
-    "Keep the adapter beside the model: save writes it.",
-  );
+function missingBias(module: string): PeriodicEvalError {
+  return modelError({
+    where: module,
+    got: "an adapter whose B has a bias",
+    expected: "a linear map with a bias to add it to",
+    fix: "Save the adapter separately with save.",
+  });
 }

@@ -1,6 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Activation } from "../decoder/description.ts";
 import { differentiable } from "./differentiable.ts";
+
+export type Activation =
+  | "silu"
+  /** x · Φ(x). */
+  | "gelu"
+  /** The tanh approximation of GELU. */
+  | "geluTanh"
+  | "relu";
 
 /** x [N, F] → activation(x) [N, F]. */
 export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
@@ -33,7 +40,7 @@ export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor
 
 interface Definition {
   run(x: tf.Tensor2D): { value: tf.Tensor2D; kept: tf.Tensor[] };
-  /** The derivative, from what `run` gave. */
+  /** Returns the derivative from the results of `run`. */
   slope(value: tf.Tensor2D, kept: tf.Tensor[]): tf.Tensor2D;
 }
 
@@ -46,7 +53,7 @@ const activations: Readonly<Record<Activation, Definition>> = {
     },
     slope: (value, [sigmoid]) => tf.sub(tf.add(sigmoid!, value), tf.mul(value, sigmoid!)),
   },
-  // x·Φ(x); slope Φ + x·φ(x), φ(x) = exp(−x²/2)/√(2π). As σ(−y)/σ(y) the exponential takes the fast kernels of wasm.
+  // x·Φ(x); slope Φ + x·φ(x), φ(x) = exp(−x²/2)/√(2π). exp(−y) = σ(−y)/σ(y), because wasm has a fast kernel for σ only.
   gelu: {
     run(x) {
       const below = tf.mul(tf.add(tf.erf(tf.mul(x, Math.SQRT1_2)), 1), 0.5);

@@ -6,21 +6,21 @@ import { rotate, rotateBack, type RotaryTables } from "./rotary.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
 
 export interface AttentionTables {
-  /** `query`: that of the keys with cosines and sines times the scale of the scores, so that scaling costs nothing. */
+  /** The cosines and sines of `query` include the scale of the scores, so that scaling costs nothing. Null: no rotation. */
   readonly rotary: { readonly query: RotaryTables; readonly key: RotaryTables } | null;
-  /** What scores are multiplied by. */
+  /** Multiplies the scores. */
   readonly scale: number;
-  /** Scores s become cap · tanh(s / cap). */
+  /** Scores s become cap · tanh(s / cap). Null: no cap. */
   readonly softCap: number | null;
-  /** float32 [T, T] or [B·H, T, T], added to the scores: 0 where row may see column, very negative where not. */
+  /** float32 [T, T] or [B·H, T, T], added to the scores: 0 if the row's token attends to the column's, else very negative. */
   readonly mask: tf.Tensor;
 }
 
 /**
- * Causal attention with rotary positions. query [B·T, H·D], key and value [B·T, G·D] → [B·T, H·D].
+ * Computes causal attention with rotary positions. query [B·T, H·D], key and value [B·T, G·D] → [B·T, H·D].
  *
- * Grouped queries are folded into rows: query head h reads key-value head ⌊h / (H/G)⌋, so the H/G heads of a group lie
- * side by side and one product [H/G·T, D]·[D, T] serves them all, forward and backward, with no repeated keys.
+ * Folds grouped queries into rows: query head h uses key-value head ⌊h / (H/G)⌋, so the H/G heads of a group are adjacent,
+ * and one product [H/G·T, D]·[D, T] serves them all, forward and backward, without repeated keys.
  */
 export function attention(
   [query, key, value]: readonly [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D],
@@ -34,17 +34,17 @@ export function attention(
     const k = rotary === null ? keys : rotate(keys, rotary.key);
     const v = byHead(value, shape, shape.keyValueHeads);
     const scores = outOfGroups(batchMatMulTransposedB(q, k), shape);
-    const bent = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
-    const capped = bent === null ? scores : tf.mul(bent, softCap!);
+    const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
+    const capped = bounded === null ? scores : tf.mul(bounded, softCap!);
     const weights = inGroups(tf.softmax(tf.add<tf.Tensor3D>(capped, mask)), shape);
     const tables = rotary === null ? [] : [...listOf(rotary.query), ...listOf(rotary.key)];
-    keep([q, k, v, weights, ...tables, ...(bent === null ? [] : [bent])]);
+    keep([q, k, v, weights, ...tables, ...(bounded === null ? [] : [bounded])]);
     return {
       value: byToken(outOfGroups(batchMatMul(weights, v), shape), shape, shape.heads),
       backward(gradient, [q, k, v, weights, ...rest]) {
         const kept = { q, k, v, weights } as Kept;
-        const bent = softCap === null ? null : (rest.pop() as tf.Tensor3D);
-        const ofScores = scoreGradient(gradient, kept, bent, shape);
+        const bounded = softCap === null ? null : (rest.pop() as tf.Tensor3D);
+        const ofScores = scoreGradient(gradient, kept, bounded, shape);
         const ofQuery = outOfGroups(batchMatMul(ofScores.scores, kept.k), shape);
         const ofKey = batchMatMulTransposedA(ofScores.scores, kept.q);
         return [
@@ -72,11 +72,11 @@ interface Kept {
   readonly weights: tf.Tensor3D;
 }
 
-/** The gradients of the values and, in groups, of the scores before the soft cap. */
+/** Returns the gradients of the values and, in groups, of the scores before the soft cap. */
 function scoreGradient(
   gradient: tf.Tensor2D,
   { v, weights }: Kept,
-  bent: tf.Tensor3D | null,
+  bounded: tf.Tensor3D | null,
   shape: AttentionShape,
 ): { value: tf.Tensor3D; scores: tf.Tensor3D } {
   const ofOutput = inGroups(byHead(gradient, shape, shape.heads), shape);
@@ -86,7 +86,7 @@ function scoreGradient(
   const scores = tf.mul<tf.Tensor3D>(weights, tf.sub(ofWeights, along));
   return {
     value: batchMatMulTransposedA(weights, ofOutput),
-    scores: bent === null ? scores : tf.mul(scores, inGroups(tanhSlope(bent), shape)),
+    scores: bounded === null ? scores : tf.mul(scores, inGroups(tanhSlope(bounded), shape)),
   };
 }
 

@@ -3,23 +3,23 @@ import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./h
 import { batchMatMul } from "./mat-mul.ts";
 import { tanh } from "./soft-cap.ts";
 
-/** Keys and values that queries look at together; b is B, or 1 for what all rows share. */
+/** A piece of cached keys and values. P is its number of tokens; b is B, or 1 if all rows share the piece. */
 export interface AttendedPiece {
-  /** float32 [b·G, D, P]: transposed, so that nothing is when each token looks at them. */
+  /** float32 [b·G, D, P]: stored transposed, so that no step transposes them. */
   readonly keys: tf.Tensor3D;
   /** float32 [b·G, P, D]. */
   readonly values: tf.Tensor3D;
-  /** float32 [B, T·P], added to the scores: 0 where a token may see another, very negative where not. Null: sees all. */
+  /** float32 [B, T·P], added to the scores: 0 if a token attends to another, else very negative. Null: all zeros. */
   readonly mask: tf.Tensor2D | null;
 }
 
 /**
- * Attention over pieces, as if their keys stood side by side: query [B·T, H·D], rotated and scaled → [B·T, H·D]. Without
- * gradients.
+ * Computes attention over pieces as if their keys were concatenated: query [B·T, H·D], rotated and scaled → [B·T, H·D].
+ * Without gradients.
  *
- * Each piece gives its own weighted mean and the logarithm of what its weights sum to; these are joined at the end, so
- * that no keys are copied and a piece that all rows share is one product for all of them. `tf.softmax` and maxima make
- * both, because `exp` is slow on wasm: the largest weight is exp(max score − logarithm).
+ * Each piece yields its own weighted mean and the logarithm of the sum of its exponentials, and these are combined at the
+ * end. So no keys are copied, and a shared piece takes one product for all rows. Both come from `tf.softmax` and maxima,
+ * because `exp` is slow on wasm: the largest weight is exp(max score − logarithm).
  */
 export function cachedAttention(
   query: tf.Tensor2D,
@@ -29,32 +29,32 @@ export function cachedAttention(
 ): tf.Tensor2D {
   return tf.tidy(() => {
     const queries = inGroups(byHead(query, shape, shape.heads), shape);
-    const seen = pieces.map((piece) => lookAt(queries, piece, softCap, shape, pieces.length > 1));
-    return byToken(outOfGroups(joined(seen), shape), shape, shape.heads);
+    const parts = pieces.map((piece) => attendTo(queries, piece, softCap, shape, pieces.length > 1));
+    return byToken(outOfGroups(combined(parts), shape), shape, shape.heads);
   });
 }
 
-interface Seen {
+interface PieceAttention {
   /** [B·G, H/G·T, D]. */
   readonly mean: tf.Tensor3D;
-  /** [B·G, H/G·T, 1]; null where there is nothing to join. */
+  /** [B·G, H/G·T, 1]; null for a single piece. */
   readonly logSum: tf.Tensor3D | null;
 }
 
-function lookAt(
+function attendTo(
   queries: tf.Tensor3D,
   { keys, values, mask }: AttendedPiece,
   softCap: number | null,
   shape: AttentionShape,
   isJoined: boolean,
-): Seen {
+): PieceAttention {
   const { batch, length, heads, keyValueHeads } = shape;
   const tokens = keys.shape[2];
   const isShared = keys.shape[0] !== batch * keyValueHeads;
   const rows = isShared ? sharedRows(queries, shape) : queries;
   const products = batchMatMul(rows, keys);
   const capped = softCap === null ? products : tf.mul<tf.Tensor3D>(tanh(tf.div(products, softCap)), softCap);
-  // Scores of a query head lie side by side for the T tokens of its row, so one mask a row serves all heads.
+  // The scores of a query head are adjacent for the T tokens of its row, so one mask per row serves all heads.
   const scores =
     mask === null
       ? capped
@@ -79,16 +79,16 @@ function lookAt(
   return { mean: ownRows(mean, shape), logSum: logSum && ownRows(logSum, shape) };
 }
 
-function joined(seen: readonly Seen[]): tf.Tensor3D {
-  if (seen.length === 1) return seen[0]!.mean;
+function combined(pieces: readonly PieceAttention[]): tf.Tensor3D {
+  if (pieces.length === 1) return pieces[0]!.mean;
   const shares = tf.softmax(
     tf.concat(
-      seen.map(({ logSum }) => logSum!),
+      pieces.map(({ logSum }) => logSum!),
       -1,
     ),
   );
-  const parts = tf.split(shares, seen.length, -1);
-  return seen
+  const parts = tf.split(shares, pieces.length, -1);
+  return pieces
     .map(({ mean }, index) => tf.mul<tf.Tensor3D>(mean, parts[index]!))
     .reduce((a, b) => tf.add(a, b));
 }

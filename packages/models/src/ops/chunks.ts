@@ -1,15 +1,15 @@
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Memory of this size is used again; what is larger is new each time, and slow. */
+/** The allocator reuses memory up to this size; larger blocks are allocated each time, which is slow. */
 export const chunkBytes = 2 ** 24;
 
-/** Rows of so many float32 that fit. */
+/** Returns how many rows of `columns` float32 values fit into `bytes`; at least 1. */
 export const rowsIn = (bytes: number, columns: number): number =>
   Math.max(1, Math.floor(bytes / (4 * columns)));
 
 export type Chunk = readonly [from: number, size: number];
 
-/** As few as possible, of like size. */
+/** Splits rows into as few chunks of at most `most` rows as possible, of similar sizes. */
 export function chunksOf(rows: number, most: number): Chunk[] {
   const size = Math.ceil(rows / Math.ceil(rows / most));
   return Array.from({ length: Math.ceil(rows / size) }, (_, i) => {
@@ -17,6 +17,7 @@ export function chunksOf(rows: number, most: number): Chunk[] {
   });
 }
 
+/** Returns `size` rows of x, beginning at `from`. */
 export function part<T extends tf.Tensor>(x: T, from: number, size: number): T {
   if (size === x.shape[0]) return x;
   const rest = x.shape.slice(1);

@@ -2,8 +2,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
 
 /**
- * A part of what a fused linear map gives. x [N, B·W], seen as B blocks of W columns → columns `start` to `start + size`
- * of each block, side by side, [N, B·size].
+ * Extracts a part of the output of a fused linear map. x [N, B·W], as B blocks of W columns → columns `start` to
+ * `start + size` of each block, [N, B·size].
  */
 export function columns(x: tf.Tensor2D, start: number, size: number, blocks = 1): tf.Tensor2D {
   const [rows, all] = x.shape;

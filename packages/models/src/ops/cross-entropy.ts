@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses } from "@periodic-eval/core/tfjs";
 import { differentiable, isDifferentiated } from "./differentiable.ts";
 
-/** logits [N, V], targets int32 [N] → the negative log-likelihood of each target, in nats, [N]. Trainers have the like for logits of any model. */
+/** Computes cross-entropy. logits [N, V], targets int32 [N] → the negative log-likelihood of each target in nats, [N]. */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
   const isTaken = isDifferentiated();
   return differentiable([logits], (keep) => {

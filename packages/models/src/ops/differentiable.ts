@@ -1,50 +1,47 @@
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Holds tensors until the gradient has been taken; does nothing where none is being taken. */
+/** Keeps tensors until the gradient has been computed; does nothing without a tape. */
 export type Keep = (tensors: tf.Tensor[]) => void;
 
 export interface Differentiable<Out extends tf.Tensor> {
   readonly value: Out;
   /**
-   * From the gradient of the output and the kept tensors, in order, to one gradient for each input; null, where that is
-   * dear to compute, for an input that is not wanted.
+   * Returns one gradient per input from the gradient of the output and the kept tensors, in order. For an input whose
+   * gradient is expensive and not needed it may return null.
    */
   readonly backward: (gradient: Out, kept: tf.Tensor[]) => (tf.Tensor | null)[];
 }
 
 /**
- * An operation with a backward pass written by hand. `@tensorflow/tfjs-core` by itself registers no gradients, and the
- * registered ones take the slow kernels on wasm; so everything that a model computes goes through here.
+ * Runs an operation with a handwritten backward pass. `@tensorflow/tfjs-core` alone registers no gradients, and the
+ * registered ones use slow kernels on wasm, so every operation of a model goes through this function.
  *
- * `backward` may use the kept tensors only: others can be disposed before it runs. Everything that either pass leaves
- * behind besides its results is disposed.
+ * `backward` may use only the kept tensors: others can be disposed before it runs. Both passes dispose everything except
+ * their results.
  */
 export function differentiable<Out extends tf.Tensor>(
   inputs: readonly tf.Tensor[],
   forward: (keep: Keep) => Differentiable<Out>,
 ): Out {
-  // A pass that nobody differentiates is spared the tape: a third of what a small operation costs.
+  // Without a tape the bookkeeping is skipped, which is a third of the cost of a small operation.
   if (!isDifferentiated()) return tf.tidy(() => forward(() => {}).value);
   const isInput = inputs.map(isWanted);
-  const leadsBack = isInput.includes(true);
+  const hasGradient = isInput.includes(true);
   const run = tf.customGrad<Out>((...args) => {
-    const { value, backward } = forward(leadsBack ? (args.at(-1) as Keep) : () => {});
+    const { value, backward } = forward(hasGradient ? (args.at(-1) as Keep) : () => {});
     const gradFunc = (gradient: Out, kept: tf.Tensor[]) =>
       tf.tidy(() => backward(gradient, kept).filter((_, i) => isInput[i]) as tf.Tensor[]);
     return { value, gradFunc };
   });
   const value = run(...inputs.filter((_, i) => isInput[i]));
-  if (leadsBack) wanted?.add(value);
+  if (hasGradient) wanted?.add(value);
   return value;
 }
 
-/** What a gradient is wanted of, and what was computed from it; null where it is of everything. */
+/** Tensors whose gradients are wanted, and tensors computed from them; null if all are wanted. */
 let wanted: WeakSet<tf.Tensor> | null = null;
 
-/**
- * Runs a pass of which nobody wants other gradients than those of `variables`: none of others are computed, and what
- * only they would need is not kept.
- */
+/** Runs a pass that computes only the gradients of `variables`, and keeps only what these need. */
 export function gradientsOf<T>(variables: readonly tf.Tensor[], pass: () => T): T {
   const before = wanted;
   wanted = new WeakSet<tf.Tensor>(variables);
@@ -55,8 +52,8 @@ export function gradientsOf<T>(variables: readonly tf.Tensor[], pass: () => T): 
   }
 }
 
-/** Whether a gradient of this is wanted; for an operation to ask while it runs forward. */
+/** Whether a gradient of a tensor is wanted. Operations ask this in their forward pass. */
 export const isWanted = (tensor: tf.Tensor): boolean => wanted === null || wanted.has(tensor);
 
-/** Whether gradients are being recorded. */
+/** Whether a tape records operations for gradients. */
 export const isDifferentiated = (): boolean => tf.engine().isTapeOn();

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
 import { fastRandom } from "./fast-random.ts";
 
-/** float32 of this shape: 0 with probability `rate`, else 1 / (1 − rate). */
+/** Draws a float32 mask: 0 with probability `rate`, else 1 / (1 − rate). */
 export function dropoutMask(
   shape: readonly [number, number],
   rate: number,
@@ -14,7 +14,7 @@ export function dropoutMask(
   return tf.tensor2d(values, [...shape]);
 }
 
-/** x · mask [N, D], with a mask of `dropoutMask`. */
+/** Multiplies x [N, D] by a mask of `dropoutMask`. */
 export function dropout(x: tf.Tensor2D, mask: tf.Tensor2D): tf.Tensor2D {
   return differentiable([x], (keep) => {
     keep([mask]);

@@ -1,6 +1,6 @@
 /**
- * A stream of numbers in [0, 1), 32 bits each, seeded by four draws of a slower one: sfc32 (Doty-Humphrey, PractRand).
- * A mask of dropout needs a hundred thousand numbers; a named stream takes ten times as long for each.
+ * Returns a stream of numbers in [0, 1) with 32 bits each: sfc32 (Doty-Humphrey, PractRand), seeded by four draws of a
+ * slower stream. A dropout mask needs a hundred thousand numbers, and a named stream takes ten times as long for each.
  */
 export function fastRandom(seeds: () => number): () => number {
   const word = () => Math.floor(seeds() * 2 ** 32) | 0;

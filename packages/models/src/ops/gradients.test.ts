@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import type { Activation, DecoderDescription, LayerDescription } from "../decoder/description.ts";
+import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
 import { attentionTables } from "../decoder/tables.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
-import { activate, activateGated } from "./activation.ts";
+import { activate, activateGated, type Activation } from "./activation.ts";
 import { scaled, sum } from "./arithmetic.ts";
 import { attention } from "./attention.ts";
 import { crossEntropy as rowLosses } from "./cross-entropy.ts";
@@ -29,7 +29,7 @@ const single: AttentionShape = { batch: 3, length: 2, heads: 3, keyValueHeads: 3
 
 const activations: readonly Activation[] = ["silu", "gelu", "geluTanh", "relu"];
 
-/** Each operation on inputs of these shapes. */
+/** Each operation with the shapes of its inputs. */
 const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices) => tf.Tensor }[] = [
   {
     name: "linear",
@@ -116,7 +116,7 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
   },
   ...[true, false].flatMap((isTied) =>
     [null, 0.8].flatMap((softCap) =>
-      // Five rows of seven logits: whole, and two rows at a time.
+      // Five rows of seven logits, at once and two rows at a time.
       [undefined, 2 * 4 * 7].map((bytes) => ({
         name: `headLoss, ${isTied ? "tied" : "its own"}, cap ${softCap}${bytes ? ", in chunks" : ""}`,
         shapes: [[5, 3], isTied ? [7, 3] : [3, 7]],
@@ -177,7 +177,7 @@ describe.each(testedEngines)("backward passes on %s agree with central differenc
         expect(gradient.shape).toEqual(shapes[i]);
         const found = gradient.dataSync();
         for (let at = 0; at < found.length; at++) {
-          // Values are below 4 with 24 bits: rounding is under 3e-7 · √terms / 2e-2; curvature under step² = 1e-4.
+          // Values below 4 have 24 bits: rounding is below 3e-7 · √terms / 2e-2, curvature below step² = 1e-4.
           const step = 1e-2;
           const moved = (by: number) => weighted(inputs.map((x, j) => (i === j ? nudged(x, at, by) : x)));
           expect(Math.abs(found[at]! - (moved(step) - moved(-step)) / (2 * step))).toBeLessThan(1e-3);
@@ -191,7 +191,7 @@ describe.each(testedEngines)("backward passes on %s agree with central differenc
 describe.each(testedEngines)("headLoss on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
-  it("gives of a head that is not trained the same losses and gradients of x, and keeps no logits", () => {
+  it("returns the same losses and gradients of x for a frozen head, and keeps no logits", () => {
     tf.tidy(() => {
       const x = tf.variable(tensor(values([5, 3], 0), [5, 3]));
       const weight = tensor(values([700, 3], 1), [700, 3]);
@@ -217,7 +217,7 @@ describe.each(testedEngines)("headLoss on %s", (backend) => {
       const whole = gradientOf([x, weight], 2 ** 20);
       for (const bytes of [2 ** 20, 2 * 4 * 700]) {
         gradientOf([x], bytes).forEach((value, i) => expect(value).toBeCloseTo(whole[i]!, 5));
-        // 3,500 gradients of logits, of 4 bytes, less the 15 of x.
+        // 3,500 gradients of logits of 4 bytes each, minus the 15 of x.
         expect(held[0]! - held.at(-1)!).toBeGreaterThan(13_900);
       }
       x.dispose();
@@ -228,10 +228,10 @@ describe.each(testedEngines)("headLoss on %s", (backend) => {
 describe("attention", () => {
   beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 
-  it("sees in a window itself and those just before it", () => {
+  it("attends within a window to the token itself and those just before it", () => {
     tf.tidy(() => {
       const inputs = attentionShapes(grouped).map((shape, i) => tensor(values(shape, i), shape));
-      // Of each sequence's five tokens the third changes: with a window of two, it and the fourth see that.
+      // The third of each sequence's five tokens changes. With a window of two this affects it and the fourth token.
       const width = inputs[2]!.shape[1];
       const changed = [0, 1].reduce((x, sequence) => nudged(x, (5 * sequence + 2) * width, 50), inputs[2]!);
       const [a, b] = [inputs[2]!, changed].map((value) =>
@@ -242,7 +242,7 @@ describe("attention", () => {
     });
   });
 
-  it("sees no later token", () => {
+  it("does not attend to later tokens", () => {
     tf.tidy(() => {
       const inputs = attentionShapes(grouped).map((shape, i) => tensor(values(shape, i), shape));
       const late = inputs.map((x) => nudged(nudged(x, x.size - 1, 50), x.size / 2 - 1, -50));
@@ -250,7 +250,7 @@ describe("attention", () => {
       const [a, b] = [inputs, late].map((x) => runAttention(grouped)(x).dataSync());
       for (const sequence of [0, 1]) {
         const start = sequence * grouped.length * row;
-        // All tokens but the sequence's last.
+        // All tokens except the last of the sequence.
         expect(a!.slice(start, start + 4 * row)).toEqual(b!.slice(start, start + 4 * row));
         expect(a!.slice(start + 4 * row, start + 5 * row)).not.toEqual(
           b!.slice(start + 4 * row, start + 5 * row),
@@ -279,7 +279,7 @@ function runAttention(shape: AttentionShape, changed: Partial<LayerDescription> 
   return ([q, k, v]: Matrices) => attention([q!, k!, v!], attentionTables(description, length)[0]!, shape);
 }
 
-/** Fixed values in (−1, 1). */
+/** Returns fixed values in (−1, 1). */
 function values(shape: readonly number[], salt: number): Float32Array {
   const size = shape.reduce((product, n) => product * n, 1);
   return Float32Array.from({ length: size }, (_, i) => Math.sin(1 + 12.9898 * i + 7.31 * salt));
@@ -291,14 +291,14 @@ function nudged(x: tf.Tensor2D, at: number, by: number): tf.Tensor2D {
   return tensor(changed, x.shape);
 }
 
-/** Of any rank; the operations' types ask for matrices where most inputs are. */
+/** A tensor of any rank; the operations' types require matrices, which most inputs are. */
 function tensor(values: Float32Array, shape: number[]): tf.Tensor2D {
   return tf.tensor<tf.Rank.R2>(values, shape as [number, number]);
 }
 
 const asRow = (x: tf.Tensor): tf.Tensor1D => x as tf.Tensor1D;
 
-/** In float64. */
+/** Computes in float64. */
 function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let total = 0;
   for (let i = 0; i < a.length; i++) total += a[i]! * b[i]!;

@@ -6,17 +6,18 @@ import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
 
 export interface LossHead {
-  /** [V, D] where it is tied to the embedding, else [D, V]. */
+  /** [V, D] if tied to the embedding, else [D, V]. */
   readonly weight: tf.Tensor2D;
   readonly isTied: boolean;
-  /** Logits x become cap · tanh(x / cap). */
+  /** Logits x become cap · tanh(x / cap). Null: no cap. */
   readonly softCap: number | null;
 }
 
 /**
- * The head and the loss in one: x [N, D], targets int32 [N] → the negative log-likelihood of each target, in nats, [N].
- * Logits exist of so many rows at a time as `bytes` hold. Of a head that is not trained the gradient of x is computed
- * at once, and nothing else kept; of one that is, softmax − one-hot is kept, or computed again if it was of many chunks.
+ * Computes the head and the loss together: x [N, D], targets int32 [N] → the negative log-likelihood of each target in
+ * nats, [N]. Only as many rows of logits exist at a time as fit into `bytes`. For a frozen head the gradient of x is
+ * computed in the forward pass and nothing else is kept. For a trained head softmax − one-hot is kept if it is one chunk,
+ * else computed again.
  */
 export function headLoss(
   x: tf.Tensor2D,
@@ -32,15 +33,16 @@ export function headLoss(
   return differentiable([x, head.weight], (keep) => {
     const isSingle = chunks.length === 1;
     const through = productsOf(head, { logits: true, states: isXWanted && !isTrained });
-    const seen = chunks.map(([from, size]) =>
+    const chunkResults = chunks.map(([from, size]) =>
       tf.tidy((): tf.Tensor[] => {
-        const { losses, gradient } = look(part(x, from, size), through, part(targets, from, size));
+        const { losses, gradient } = lossesOfRows(part(x, from, size), through, part(targets, from, size));
         if (isTrained) return isSingle ? [losses, gradient()] : [losses];
         return isXWanted ? [losses, through.states(gradient())] : [losses];
       }),
     );
-    const together = (at: number) => (isSingle ? seen[0]![at]! : tf.concat(seen.map((each) => each[at]!)));
-    const hasMore = seen[0]!.length > 1;
+    const together = (at: number) =>
+      isSingle ? chunkResults[0]![at]! : tf.concat(chunkResults.map((each) => each[at]!));
+    const hasMore = chunkResults[0]!.length > 1;
     keep([head.weight, targets, ...(isTrained ? [x] : []), ...(hasMore ? [together(1)] : [])]);
     return {
       value: together(0) as tf.Tensor1D,
@@ -58,7 +60,7 @@ export function headLoss(
 interface TrainedParts {
   /** [N, 1]. */
   readonly weights: tf.Tensor;
-  /** Of the losses' sum, where there is one chunk. */
+  /** The gradient of the sum of the losses in the logits, if there is one chunk. */
   readonly ofLogits: tf.Tensor2D | undefined;
   readonly chunks: readonly Chunk[];
 }
@@ -76,9 +78,9 @@ function trainedGradients(
     const before: tf.Tensor2D | null = ofWeight;
     const [states, sum] = tf.tidy((): [tf.Tensor2D, tf.Tensor2D] => {
       const some = part(x, from, size);
-      const gradient = ofLogits ?? look(some, through, part(targets, from, size)).gradient();
+      const gradient = ofLogits ?? lossesOfRows(some, through, part(targets, from, size)).gradient();
       const counts = part(weights, from, size);
-      // Rows of D are weighed, not rows of V.
+      // Weights rows of D, which is smaller than V.
       const weighed = tf.mul<tf.Tensor2D>(some, counts);
       const found = head.isTied ? matMulTransposedA(gradient, weighed) : matMulTransposedA(weighed, gradient);
       return [
@@ -93,31 +95,35 @@ function trainedGradients(
   return [ofX.length === 1 ? ofX[0]! : tf.concat(ofX), ofWeight!];
 }
 
-/** The head's products with many chunks. */
+/** The products of the head with chunks of rows. */
 interface Products extends Pick<LossHead, "softCap"> {
   /** x [n, D] → [n, V]. */
   readonly logits: (x: tf.Tensor2D) => tf.Tensor2D;
-  /** The gradient of logits [n, V] → that of x [n, D]. */
+  /** The gradient of the logits [n, V] → the gradient of x [n, D]. */
   readonly states: (gradient: tf.Tensor2D) => tf.Tensor2D;
 }
 
-/** Those that are asked for: where no product is with the transposed weight, it is not turned. */
+/** Returns the products; transposes the weight only if a requested product needs it. */
 function productsOf(
   { weight, isTied, softCap }: LossHead,
-  asked: { readonly logits: boolean; readonly states: boolean },
+  requested: { readonly logits: boolean; readonly states: boolean },
 ): Products {
   const along = (a: tf.Tensor2D): tf.Tensor2D => tf.matMul(a, weight);
-  const across = asked[isTied ? "logits" : "states"] ? timesTransposed(weight) : along;
+  const across = requested[isTied ? "logits" : "states"] ? timesTransposed(weight) : along;
   return { logits: isTied ? across : along, states: isTied ? along : across, softCap };
 }
 
-/** Some rows: their losses, and the gradient of the losses' sum in the logits before the cap. */
-function look(x: tf.Tensor2D, { logits: through, softCap }: Products, targets: tf.Tensor1D): TargetLosses {
+/** Returns the losses of some rows, and the gradient of their sum in the logits before the cap. */
+function lossesOfRows(
+  x: tf.Tensor2D,
+  { logits: through, softCap }: Products,
+  targets: tf.Tensor1D,
+): TargetLosses {
   const products = through(x);
-  const bent = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
-  const { losses, gradient } = targetLosses(bent === null ? products : tf.mul(bent, softCap!), targets);
+  const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
+  const { losses, gradient } = targetLosses(bounded === null ? products : tf.mul(bounded, softCap!), targets);
   return {
     losses,
-    gradient: () => (bent === null ? gradient() : tf.mul(gradient(), tanhSlope(bent))),
+    gradient: () => (bounded === null ? gradient() : tf.mul(gradient(), tanhSlope(bounded))),
   };
 }

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 
-/** B sequences of T tokens, H query heads, G key-value heads (H a multiple of G) of D dimensions each. */
+/** B sequences of T tokens; H query heads and G key-value heads (H is a multiple of G) of D dimensions each. */
 export interface AttentionShape {
   readonly batch: number;
   readonly length: number;
@@ -17,7 +17,7 @@ export const byHead = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf
 export const byHeadTransposed = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf.Tensor3D =>
   headsFirst(x, shape, heads, [0, 2, 3, 1]);
 
-/** `order`: of row, token, head and dimension. */
+/** Permutes row, token, head and dimension to `order`. */
 function headsFirst(
   x: tf.Tensor2D,
   { batch, length, headDim }: AttentionShape,
@@ -26,7 +26,7 @@ function headsFirst(
 ): tf.Tensor3D {
   const ofCell = order[2] === 1 ? [length, headDim] : [headDim, length];
   const split = [batch * heads, ...ofCell] as [number, number, number];
-  // The same numbers in the same order.
+  // For one token the order of the values does not change.
   if (length === 1) return tf.reshape(x, split);
   return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [...order]), split);
 }

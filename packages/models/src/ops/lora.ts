@@ -19,7 +19,7 @@ export function addLora(
   const inputs = bias === null ? [output, x, a, b] : [output, x, a, b, bias];
   return differentiable(inputs, (keep) => {
     const isXWanted = isWanted(x);
-    // Scaled where it is narrow.
+    // Scales the narrow factor, which is cheaper.
     const low = tf.mul<tf.Tensor2D>(tf.matMul(x, a), scale);
     keep([x, a, b, low]);
     const added = tf.add<tf.Tensor2D>(output, tf.matMul(low, b));

@@ -15,10 +15,10 @@ import {
 
 const size = fc.integer({ min: 1, max: 20 });
 
-describe.each(testedEngines)("on %s", (backend) => {
+describe.each(testedEngines)("matrix products on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
-  it("products are those of plain JavaScript, and leave only themselves behind", () => {
+  it("equal those of plain JavaScript, and leave no other tensors", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), size, size, size, (batch, rows, inner, columns) => {
         const before = tf.memory().numTensors;
@@ -43,7 +43,7 @@ describe.each(testedEngines)("on %s", (backend) => {
     );
   });
 
-  it("a product of two matrices with one transposed is the batch of one", () => {
+  it("of two matrices with one transposed equal a batch of one", () => {
     tf.tidy(() => {
       const [a, b] = [counting([1, 300, 4], 1), counting([1, 300, 6], 2)];
       const [a2, b2] = [tf.reshape(a, [300, 4]) as tf.Tensor2D, tf.reshape(b, [300, 6]) as tf.Tensor2D];
@@ -53,7 +53,7 @@ describe.each(testedEngines)("on %s", (backend) => {
     });
   });
 
-  it("sums rows", () => {
+  it("sum rows", () => {
     tf.tidy(() => {
       const rows = tf.tensor2d([
         [1, 2, 3],
@@ -63,7 +63,7 @@ describe.each(testedEngines)("on %s", (backend) => {
     });
   });
 
-  // 256 rows and more go in blocks of 64, 32 or 16 where they divide, else at once.
+  // From 256 rows on, transposition uses blocks of 64, 32 or 16 if these divide the rows.
   it.each([
     [256, 40],
     [288, 7],
@@ -71,7 +71,7 @@ describe.each(testedEngines)("on %s", (backend) => {
     [1024, 128],
     [300, 5],
     [3, 300],
-  ])("moves each value of a [%i, %i] transposition to its place", (rows, columns) => {
+  ])("transpose [%i, %i] with each value in its place", (rows, columns) => {
     tf.tidy(() => {
       const values = Float32Array.from({ length: rows * columns }, (_, i) => i);
       const found = transposed(tf.tensor2d(values, [rows, columns])).dataSync();
@@ -80,7 +80,7 @@ describe.each(testedEngines)("on %s", (backend) => {
   });
 });
 
-/** Whole numbers below 8, whose products and sums are exact in float32. */
+/** Integers below 8, whose products and sums are exact in float32. */
 function counting(shape: [number, number, number], salt: number): tf.Tensor3D {
   const count = shape[0] * shape[1] * shape[2];
   return tf.tensor3d(
@@ -89,7 +89,7 @@ function counting(shape: [number, number, number], salt: number): tf.Tensor3D {
   );
 }
 
-/** Engines differ in the sign of a zero; adding 0 makes it positive. */
+/** Adds 0, because engines differ in the sign of zero. */
 const valuesOf = (x: tf.Tensor): number[] => Array.from(x.dataSync(), (value) => value + 0);
 
 function product(a: tf.Tensor3D, b: tf.Tensor3D): number[] {

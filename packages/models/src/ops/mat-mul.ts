@@ -2,9 +2,9 @@ import * as tf from "@tensorflow/tfjs-core";
 import { batchedByViews } from "./wasm-batch.ts";
 
 /*
- * Matrix products in the form that each engine is fast at. On wasm only an untransposed product of two matrices reaches
- * the fast kernel (20–30 GFLOP/s against 2): there, operands are transposed first and batches are walked one by one.
- * Elsewhere the engine's own flags and batches are best. Measured in docs/decisions/2026-11-21-wasm-kernels.md.
+ * Matrix products in the fastest form of each engine. On wasm only an untransposed product of two matrices reaches the
+ * fast kernel (20–30 GFLOP/s instead of 2), so operands are transposed first and batches run one matrix at a time. Other
+ * engines are fastest with their own flags and batches. See docs/decisions/2026-11-21-wasm-kernels.md.
  */
 
 const isWasm = () => tf.getBackend() === "wasm";
@@ -12,7 +12,7 @@ const isWasm = () => tf.getBackend() === "wasm";
 /** a [M, K], b [N, K] → a·bᵀ [M, N]. */
 export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   if (isWasm()) return tf.matMul(a, transposed(b));
-  // Native's product of few rows with a large transposed matrix takes up to ten times as long as the other way round.
+  // On native TensorFlow few rows times a large transposed matrix take up to ten times as long as the swapped product.
   const [rows] = a.shape;
   if (tf.getBackend() === "tensorflow" && rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
     return tf.tidy(() => tf.transpose(tf.matMul(b, a, false, true)));
@@ -20,11 +20,11 @@ export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   return tf.matMul(a, b, false, true);
 }
 
-/** As `matMulTransposedB`, of many a: what wasm turns first is turned once, and is the surrounding `tf.tidy`'s. */
+/** Returns `matMulTransposedB` for many `a`; on wasm b is transposed once, into a tensor of the surrounding `tf.tidy`. */
 export function timesTransposed(b: tf.Tensor2D): (a: tf.Tensor2D) => tf.Tensor2D {
   if (!isWasm()) return (a) => matMulTransposedB(a, b);
-  const turned = transposed(b);
-  return (a) => tf.matMul(a, turned);
+  const bTransposed = transposed(b);
+  return (a) => tf.matMul(a, bTransposed);
 }
 
 /** a [K, M], b [K, N] → aᵀ·b [M, N]. */
@@ -37,8 +37,8 @@ export function transposed(x: tf.Tensor2D): tf.Tensor2D {
   const [rows, columns] = x.shape;
   const block = isWasm() && rows >= 256 ? blocks.find((size) => rows % size === 0) : undefined;
   if (block === undefined) return tf.transpose(x);
-  // The kernel walks down columns, which at strides of a power of two evicts its own cache lines. In blocks of few rows
-  // it stays in the cache; the second transposition moves whole blocks of a column. 3 to 6 times as fast.
+  // The kernel reads column by column, which at strides of a power of two evicts its own cache lines. Blocks of few rows
+  // stay in the cache, and the second transposition moves whole blocks of a column. This is 3 to 6 times as fast.
   return tf.tidy(() => {
     const inBlocks = tf.transpose(tf.reshape(x, [rows / block, block, columns]), [0, 2, 1]);
     return tf.reshape(tf.transpose(inBlocks, [1, 0, 2]), [columns, rows]);
@@ -47,7 +47,7 @@ export function transposed(x: tf.Tensor2D): tf.Tensor2D {
 
 const blocks = [64, 32, 16];
 
-/** The sum over rows: x [N, D] → [D]. On wasm as a product: it sums over the first axis 20 times more slowly. */
+/** Sums over rows: x [N, D] → [D]. On wasm a product does this, because summing over the first axis is 20 times slower. */
 export function sumOfRows(x: tf.Tensor2D): tf.Tensor1D {
   if (!isWasm()) return tf.sum(x, 0);
   return tf.tidy(() => tf.reshape(tf.matMul(tf.ones([1, x.shape[0]]), x), [x.shape[1]]));

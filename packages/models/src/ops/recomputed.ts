@@ -4,15 +4,15 @@ import { differentiable, gradientsOf, isWanted } from "./differentiable.ts";
 
 export interface RecomputedInputs {
   readonly x: tf.Tensor2D;
-  /** What else `run` is differentiable in. They must live, and be as they are, until the gradient has been taken. */
+  /** Further differentiable inputs. They must stay alive and unchanged until the gradient has been computed. */
   readonly weights: readonly tf.Tensor[];
-  /** What else it reads that may be disposed before. */
+  /** Further inputs without gradients, which the caller may dispose earlier. */
   readonly beside: readonly tf.Tensor[];
 }
 
 /**
- * What `run` gives of x, differentiable in x and the weights, with nothing kept but x and what is beside it: the backward
- * pass runs it again (activation checkpointing; Chen et al. 2016). `run` must give the same bits both times.
+ * Runs `run`, differentiable in x and the weights, and keeps only x and `beside`: the backward pass runs it again
+ * (activation checkpointing; Chen et al. 2016). `run` must return the same bits both times.
  */
 export function recomputed<T extends tf.Tensor>(
   { x, weights, beside }: RecomputedInputs,
@@ -35,8 +35,8 @@ export function recomputed<T extends tf.Tensor>(
 }
 
 /**
- * As `recomputed`, of a function of rows: x and all that is beside it have N rows, and it gives a number for each. At most
- * `most` rows are run at a time, forward and backward.
+ * Runs a function of rows like `recomputed`, at most `most` rows at a time in both passes. x and `beside` have N rows, and
+ * `run` returns one number per row.
  */
 export function recomputedByRows(
   { x, weights, beside }: RecomputedInputs,
@@ -73,17 +73,17 @@ export function recomputedByRows(
   });
 }
 
-/** Each gradient in the place of what it is of; null elsewhere. */
+/** Puts each gradient at the index of its input, and null at the others. */
 function inPlaces(isWantedOf: readonly boolean[], gradients: readonly tf.Tensor[]): (tf.Tensor | null)[] {
   const left = gradients.values();
   return isWantedOf.map((isOne) => (isOne ? left.next().value! : null));
 }
 
-/** Gradients of what is run again. */
+/** Runs `run` again and returns its gradients. */
 const gradientsAgain = <T extends tf.Tensor>(run: () => T, of: readonly tf.Tensor[], above: T): tf.Tensor[] =>
   gradientsOf(of, () => gradientsInBackward(run, of, above));
 
-/** A tape inside of a backward pass, which is at work on the tape that was recorded before. */
+/** Records a tape within a backward pass, and then restores the tape that the backward pass works on. */
 function gradientsInBackward<T extends tf.Tensor>(
   run: () => T,
   of: readonly tf.Tensor[],

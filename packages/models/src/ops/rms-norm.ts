@@ -3,8 +3,8 @@ import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
 /**
- * x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], the mean over each D (Zhang and
- * Sennrich 2019).
+ * x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with the mean over each block of D
+ * (Zhang and Sennrich 2019).
  */
 export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, offset: 0 | 1): tf.Tensor2D {
   const width = weight.size;

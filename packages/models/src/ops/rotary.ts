@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * Rotary position embeddings (Su et al. 2021) of the first T positions, in the layout of Hugging Face: dimension i of a
- * head is paired with i + D/2. Dimensions that do not rotate have cosine 1 and sine 0.
+ * Rotary position embeddings (Su et al. 2021) of the first T positions in Hugging Face's layout: dimension i of a head is
+ * paired with i + D/2. Dimensions without rotation have cosine 1 and sine 0.
  */
 export interface RotaryTables {
-  /** float32 [T, D] each, or of the shape of what is turned. */
+  /** float32 [T, D] each, or of the shape of the rotated tensor. */
   readonly cosines: tf.Tensor;
   readonly sines: tf.Tensor;
   /** float32 [D, D]: x·swap has −x[i + D/2] at i and x[i] at i + D/2. */
@@ -13,8 +13,8 @@ export interface RotaryTables {
 }
 
 /**
- * x [B, T, D] → each row turned by its position's angles; or x [N, heads·D], by tables of that shape. The swap of halves is a product with a matrix of 0 and ±1
- * (exact, and a fast kernel), because slices and concatenations of small rows are slow on wasm.
+ * Rotates each row by the angles of its position: x [B, T, D], or x [N, heads·D] with tables of that shape. Swaps halves by
+ * a product with a matrix of 0 and ±1, which is exact and fast; slices and concatenations of small rows are slow on wasm.
  */
 export function rotate<T extends tf.Tensor>(x: T, { cosines, sines, swap }: RotaryTables): T {
   return tf.tidy(() => {
@@ -23,7 +23,7 @@ export function rotate<T extends tf.Tensor>(x: T, { cosines, sines, swap }: Rota
   });
 }
 
-/** The transpose of `rotate`, which takes gradients back. */
+/** Applies the transpose of `rotate`, for gradients. */
 export function rotateBack(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTables): tf.Tensor3D {
   return tf.tidy(() => {
     // swapᵀ = −swap
@@ -32,5 +32,5 @@ export function rotateBack(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTable
   });
 }
 
-/** A head of a token a row. */
+/** Reshapes to one row for each head of each token. */
 const asRows = (x: tf.Tensor, swap: tf.Tensor2D): tf.Tensor2D => tf.reshape(x, [-1, swap.shape[0]]);

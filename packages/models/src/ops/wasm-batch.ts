@@ -1,14 +1,14 @@
 import * as tf from "@tensorflow/tfjs-core";
 
 /*
- * The batched product on wasm. The engine's own kernel computes a batch of more than one in a plain loop (2 GFLOP/s);
- * for a batch of one it calls XNNPACK. This kernel calls the engine's for one pair after another, each seen through a
- * view into the operands' memory, with no copy.
+ * The batched product on wasm. The engine's own kernel computes a batch of several matrices in a plain loop (2 GFLOP/s),
+ * and a batch of one with XNNPACK. This kernel calls it for each pair of matrices separately, through views into the
+ * operands' memory, without copies.
  */
 
 const kernelName = "PeriodicEvalBatchMatMul";
 
-/** What this kernel uses of the backend, as `@tensorflow/tfjs-backend-wasm` 4.22 has it. */
+/** The part of the backend that this kernel uses, in `@tensorflow/tfjs-backend-wasm` 4.22. */
 interface WasmBackend {
   readonly wasm: {
     cwrap(name: string, returns: null, args: readonly string[]): (...args: unknown[]) => void;
@@ -58,7 +58,7 @@ const run: tf.KernelFunc = ({ inputs, backend: engine }) => {
   const sizes = [rows * inner, inner * columns, rows * columns] as const;
   const { tfjs } = backend.wasm;
   for (let i = 0; i < batch; i++) {
-    // An id is used once: XNNPACK's packed operands are cached by it.
+    // Each id is used once, because it is the key of XNNPACK's cache of packed operands.
     const ids = [backend.dataIdNextNumber++, backend.dataIdNextNumber++, backend.dataIdNextNumber++] as const;
     for (let k = 0; k < 3; k++) tfjs.registerTensor(ids[k]!, sizes[k]!, starts[k]! + 4 * i * sizes[k]!);
     multiply(ids[0], aShape, 3, ids[1], bShape, 3, 0, 0, ids[2]);

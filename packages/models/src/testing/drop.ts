@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 
-/** Logits of two positions as training computes them, by streams of this seed, and the names that it asked for. For tests. */
+/** Returns training logits of two positions with streams of this seed, and the names of the streams. */
 export function drop(
   model: TrainableLM,
   ids: readonly (readonly number[])[],

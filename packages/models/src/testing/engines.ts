@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 
-/** The engines that parity suites run on: those that come with this package, and the native one where it is installed. */
+/** The engines of the parity suites: those that this package installs, and tfjs-node if it is installed. */
 export const testedEngines: readonly string[] = ["wasm", "cpu", ...(isInstalled() ? ["tfjs-node"] : [])];
 
 function isInstalled(): boolean {

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 
 /**
- * What a graph gives and what the operations give one by one: within 1e-4, of what is greater than 1 relatively, as near as
- * gradients have to be to PyTorch's. Most processors are within 1e-5; where one has AVX-512, oneDNN puts x·sigmoid(x)
- * together in a graph, and gradients differ by up to 3e-5. For tests.
+ * Asserts that results of a graph equal those of separate operations within 1e-4, relative for values above 1; gradients
+ * have the same tolerance against PyTorch. Most CPUs are within 1e-5. With AVX-512, oneDNN merges x·sigmoid(x) in a graph,
+ * and gradients differ by up to 3e-5.
  */
 export function expectNearGraph(got: readonly number[], expected: readonly number[]): void {
   expect(got.length).toBe(expected.length);

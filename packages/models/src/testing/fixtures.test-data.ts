@@ -1,19 +1,19 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { findFixtures } from "../../../core/src/testing/fixtures.test-data.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 
-/** SmolLM2-135M-Instruct, 270 MB, as `../shared/tools/get-smollm2.sh FOLDER` fetches it; absent where nobody did. */
+/** The folder of SmolLM2-135M-Instruct, 270 MB, from `../shared/tools/get-smollm2.sh FOLDER`. It may be missing. */
 export const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
 
-/** A model whose logits transformers computed. */
+/** A model with logits from transformers. */
 export interface ModelFixture {
   readonly name: string;
   readonly folder: string;
   readonly config: HuggingFaceConfig;
 }
 
-/** Sorted by name. */
+/** All such models, sorted by name. */
 export const modelFixtures: readonly ModelFixture[] = findFixtures(/^[^/]+\/expected\.safetensors$/)
   .map((path) => {
     const folder = dirname(path);
@@ -22,7 +22,7 @@ export const modelFixtures: readonly ModelFixture[] = findFixtures(/^[^/]+\/expe
   })
   .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-/** The models of a family that are stored in float32 and whose configuration has these options. */
+/** Returns the float32 models of a family whose configuration has these options. */
 export const float32Fixtures = (
   modelType: string,
   options: Readonly<Record<string, unknown>> = {},
@@ -34,7 +34,7 @@ export const float32Fixtures = (
       Object.entries(options).every(([key, value]) => config[key] === value),
   );
 
-/** Tokenizers whose ids transformers computed. */
+/** All tokenizers with ids from transformers. */
 export const tokenizerFixtures = findFixtures(/^[^/]+\/expected\.json$/)
   .map((path) => ({ name: basename(dirname(path)), folder: dirname(path) }))
   .filter(({ folder }) => existsSync(join(folder, "tokenizer.json")));

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 
-/** NaN where there is one among the numbers, which no tolerance takes. For tests. */
+/** Returns the largest absolute difference; NaN if any difference is NaN, which fails every tolerance. */
 export function largestDifference(a: ArrayLike<number | bigint>, b: ArrayLike<number | bigint>): number {
   expect(a.length).toBe(b.length);
   let largest = 0;

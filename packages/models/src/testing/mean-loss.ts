@@ -16,7 +16,7 @@ export const twoRows = {
   ],
 };
 
-/** Mean negative log-likelihood of the labels that are not −100, each predicted from the position before it. For tests. */
+/** Returns the mean negative log-likelihood of the labels other than −100, each predicted at the position before it. */
 export function meanLoss(
   model: TrainableLM,
   inputIds: readonly (readonly number[])[],
@@ -39,7 +39,7 @@ export function meanLoss(
   return crossEntropy(logits, targets);
 }
 
-/** logits [N, V], targets int32 [N] → the mean of −log softmax at the targets. */
+/** Computes the mean of −log softmax at the targets: logits [N, V], targets int32 [N]. */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scalar {
   const [count, vocabSize] = logits.shape;
   return differentiable([logits], (keep) => {

@@ -1,9 +1,9 @@
 import type * as promises from "node:fs/promises";
 
-/** Paths that were opened since the list was last emptied. For tests that mock `node:fs/promises` with `recorded`. */
+/** Paths opened since the array was last cleared, in tests that mock `node:fs/promises` with `recorded`. */
 export const openedFiles: string[] = [];
 
-/** `node:fs/promises` whose ways to a file's content are kept in `openedFiles`. */
+/** Returns `node:fs/promises` that records every path whose content is read in `openedFiles`. */
 export function recorded(original: typeof promises): typeof promises {
   const keep = (path: unknown) => void openedFiles.push(String(path));
   return {

@@ -1,7 +1,7 @@
-"""What PEFT says of adapters, for lora/peft.parity.test.ts. Reads its work from standard input.
+"""Runs PEFT for lora/peft.parity.test.ts. Reads its tasks as JSON from standard input.
 
-make: draws an adapter on a model, saves it, its logits and the merged weights.
-read: loads an adapter that somebody else saved; its tensors and logits.
+make: creates a random adapter for a model; saves it, its logits and the merged weights.
+read: loads a saved adapter; saves its tensors and logits.
 """
 
 import json
@@ -30,7 +30,7 @@ def logits_of(model, ids):
 work = json.load(sys.stdin)
 for index, task in enumerate(work["make"]):
     torch.manual_seed(index)
-    # Without its initialization B is drawn as well: a B of 0 would prove nothing.
+    # Without init_lora_weights B is random too; with a B of 0 the adapter would change nothing.
     config = LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, **task["options"])
     model = get_peft_model(base_of(task), config)
     with torch.no_grad():

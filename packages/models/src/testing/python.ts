@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 
 const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 
-/** Whether there is a Python with these modules to ask for a reference implementation's numbers. For tests. */
+/** Whether Python is available with these modules of reference implementations. */
 export function pythonHas(...modules: readonly string[]): boolean {
   try {
     execFileSync(python, ["-c", `import ${modules.join(", ")}`], { stdio: "ignore" });
@@ -13,7 +13,7 @@ export function pythonHas(...modules: readonly string[]): boolean {
   }
 }
 
-/** What a script of this folder prints, which reads its work from standard input. */
+/** Runs a script of this folder with `work` as JSON on standard input, and returns its output. */
 export const askPython = (script: `${string}.py`, work: object): string =>
   execFileSync(python, [resolve(import.meta.dirname, script)], {
     input: JSON.stringify(work),

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { blockOf, type KeyValues } from "@periodic-eval/core/tfjs";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 
-/** Logits [T·V] of a sequence read through the cache: three tokens at once, then one after another. For tests. */
+/** Returns the logits [T·V] of a sequence read through the cache: first three tokens, then one token at a time. */
 export function readByToken({ incremental }: CheckpointLM, ids: readonly number[]): Float32Array {
   const pieces: Float32Array[] = [];
   const read = (from: number, to: number, into: KeyValues | null): KeyValues | null => {

@@ -1,4 +1,4 @@
-/** A Llama of 2 layers, 4 query heads over 2 key-value heads, its own head. For tests. */
+/** A Llama with 2 layers, 4 query heads, 2 key-value heads and a separate head. */
 export const tinyConfig = {
   model_type: "llama",
   vocab_size: 32,
@@ -17,7 +17,7 @@ export const tinyConfig = {
 const { model_type: _, ...sizes } = tinyConfig;
 const { num_key_value_heads: __, rope_theta: ___, rms_norm_eps: ____, ...withoutLlamas } = sizes;
 
-/** One of each family, of the same sizes, with what is its own switched on where it is an option. For tests. */
+/** A configuration of each family with the same sizes. */
 export const tinyConfigs = {
   llama: tinyConfig,
   mistral: { ...sizes, model_type: "mistral" },
@@ -42,7 +42,7 @@ const unusual: Readonly<Record<string, object>> = {
   smollm3: { no_rope_layer_interval: 2 },
 };
 
-/** The same with windows of two tokens, caps that bite, and the like. */
+/** The same configurations with windows of two tokens, effective soft caps and other optional features. */
 export const unusualFamilies = Object.entries(tinyConfigs).map(([family, config]) => {
   return { family, config: { ...config, ...unusual[family] } };
 });

@@ -1,7 +1,7 @@
-"""What transformers says of folders, for parity tests. Reads its work from standard input.
+"""Runs transformers for parity tests. Reads its tasks as JSON from standard input.
 
-compare: whether a folder that we saved loads as the original does, tensor by tensor, bit by bit; prints a JSON list.
-make: draws a model into a folder that holds a config.json, and saves its logits beside it.
+compare: compares a saved folder with the original after loading, bit by bit; prints a JSON array.
+make: creates a random model for the config.json of a folder, and saves its weights and logits there.
 """
 
 import json
@@ -17,7 +17,7 @@ logging.disable_progress_bar()
 
 
 class Kept(python_logging.Handler):
-    """Keeps what transformers logs."""
+    """Collects the messages that transformers logs."""
 
     def __init__(self):
         super().__init__(python_logging.WARNING)
@@ -40,7 +40,7 @@ def bits_of(tensor):
 
 
 def compare(original, saved):
-    # Without a dtype transformers takes the configuration's.
+    # Without an explicit dtype transformers uses the configuration's.
     expected = AutoModelForCausalLM.from_pretrained(original)
     warnings = kept.take()
     model, info = AutoModelForCausalLM.from_pretrained(saved, output_loading_info=True)

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { tokenizerFixtures } from "../testing/fixtures.test-data.ts";
 import { tokenByteRanges } from "./align.ts";
@@ -9,13 +9,13 @@ import { readTokenizerFiles } from "./files.ts";
 if (tokenizerFixtures.length === 0) reportMissing("a tokenizer folder with expected.json");
 
 describe.each(tokenizerFixtures)("token ranges of $name", ({ folder }) => {
-  test("follow one another and cover the text", async () => {
+  it("follow one another and cover the text", async () => {
     const codec = await openCodec(await readTokenizerFiles(folder), "transformers");
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1 }), (text) => {
         const ids = codec.encode(text, false);
         const ranges = tokenByteRanges(codec, text, ids);
-        if (ranges === null) return; // U+2581 itself, which a Metaspace pipeline spells as it spells a space
+        if (ranges === null) return; // The text contains U+2581, which a Metaspace pipeline spells like a space.
         expect(ranges).toHaveLength(ids.length);
         let at = 0;
         for (const [start, end] of ranges) {
@@ -27,7 +27,7 @@ describe.each(tokenizerFixtures)("token ranges of $name", ({ folder }) => {
     );
   });
 
-  test("are null when ids and text disagree", async () => {
+  it("are null when ids and text disagree", async () => {
     const codec = await openCodec(await readTokenizerFiles(folder), "transformers");
     expect(tokenByteRanges(codec, "Hello", codec.encode("Hullo", false))).toBeNull();
   });

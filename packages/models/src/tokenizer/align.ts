@@ -1,8 +1,8 @@
 import type { Codec } from "./codec.ts";
 
 /**
- * Where each token of `ids` stands in `text`: half-open ranges of UTF-8 bytes. Worked out from the tokens' own spelling,
- * because the tokenizer gives no offsets. Null where a normalizer changed the text, so that spelling and text disagree.
+ * Returns the half-open range of UTF-8 bytes in `text` of each token of `ids`. Derives it from the spelling of the tokens,
+ * because the tokenizer returns no offsets. Null if a normalizer changed the text, so that spelling and text disagree.
  */
 export function tokenByteRanges(
   codec: Codec,
@@ -16,7 +16,7 @@ export function tokenByteRanges(
     const token = codec.tokenOf(id);
     if (token === undefined) return null;
     let spelled = spelling(codec, id, token);
-    // Metaspace pipelines put a space before a text that has none: a token's first byte without a place in the text.
+    // Metaspace pipelines add a leading space that is not in the text.
     if (!startsWith(bytes, at, spelled) && !codec.isByteLevel && spelled[0] === 0x20)
       spelled = spelled.subarray(1);
     if (!startsWith(bytes, at, spelled)) return null;
@@ -30,7 +30,7 @@ function spelling(codec: Codec, id: number, token: string): Uint8Array {
   if (codec.specialIds.has(id)) return new TextEncoder().encode(token);
   if (codec.isByteLevel) {
     const bytes = [...token].map((letter) => byteOfLetter.get(letter));
-    // An added token that is not special is written plainly.
+    // Added tokens that are not special do not use the byte alphabet.
     return bytes.includes(undefined) ? new TextEncoder().encode(token) : Uint8Array.from(bytes as number[]);
   }
   const byte = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1];
@@ -42,7 +42,7 @@ function startsWith(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
   return part.every((byte, i) => bytes[at + i] === byte);
 }
 
-/** GPT-2's byte alphabet: printable bytes stand for themselves, the others for U+0100 on, in order. */
+/** GPT-2's byte alphabet: printable bytes map to themselves, the others to U+0100 and following, in order. */
 export const byteLetters: readonly string[] = (() => {
   const printable = (byte: number) =>
     (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;

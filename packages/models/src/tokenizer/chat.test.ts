@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { chatRenderer } from "./chat.ts";
 import { compileTemplate } from "./template.ts";
 
@@ -7,7 +7,7 @@ const chatml = `{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor
 const withDefault = `{% if messages[0].role != 'system' %}<system>Be good.</>{% endif %}${chatml}`;
 const alwaysSystem = `<system>{% if messages[0].role == 'system' %}{{ messages[0].content | trim }}{% set messages = messages[1:] %}{% endif %}</>${chatml}`;
 const inTheUserTurn = `{% set s = '' %}{% if messages[0].role == 'system' %}{% set s = '[' + messages[0].content + '] ' %}{% set messages = messages[1:] %}{% endif %}{% for m in messages %}<{{ m.role }}>{{ s if loop.first else '' }}{{ m.content }}</>{% endfor %}`;
-const refusesSystem = `{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}${chatml}`;
+const rejectsSystem = `{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}${chatml}`;
 
 const ask: Message[] = [{ role: "user", content: "Hi" }];
 const talk: Message[] = [...ask, { role: "assistant", content: "Ho" }, { role: "user", content: "He" }];
@@ -17,7 +17,7 @@ const render = async (source: string) =>
 describe("template kwargs", () => {
   const thinking = `${chatml}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`;
 
-  test("are variables of the template, in every ending", async () => {
+  it("are variables of the template with every ending", async () => {
     const chat = await render(thinking);
     expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
     const off = { enable_thinking: false };
@@ -26,43 +26,43 @@ describe("template kwargs", () => {
     expect(chat(ask, "omit", "generation", { enable_thinking: true }).text).toBe("<user>Hi</><assistant>");
   });
 
-  test.each(["messages", "add_generation_prompt", "tools", "a b", ""])(
-    "%j is no name of one",
+  it.each(["messages", "add_generation_prompt", "tools", "a b", ""])(
+    "cannot have the name %j",
     async (name) => {
       const chat = await render(thinking);
       const thrown = caught(() => chat(ask, "omit", "generation", { [name]: 1 }));
       expect(PeriodicEvalError.is(thrown, "config")).toBe(true);
-      expect((thrown as Error).message).toContain(`templateKwargs: got ${JSON.stringify(name)}`);
+      expect(thrown).toMatchObject({ path: [name], got: `the name ${JSON.stringify(name)}` });
     },
   );
 });
 
 describe("system prompts", () => {
-  test("omit leaves a template's own default in, a text replaces it, an empty text is one", async () => {
+  it("keep a template's default with omit, and replace it with a string, even an empty one", async () => {
     const chat = await render(withDefault);
     expect(chat(ask, "omit", "complete").text).toBe("<system>Be good.</><user>Hi</>");
     expect(chat(ask, { text: "Be bad." }, "complete").text).toBe("<system>Be bad.</><user>Hi</>");
     expect(chat(ask, { text: "" }, "complete").text).toBe("<system></><user>Hi</>");
   });
 
-  test.each([
+  it.each([
     ["adds nothing", chatml, "<user>Hi</>"],
-    ["writes it into the user's turn", inTheUserTurn, "<user>Hi</>"],
-    ["refuses system messages", refusesSystem, "<user>Hi</>"],
-  ])("no_system_block where the template %s", async (_, source, expected) => {
+    ["writes them into the user's turn", inTheUserTurn, "<user>Hi</>"],
+    ["rejects system messages", rejectsSystem, "<user>Hi</>"],
+  ])("may be no_system_block if the template %s", async (_, source, expected) => {
     expect((await render(source))(ask, "no_system_block", "complete").text).toBe(expected);
   });
 
-  test.each([
+  it.each([
     ["a default text", withDefault],
     ["an empty block", alwaysSystem],
-  ])("no_system_block is an error where the template injects %s", async (_, source) => {
+  ])("throw for no_system_block if the template adds %s", async (_, source) => {
     const chat = await render(source);
     const thrown = caught(() => chat(ask, "no_system_block", "generation"));
     expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
   });
 
-  test("a system prompt beside a system message is refused", async () => {
+  it("throw for a chat that begins with a system message", async () => {
     const chat = await render(chatml);
     const thrown = caught(() =>
       chat([{ role: "system", content: "a" }, ...ask], { text: "b" }, "generation"),
@@ -72,14 +72,14 @@ describe("system prompts", () => {
 });
 
 describe("endings", () => {
-  test("generation, continue and complete", async () => {
+  it("are generation, continue and complete", async () => {
     const chat = await render(chatml);
     expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
     expect(chat(talk.slice(0, 2), "omit", "continue").text).toBe("<user>Hi</><assistant>Ho");
     expect(chat(talk.slice(0, 2), "omit", "complete").text).toBe("<user>Hi</><assistant>Ho</>");
   });
 
-  test("continue finds the last message even where its words stand elsewhere too", async () => {
+  it("find the last message to continue even if its words occur elsewhere", async () => {
     const chat = await render(chatml);
     const echo: Message[] = [
       { role: "user", content: "a" },
@@ -88,7 +88,7 @@ describe("endings", () => {
     expect(chat(echo, "omit", "continue").text).toBe("<user>a</><assistant>a");
   });
 
-  test("continue is an error where the template drops the last message", async () => {
+  it("throw for continue if the template drops the last message", async () => {
     const chat = await render(`{% for m in messages[:-1] %}{{ m.content }}{% endfor %}`);
     expect(
       PeriodicEvalError.is(
@@ -98,37 +98,37 @@ describe("endings", () => {
     ).toBe(true);
   });
 
-  test("what the template raises is the cause", async () => {
-    const chat = await render(refusesSystem);
+  it("throw with the template's error as the cause", async () => {
+    const chat = await render(rejectsSystem);
     const thrown = caught(() => chat(ask, { text: "x" }, "generation"));
     expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
     expect((thrown as PeriodicEvalError).cause).toMatchObject({ message: "no system here" });
   });
 });
 
-describe("what the assistant spoke", () => {
-  // <user>Hi</> has 11 characters, <assistant> as many, so that "Ho</>" is [22, 27).
-  test("without {% generation %}: what its message adds to the chat that invites it", async () => {
+describe("the assistant's text", () => {
+  // <user>Hi</> has 11 characters, and so has <assistant>, so that "Ho</>" is [22, 27).
+  it("is the addition of its message to the generation prompt, without {% generation %}", async () => {
     const chat = await render(chatml);
     expect(chat(talk, "omit", "generation").spoken).toEqual([[22, 27]]);
     expect(chat(ask, "omit", "generation").spoken).toEqual([]);
   });
 
-  test("with {% generation %}: what is inside it, whatever whitespace control says", async () => {
+  it("is the content of {% generation %}, with any whitespace control", async () => {
     const source = `{% for m in messages %}<{{ m.role }}>\n{% if m.role == 'assistant' %}\n{% generation %}\n{{- m.content -}}\n{%- endgeneration %}\n{% else %}{{ m.content }}{% endif %}{% endfor %}`;
     const { text, spoken } = (await render(source))(talk, "omit", "complete");
     expect(spoken?.map(([start, end]) => text.slice(start, end))).toEqual(["Ho"]);
     expect(text).not.toMatch(/[\uFDD0\uFDD1]/);
   });
 
-  test("is unknown where a template looks ahead", async () => {
+  it("is null if the text before a message depends on later messages", async () => {
     const chat = await render(`{{ messages | length }}${chatml}`);
     expect(chat(talk, "omit", "complete").spoken).toBeNull();
   });
 });
 
 // Python: '' != false and True == 1 and [1] == [True], none == none, not '1' == 1.
-test("templates compare as Python does", async () => {
+it("compares in templates as Python does", async () => {
   const source = `{{ '' != false }} {{ true == 1 }} {{ [1] == [true] }} {{ none == none }} {{ '1' == 1 }} {{ {'a': 1} == {'a': 1} }}`;
   const { text } = (await compileTemplate(source, {}))([], false);
   expect(text.toLowerCase()).toBe("true true true true false true");

@@ -5,19 +5,20 @@ import {
   type SystemPrompt,
   type TemplateKwargs,
 } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { ChatTemplate, TemplateRendering } from "./template.ts";
 
-/** A rendered chat and which of its characters (UTF-16 units) an assistant spoke; null where that cannot be told. */
+/** A rendered chat. */
 export interface RenderedChat {
   readonly text: string;
+  /** Half-open ranges of UTF-16 units that the assistant wrote; null if the template does not reveal them. */
   readonly spoken: readonly (readonly [start: number, end: number])[] | null;
 }
 
 const tag = "PERIODIC_EVAL_OPEN_END ";
 const probe = "PERIODIC_EVAL_PROBE";
 
-/** Renders chats through one template; `where` names the template in errors. */
+/** Returns a function that renders chats with one template; `where` names the template in errors. */
 export function chatRenderer(template: ChatTemplate, where: string) {
   const renderWith = (
     messages: readonly Message[],
@@ -33,7 +34,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
         where,
         got: `the template's error "${errorMessage(cause)}"`,
         expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
-        fix: "Give the chat in the form that this template takes.",
+        fix: "Pass the chat in the form that this template accepts.",
         cause,
       });
     }
@@ -63,12 +64,12 @@ function withSystem(
 ): readonly Message[] {
   if (system === "omit") return messages;
   if (messages[0]?.role === "system") {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "render",
-      got: "a chat that begins with a system message, and a system prompt beside it",
+    throw configError({
+      where: "prompt",
+      path: ["system"],
+      got: "a system prompt for a chat that begins with a system message",
       expected: "one of the two",
-      fix: 'Take the message out of the chat, or ask for system: "omit".',
+      fix: 'Remove the message from the chat, or set system: "omit".',
     });
   }
   if (system !== "no_system_block") return [{ role: "system", content: system.text }, ...messages];
@@ -76,18 +77,18 @@ function withSystem(
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: "a template that writes a system block into a chat that has none",
+      got: "a template that adds a system block to a chat without one",
       expected: "no system block",
-      fix: 'Use system: "omit", { text: "" } or a text of your own.',
+      fix: 'Use system: "omit", { text: "" } or your own system prompt.',
     });
   }
   return messages;
 }
 
 /**
- * Compares the chat without a system message to the one with a probe: where the template adds no block, the second is the
- * first with a whole block put in, of which the probe is only a part. A template that refuses or ignores system messages
- * has no block to inject.
+ * Whether the template adds a system block by itself. Compares the chat without a system message to the chat with a probe:
+ * without an added block, the second is the first plus a whole block, of which the probe is only a part. A template that
+ * rejects or ignores system messages adds no block.
  */
 function injectsSystemBlock(messages: readonly Message[], render: Render): boolean {
   const without = render(messages, false).text;
@@ -104,7 +105,7 @@ function injectsSystemBlock(messages: readonly Message[], render: Render): boole
   return probed.length - without.length === probe.length;
 }
 
-/** As transformers' `continue_final_message`: a tag after the last message marks where the text is cut. */
+/** Follows `continue_final_message` of transformers: a tag after the last message marks where to cut the text. */
 function continued(messages: readonly Message[], render: Render, where: string): RenderedChat {
   const last = messages.at(-1);
   const open: readonly Message[] =
@@ -115,9 +116,9 @@ function continued(messages: readonly Message[], render: Render, where: string):
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: "a template that does not write the last message as it is",
+      got: "a template that changes the last message",
       expected: "a last message that can be continued",
-      fix: 'Use another ending ("generation"), or a template that keeps the last message.',
+      fix: 'Use another ending ("generation"), or a template that copies the last message.',
     });
   }
   const keepsSpaces = whole.startsWith(tag, at);
@@ -130,8 +131,8 @@ function continued(messages: readonly Message[], render: Render, where: string):
 }
 
 /**
- * For templates without `{% generation %}`: what an assistant spoke is what its message adds to the chat that invites it.
- * Null where the text before a message depends on what follows it.
+ * Finds the assistant's text for templates without `{% generation %}`: the text that its message adds to the chat with a
+ * generation prompt. Null if the text before a message depends on later messages.
  */
 function spokenByPrefixes(
   messages: readonly Message[],

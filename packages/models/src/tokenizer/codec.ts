@@ -1,19 +1,19 @@
 import { join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
-import { failure } from "../folder/failure.ts";
+import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
 
 /**
- * Which pipeline a Llama-2 style folder gets.
- * - `"transformers"`: as transformers 5 loads it. For `tokenizer_class: LlamaTokenizer` it rebuilds the pipeline and leaves
- *   that of `tokenizer.json` aside.
- * - `"tokenizer_json"`: the file taken literally, as the fast tokenizers of transformers 4 did.
+ * The pipeline of a Llama 2 style folder.
+ * - `"transformers"`: that of transformers 5. For `tokenizer_class: LlamaTokenizer` it replaces the pipeline of
+ *   `tokenizer.json`.
+ * - `"tokenizer_json"`: that of `tokenizer.json`, as in the fast tokenizers of transformers 4.
  */
 export type Pipeline = "transformers" | "tokenizer_json";
 
-/** Text to ids and back, with no notion of chats. */
+/** Converts strings to ids and back, without chat templates. */
 export interface Codec {
   readonly vocabSize: number;
   encode(text: string, specialTokens: boolean): number[];
@@ -21,11 +21,16 @@ export interface Codec {
   tokenOf(id: number): string | undefined;
   idOf(token: string): number | undefined;
   readonly specialIds: ReadonlySet<number>;
-  /** True where tokens are written in GPT-2's byte alphabet. */
+  /** Whether tokens are spelled in GPT-2's byte alphabet. */
   readonly isByteLevel: boolean;
 }
 
-/** Throws a `model` error where the library cannot make a tokenizer of the file; so do its functions for a text. */
+/**
+ * Opens the codec of a tokenizer.
+ *
+ * @throws PeriodicEvalError `model` if the library cannot build the tokenizer. `encode` and `decode` throw the same for
+ *   inputs on which the library fails.
+ */
 export async function openCodec(
   { folder, tokenizer: file, config }: TokenizerFiles,
   pipeline: Pipeline,
@@ -37,11 +42,11 @@ export async function openCodec(
   const tokenizer = guarded(where, "a tokenizer that can be built", () => {
     const built = new Tokenizer(json, {
       ...config,
-      // transformers 5 cleans up only where it is asked to; the library's default is the older one.
+      // transformers 5 cleans up only if configured; the library's default is that of older versions.
       clean_up_tokenization_spaces: config.clean_up_tokenization_spaces ?? false,
     });
     repairByteFallback(built);
-    // What is wrong in a pipeline often shows only where something goes through it.
+    // Many defects of a pipeline show only when it runs.
     built.encode("a b");
     return built;
   });
@@ -54,7 +59,7 @@ export async function openCodec(
         return tokenizer.encode(text, { add_special_tokens: specialTokens }).ids;
       }),
     decode: (ids, specialTokens) =>
-      // The library refuses an empty list.
+      // The library throws for an empty array.
       ids.length === 0
         ? ""
         : guarded(where, "a tokenizer that decodes these ids", () => {
@@ -67,18 +72,19 @@ export async function openCodec(
   };
 }
 
-/** What the library throws says neither whose file it is nor what to do. */
+/** Wraps errors of the library, which name neither the file nor a fix. */
 function guarded<T>(where: string, expected: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
+    const got = `the error "${errorMessage(cause)}"`;
     const fix =
-      "Save the tokenizer anew with save_pretrained: this file is damaged, or of a kind that is not supported.";
-    throw failure(where, `the error "${errorMessage(cause)}"`, expected, fix, cause);
+      "Save the tokenizer again with save_pretrained: this file is damaged or of an unsupported kind.";
+    throw modelError({ where, got, expected, fix, cause });
   }
 }
 
-/** transformers 5.23, `models/llama/tokenization_llama.py`: vocabulary and merges are kept, the pipeline is built anew. */
+/** Keeps vocabulary and merges and replaces the pipeline, as transformers 5.23 `models/llama/tokenization_llama.py`. */
 function asTransformersLoads(file: TokenizerJson, config: TokenizerConfig): TokenizerJson {
   if (!["LlamaTokenizer", "LlamaTokenizerFast"].includes(config.tokenizer_class ?? "")) return file;
   const addsSpace = config.add_prefix_space ?? true;
@@ -101,8 +107,8 @@ function asTransformersLoads(file: TokenizerJson, config: TokenizerConfig): Toke
 }
 
 /**
- * `Digits` splits at what Rust's `char::is_numeric` holds for a number: Unicode's Nd, Nl and No. The library splits at the
- * ASCII digits alone; its `Split` takes the whole class.
+ * Replaces `Digits` by an equivalent `Split`. Hugging Face's `Digits` splits at the characters of Rust's
+ * `char::is_numeric`: Unicode's Nd, Nl and No. The library's splits at ASCII digits only.
  */
 function withEveryNumeral(part: unknown): unknown {
   if (typeof part !== "object" || part === null) return part;
@@ -121,8 +127,8 @@ interface PreTokenizerPart {
 }
 
 /**
- * The library decodes runs of `<0xNN>` with a TextDecoder that swallows U+FEFF and replaces a broken run by fewer signs
- * than Hugging Face's, which writes one U+FFFD per byte.
+ * Repairs the decoding of runs of `<0xNN>`. The library's TextDecoder drops U+FEFF, and for an invalid run it writes fewer
+ * characters than Hugging Face's decoder, which writes one U+FFFD per byte.
  */
 function repairByteFallback(tokenizer: HuggingFaceTokenizer): void {
   const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -140,7 +146,7 @@ function repairByteFallback(tokenizer: HuggingFaceTokenizer): void {
   if (tokenizer.decoder !== null) visit(tokenizer.decoder);
 }
 
-/** The library's decoders as they are at run time; its types keep these fields to themselves. */
+/** The library's decoders at run time; its types hide these fields. */
 interface DecoderPart {
   readonly config?: { readonly type?: string };
   readonly decoders?: readonly DecoderPart[];

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { modelError } from "../folder/model-error.ts";
+import { parseJsonObject, readText } from "../folder/read-file.ts";
 import {
   checkConfig,
   checkEosIds,
@@ -7,23 +8,22 @@ import {
   type TokenizerConfig,
   type TokenizerJson,
 } from "./check-files.ts";
-import { parseJsonObject, readText } from "../folder/read-file.ts";
 
-/** A tokenizer's files, parsed, with the texts that they were parsed from. */
+/** The parsed files of a tokenizer. */
 export interface TokenizerFiles {
   readonly folder: string;
   readonly tokenizer: TokenizerJson;
   readonly config: TokenizerConfig;
-  /** Names such as `eos_token`, as the files give them (`special_tokens_map.json` fills what the config leaves out). */
+  /** Special tokens by name, such as `eos_token`. `special_tokens_map.json` fills gaps of `tokenizer_config.json`. */
   readonly specialTokens: Readonly<Record<string, string>>;
-  /** The source of the default chat template; null where the folder has none. */
+  /** The source of the default chat template; null if the folder has none. */
   readonly chatTemplate: string | null;
   readonly eosIds: readonly number[];
-  /** What an encoding, a rendering or the end of a reply depends on, as text. */
+  /** JSON of everything that encodings, renderings and ends of replies depend on. */
   readonly identity: string;
 }
 
-/** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` must be there. */
+/** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` is required. */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
   const [tokenizerText, configText, mapText, generationText, templateText] = await Promise.all([
     readText(folder, "tokenizer.json"),
@@ -33,12 +33,11 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     readText(folder, "chat_template.jinja"),
   ]);
   if (tokenizerText === null) {
-    throw new PeriodicEvalError({
-      code: "model",
+    throw modelError({
       where: join(folder, "tokenizer.json"),
       got: "no such file",
-      expected: "a Hugging Face tokenizer in its fast form",
-      fix: "Save the tokenizer with save_pretrained, or give a folder that has tokenizer.json.",
+      expected: "a fast Hugging Face tokenizer",
+      fix: "Save the tokenizer with save_pretrained, or pass a folder that has tokenizer.json.",
     });
   }
   const parsed = (text: string | null, name: string) =>
@@ -57,7 +56,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     specialTokens: specialTokens({ ...map, ...config }),
     chatTemplate: templateText ?? templateOf(config),
     eosIds,
-    // Of the generation file only what is read: how replies are sampled, each evaluation says itself.
+    // Evaluations set their own sampling, so only the ids of the generation file count.
     identity: JSON.stringify([tokenizerText, configText, mapText, templateText, eosIds]),
   };
 }

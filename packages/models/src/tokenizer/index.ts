@@ -1,1 +1,1 @@
-export { loadTokenizer, type LoadTokenizerOptions } from "./load.ts";
+export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.ts";

@@ -1,25 +1,22 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { z } from "zod";
 
-/** The day that the templates of Llama 3.1 to 3.3 fall back to where there is no clock. */
+/** The day that the templates of Llama 3.1 to 3.3 fall back to without a clock. */
 export const defaultDate = "2024-07-26";
 
-/** Throws a `config` error unless this is a day of the calendar, as `YYYY-MM-DD`. */
-export function checkDate(date: string): void {
+/** The option `date`: a day of the calendar as `YYYY-MM-DD`. */
+export const templateDate = z
+  .string('a day as "YYYY-MM-DD"')
+  .refine(isCalendarDay, 'a day as "YYYY-MM-DD"')
+  .meta({ fix: `Omit it for "${defaultDate}".` });
+
+function isCalendarDay(date: string): boolean {
   const time = Date.parse(`${date}T00:00:00Z`);
-  if (/^\d{4}-\d\d-\d\d$/.test(date) && new Date(time || 0).toISOString().startsWith(date)) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "loadTokenizer date",
-    got: quoteValue(date),
-    expected: 'a day, as "YYYY-MM-DD"',
-    fix: `Leave it out for "${defaultDate}".`,
-  });
+  return /^\d{4}-\d\d-\d\d$/.test(date) && new Date(time || 0).toISOString().startsWith(date);
 }
 
 /**
- * `strftime_now` of chat templates, for midnight of a day that does not move: with the clock's, a model would be asked other
- * prompts after midnight than before. English, as Python in its own locale; a directive that is missing here throws.
+ * Returns `strftime_now` for chat templates, at midnight of a fixed day: with the clock, a model would get other prompts
+ * after midnight than before. English, like Python in its default locale; throws for an unsupported directive.
  */
 export function strftimeOn(date: string): (format: string) => string {
   const at = new Date(`${date}T00:00:00Z`);
@@ -47,7 +44,7 @@ export function strftimeOn(date: string): (format: string) => string {
   return (format) =>
     format.replace(/%(-?.?)/gsu, (directive, name: string) => {
       const text = directives[name];
-      if (text === undefined) throw new Error(`strftime_now knows no ${directive}`);
+      if (text === undefined) throw new Error(`strftime_now does not support ${directive}`);
       return text;
     });
 }

@@ -4,7 +4,7 @@ export interface TemplateNode {
   [field: string]: unknown;
 }
 
-// A chat of a thousand messages takes a few thousand steps, and its text a few megabytes.
+// A chat of a thousand messages takes a few thousand steps and renders to a few megabytes.
 const maxSteps = 100_000;
 const maxRange = 50_000;
 const maxItems = 1_000_000;
@@ -15,8 +15,9 @@ const sizeName = "periodic_eval_size";
 const rangeName = "periodic_eval_range";
 
 /**
- * Puts limits into a template, in place: it comes with a model, from anybody, and runs when the model is loaded. Every turn
- * of a loop and every call of a macro is counted, and what a `set` or a macro holds is measured.
+ * Adds resource limits to a parsed template, in place: anyone can publish a model, and its template runs when the model
+ * loads. Counts every iteration of a loop and every call of a macro, and checks the size of each value that a `set` or a
+ * macro binds.
  */
 export function addLimits(node: TemplateNode): void {
   for (const [field, value] of Object.entries(node)) {
@@ -28,7 +29,7 @@ export function addLimits(node: TemplateNode): void {
     visit(value);
   }
   if (node.type === "SelectExpression") {
-    // Its test is asked for each item, also where the body is never reached.
+    // Its test runs for each item, even if the body never runs.
     const operator = { type: "And", value: "and" };
     node["test"] = { type: "BinaryExpression", operator, left: call(stepName, [yes]), right: node["test"] };
   }
@@ -40,7 +41,7 @@ export function addLimits(node: TemplateNode): void {
 const statementLists = new Set(["body", "alternate", "defaultBlock"]);
 const bounded = new Set(["For", "Macro", "CallStatement"]);
 
-/** The functions that the limits call, with a count of their own for one rendering. */
+/** Returns the functions that the limits call, with fresh counters for one rendering. */
 export function limitFunctions(): Readonly<Record<string, unknown>> {
   let steps = 0;
   const take = (count: number) => {
@@ -55,23 +56,24 @@ export function limitFunctions(): Readonly<Record<string, unknown>> {
     [sizeName]: (value: unknown) => {
       checkText(value);
       if (Array.isArray(value) && value.length > maxItems)
-        throw new Error(`the template makes a list of more than ${maxItems} items`);
+        throw new Error(`the template builds a list of more than ${maxItems} items`);
       return null;
     },
     [rangeName]: (first: number, second?: number, step = 1) => {
       const [start, stop] = second === undefined ? [0, first] : [first, second];
       const count = Math.ceil((stop - start) / step);
-      if (step === 0 || !(count <= maxRange)) throw new Error(`range() gives more than ${maxRange} numbers`);
+      if (step === 0 || !(count <= maxRange))
+        throw new Error(`range() returns more than ${maxRange} numbers`);
       take(Math.max(0, count));
       return Array.from({ length: Math.max(0, count) }, (_, i) => start + i * step);
     },
   };
 }
 
-/** Throws where a text is longer than any chat. */
+/** Throws for a string that is longer than any chat. */
 export function checkText(text: unknown): void {
   if (typeof text === "string" && text.length > maxText)
-    throw new Error(`the template makes a text of more than ${maxText} characters`);
+    throw new Error(`the template builds a string of more than ${maxText} characters`);
 }
 
 function visit(value: unknown): void {

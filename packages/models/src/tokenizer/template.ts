@@ -1,13 +1,14 @@
-import { PeriodicEvalError, type Message, type TemplateKwargs } from "@periodic-eval/core";
+import type { Message, TemplateKwargs } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { defaultDate, strftimeOn } from "./template-date.ts";
 import { addLimits, checkText, limitFunctions, type TemplateNode as Node } from "./template-limits.ts";
 
-/** What a template is given besides the messages: `bos_token` and its like. */
+/** Variables of a template besides the messages, such as `bos_token`. */
 export type TemplateVariables = Readonly<Record<string, string>>;
 
 export interface TemplateRendering {
   readonly text: string;
-  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null where the template has no such tag. */
+  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null if the template has no such tag. */
   readonly generated: readonly (readonly [start: number, end: number])[] | null;
 }
 
@@ -17,23 +18,23 @@ export type ChatTemplate = (
   kwargs?: TemplateKwargs,
 ) => TemplateRendering;
 
-// Noncharacters: never part of a text for interchange, so a message that holds one is the only thing that can confuse them.
+// Unicode noncharacters, which never occur in interchanged text. Only a message that contains one could be confused with a mark.
 const spanStart = "\uFDD0";
 const spanEnd = "\uFDD1";
 const tagVariable = {
   generation: "periodic_eval_span_start",
   endgeneration: "periodic_eval_span_end",
 } as const;
-/** The longest templates, with tools, have some ten thousand. */
+/** In characters. The longest templates, with tools, have about ten thousand. */
 const maxSource = 1_000_000;
 const equalName = "periodic_eval_equal";
 const dateName = "periodic_eval_strftime";
 
 /**
- * Compiles a chat template as transformers does: `trim_blocks` and `lstrip_blocks` on, `{% generation %}` known. Three
- * corrections to `@huggingface/jinja`: comparison is Python's (`'' != false` is true), generation tags leave marks, so
- * that spans come from the template itself, and `strftime_now` is of `date`, not of the clock. What the template raises
- * comes through as the template's own error.
+ * Compiles a chat template as transformers does: with `trim_blocks`, `lstrip_blocks` and `{% generation %}`. Corrects
+ * `@huggingface/jinja` in three ways: comparison follows Python (`'' != false` is true), generation tags leave marks, so
+ * that spans come from the template itself, and `strftime_now` uses `date` instead of the clock. Errors that the template
+ * raises are thrown unchanged.
  */
 export async function compileTemplate(
   source: string,
@@ -41,7 +42,7 @@ export async function compileTemplate(
   date = defaultDate,
 ): Promise<ChatTemplate> {
   const { Template } = await import("@huggingface/jinja");
-  // A `set` obeys the same whitespace rules as the tag it stands for, which the library would drop before parsing.
+  // The library drops generation tags before parsing. A `set` in their place obeys the same whitespace rules.
   const marked = source.replace(
     /\{%([-+]?)\s*(generation|endgeneration)\s*([-+]?)%\}/g,
     (_, left: string, tag: keyof typeof tagVariable, right: string) =>
@@ -72,22 +73,22 @@ export async function compileTemplate(
   };
 }
 
-/** What the chat itself gives; `tools` and `documents` are not given at all. */
-const taken = ["messages", "add_generation_prompt", "tools", "documents"];
+/** Variables that the chat sets; `tools` and `documents` are always null. */
+const reserved = ["messages", "add_generation_prompt", "tools", "documents"];
 
 function checkKwargs(kwargs: TemplateKwargs): void {
-  const name = Object.keys(kwargs).find((one) => taken.includes(one) || !/^[A-Za-z]\w*$/.test(one));
+  const name = Object.keys(kwargs).find((one) => reserved.includes(one) || !/^[A-Za-z]\w*$/.test(one));
   if (name === undefined) return;
-  throw new PeriodicEvalError({
-    code: "config",
+  throw configError({
     where: "templateKwargs",
-    got: JSON.stringify(name),
-    expected: `the name of a variable of the template, other than ${taken.join(", ")}`,
-    fix: "Rename it, or leave it out.",
+    path: [name],
+    got: `the name ${JSON.stringify(name)}`,
+    expected: `the name of a template variable other than ${reserved.join(", ")}`,
+    fix: "Rename or remove it.",
   });
 }
 
-/** Replaces, in place, generation marks by the text that marks them, comparisons by calls of `equal`, and the clock. */
+/** Replaces in place: generation tags by their marks, comparisons by calls of `equal`, and the clock by the fixed date. */
 function rewrite(node: Node): void {
   for (const [field, value] of Object.entries(node)) {
     if (Array.isArray(value)) node[field] = value.map((item) => (isNode(item) ? rewritten(item) : item));
@@ -105,7 +106,7 @@ function rewrite(node: Node): void {
 
 function rewritten(node: Node): Node {
   rewrite(node);
-  // The library's own reads the clock, and cannot be declared anew.
+  // The library's own function reads the clock and cannot be redefined.
   if (node.type === "Identifier" && node["value"] === "strftime_now") return { ...node, value: dateName };
   if (node.type === "Set") {
     const name = (node["assignee"] as Node)["value"];
@@ -132,7 +133,7 @@ function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
 }
 
-/** Python's `==` over what jinja passes to a function: plain values, lists of `{ value }`, and maps of `{ value }`. */
+/** Python's `==` for the arguments that jinja passes to a function: plain values, arrays and maps of `{ value }`. */
 function equal(left: unknown, right: unknown): boolean {
   if (Array.isArray(left) && Array.isArray(right)) {
     return left.length === right.length && left.every((item, i) => equal(unwrap(item), unwrap(right[i])));

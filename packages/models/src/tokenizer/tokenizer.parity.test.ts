@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2, tokenizerFixtures } from "../testing/fixtures.test-data.ts";
-import { loadTokenizer } from "./load.ts";
+import { loadTokenizer } from "./load-tokenizer.ts";
 
 interface Encoded {
   readonly ids: number[];
@@ -47,10 +47,11 @@ describe.each(tokenizerFixtures)("$name", ({ folder }) => {
   describe.each(pipelines)("pipeline %s", (pipeline) => {
     const opened = loadTokenizer(folder, { pipeline });
 
-    test("vocabulary", async () => expect((await opened).vocabSize).toBe(expected.vocab_size));
+    it("has the reference's vocabulary size", async () =>
+      expect((await opened).vocabSize).toBe(expected.vocab_size));
 
-    test.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))(
-      "%s",
+    it.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))(
+      "encodes and decodes %s",
       async (_, string) => {
         const tokenizer = await opened;
         const golden = pipeline === "tokenizer_json" ? (string.tokenizer_json ?? string) : string;
@@ -68,7 +69,7 @@ describe.each(tokenizerFixtures)("$name", ({ folder }) => {
       ][]) {
         const golden = chat[key];
         if (golden === undefined) continue;
-        test(ending, async () => {
+        it(`renders with the ending ${ending}`, async () => {
           const rendered = (await opened).render({ messages: chat.messages }, { ending });
           expect(rendered.text).toBe(golden.rendered);
           expect(rendered.ids).toEqual(
@@ -79,14 +80,14 @@ describe.each(tokenizerFixtures)("$name", ({ folder }) => {
       }
       const masks = chat.assistant_masks;
       if (masks === undefined) return;
-      test("assistant mask", async () => {
+      it("marks the assistant's tokens", async () => {
         const { assistantMask } = (await opened).render({ messages: chat.messages }, { ending: "complete" });
         expect(assistantMask?.map(Number)).toEqual(masks);
       });
     });
 
     for (const [i, { messages, error }] of (expected.template_errors ?? []).entries()) {
-      test(`template error ${i}`, async () => {
+      it(`throws the template's error ${i}`, async () => {
         const tokenizer = await opened;
         let thrown: unknown;
         try {
@@ -102,7 +103,7 @@ describe.each(tokenizerFixtures)("$name", ({ folder }) => {
 });
 
 // Goldens: ../shared/fixtures/smollm2, made with transformers from the same files.
-test.skipIf(!existsSync(smollm2))(`SmolLM2's tokenizer (${smollm2})`, async () => {
+it.skipIf(!existsSync(smollm2))(`encodes as SmolLM2's tokenizer (${smollm2})`, async () => {
   const tokenizer = await loadTokenizer(smollm2);
   const { text, ids } = tokenizer.render({ messages: [{ role: "user", content: "Hi" }] });
   expect(text).toBe(
@@ -114,7 +115,7 @@ test.skipIf(!existsSync(smollm2))(`SmolLM2's tokenizer (${smollm2})`, async () =
 
 let opened: ReturnType<typeof loadTokenizer> | undefined;
 // Goldens: tokenizers 0.23.3 on SmolLM2's tokenizer.json.
-test.skipIf(!existsSync(smollm2)).each([
+it.skipIf(!existsSync(smollm2)).each([
   [" ²", [216, 19133]],
   [" ٣٤", [216, 164, 113, 164, 114]],
   ["x² + y³", [104, 19133, 1232, 329, 39050]],
@@ -124,10 +125,10 @@ test.skipIf(!existsSync(smollm2)).each([
   [" 𝟙𝟚", [216, 23159, 249, 243, 23159, 249, 244]],
   ["①②", [173, 235, 250, 173, 235, 111]],
   [" 12 34", [216, 33, 34, 216, 35, 36]],
-  // A numeral by its meaning, a letter to Unicode.
+  // A numeral by meaning, but a letter in Unicode.
   [" 一二", [216, 22924, 16736, 230]],
   ["B.  4", [50, 30, 256, 36]],
-])(`SmolLM2's tokenizer of the numerals in %j`, async (text, ids) => {
+])(`encodes the numerals in %j as SmolLM2's tokenizer`, async (text, ids) => {
   const tokenizer = await (opened ??= loadTokenizer(smollm2));
   expect(tokenizer.encode(text)).toEqual(ids);
   expect(tokenizer.decode(ids)).toBe(text);

@@ -52,11 +52,14 @@ describe("train reports errors of a file before it loads weights", () => {
   });
 
   it.each<[overrides: readonly string[], message: string]>([
-    [["lora.rnk=3"], '(lora.rnk), withLora: got the unknown option "rnk"'],
-    [["lora.rank=0"], "withLora rank: got 0, expected a whole number above 0"],
-    [["lora.rank=1025"], "withLora rank: got 1025, expected at most"],
-    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora targetModules: got "q_prj"'],
-    [["lora.layersToTransform=[3]"], "withLora layersToTransform: got 3, expected layers from 0 to 2"],
+    [["lora.rnk=3"], '(lora.rnk), withLora options.rnk: got the unknown option "rnk"'],
+    [["lora.rank=0"], "withLora options.rank: got 0, expected a positive integer"],
+    [["lora.rank=1025"], "withLora options.rank: got 1025, expected at most"],
+    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora options.targetModules[0]: got "q_prj"'],
+    [
+      ["lora.layersToTransform=[3]"],
+      "withLora options.layersToTransform[0]: got 3, expected layers from 0 to 2",
+    ],
     [
       ["config.maxLength=257"],
       "config.maxLength=257 (config.maxLength), SFT config.maxLength: got 257, expected at most 256, the model's context",
@@ -222,8 +225,15 @@ phases:
 
   it("rejects an unknown backend before it writes train.yaml", async () => {
     const runDir = join(folder, "unbegun");
+<<<<<<< HEAD:packages/cli/src/commands/train/prepare.test.ts
     expect(await errorsOf("backend=foo", `run_dir=${runDir}`)).toEqual([
       expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
+=======
+    expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
+      expect.stringContaining(
+        'backend=foo (backend), useBackend options.backend: got "foo", expected "tfjs-',
+      ),
+>>>>>>> models:packages/cli/src/prepare-training.test.ts
     ]);
     expect(existsSync(runDir)).toBe(false);
   });
@@ -267,7 +277,7 @@ phases:
       "a reference in a phase without method: dpo",
       "adapter together with lora",
       "0",
-      "neither a folder that is there nor the name of a model on the hub",
+      "neither an existing folder nor the name of a model on the hub",
       'the unknown option "pth"',
     ]);
   });

@@ -1,24 +1,24 @@
-import type { RotaryDescription } from "../decoder/description.ts";
-import { ConfigReader } from "./config.ts";
+import type { RotaryDescription } from "../../decoder/description.ts";
+import { ConfigReader } from "./config-reader.ts";
 
 export interface RopeOptions {
   readonly headDim: number;
   readonly contextLength: number;
-  /** The default of the base; `key` names it in the layout of transformers 4, `rope_theta` by default. */
+  /** Default of the base; `key` is its name in the layout of transformers 4, by default `rope_theta`. */
   readonly theta: { readonly key?: string; readonly fallback: number };
-  /** For families that rotate a part of each head: its key in the layout of transformers 4, and its default. */
+  /** Families that rotate a part of each head: its key in the layout of transformers 4, and its default. */
   readonly partial?: { readonly key: string; readonly fallback: number };
-  /** For families that hold `original_max_position_embeddings` beside the rotary options: its default. */
+  /** Families with `original_max_position_embeddings` outside the rotary options: its default. */
   readonly originalContext?: number;
-  /** Older names of kinds. */
+  /** Maps older names to kinds. */
   readonly aliases?: Readonly<Record<string, Kind>>;
 }
 
 type Kind = (typeof kinds)[number];
 
 /**
- * The rotary options of a configuration, in either layout: `rope_parameters` (transformers 5) or `rope_theta` and others
- * beside `rope_scaling` (transformers 4).
+ * Reads the rotary options of a configuration in either layout: `rope_parameters` (transformers 5), or `rope_scaling` with
+ * `rope_theta` and other keys outside it (transformers 4).
  */
 export function rotary(config: ConfigReader, options: RopeOptions): RotaryDescription {
   const parameters = config.nested("rope_parameters") ?? config.nested("rope_scaling");
@@ -26,10 +26,10 @@ export function rotary(config: ConfigReader, options: RopeOptions): RotaryDescri
 }
 
 /**
- * Those of `parameters`, an object of rotary options, null where there is none.
+ * Reads the rotary options in `given`; null stands for a configuration without such an object. Follows transformers 5.23
+ * `modeling_rope_utils.py`: `default`, `linear`, `dynamic`, `yarn`, `longrope` and `llama3`.
  *
- * Follows transformers 5.23 `modeling_rope_utils.py`: `default`, `linear`, `dynamic`, `yarn`, `longrope`, `llama3`.
- * Others throw.
+ * @throws PeriodicEvalError `model` for any other kind.
  */
 export function rotaryOf(
   config: ConfigReader,
@@ -41,7 +41,7 @@ export function rotaryOf(
   const oldTheta = config.get(thetaKey) === null ? null : config.positiveNumber(thetaKey);
   const theta = parameters.positiveNumber("rope_theta", oldTheta ?? options.theta.fallback);
   if (oldTheta !== null && oldTheta !== theta)
-    throw config.wrong(thetaKey, `${theta}, as in rope_parameters`);
+    throw config.valueError(thetaKey, `${theta}, as in rope_parameters`);
   const dimensions = rotatedDimensions(config, parameters, options);
   const names = [...kinds, ...Object.keys(options.aliases ?? {})];
   const named = parameters.oneOf("rope_type", names, parameters.oneOf("type", names, "default"));
@@ -70,7 +70,7 @@ function rotatedDimensions(
 ): number {
   if (partial === undefined) {
     for (const reader of [config, parameters]) reader.only("partial_rotary_factor", 1);
-    if (headDim % 2 !== 0) throw config.wrong("head_dim", "an even number");
+    if (headDim % 2 !== 0) throw config.valueError("head_dim", "an even number");
     return headDim;
   }
   const old = config.positiveNumber(partial.key, partial.fallback);
@@ -79,7 +79,10 @@ function rotatedDimensions(
   if (part > 1 || dimensions < 2 || dimensions % 2 !== 0) {
     const place = parameters.get("partial_rotary_factor") === null ? [config, partial.key] : null;
     const [reader, key] = (place ?? [parameters, "partial_rotary_factor"]) as [ConfigReader, string];
-    throw reader.wrong(key, `a part of 1 that leaves an even number of the ${headDim} dimensions of a head`);
+    throw reader.valueError(
+      key,
+      `a fraction of the ${headDim} head dimensions that gives an even number of them`,
+    );
   }
   return dimensions;
 }
@@ -89,7 +92,7 @@ const kinds = ["default", "linear", "dynamic", "yarn", "longrope", "llama3"] as 
 interface Context {
   readonly theta: number;
   readonly contextLength: number;
-  /** Of the training before the context was stretched. */
+  /** Returns the context length of training before the context was extended, in tokens. */
   originalContext(): number;
 }
 
@@ -107,19 +110,20 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     return { frequencies: base.map((frequency) => frequency / factor) };
   },
 
-  // Changes sequences alone that are longer than the context, and there are none.
+  // Affects only sequences longer than the context, which this package rejects.
   dynamic(frequencies, parameters) {
     parameters.positiveNumber("factor");
     return { frequencies };
   },
 
-  /** Long wavelengths are stretched by `factor`, short ones kept, those between blended (Llama 3.1). */
+  /** Stretches long wavelengths by `factor`, keeps short ones and blends those between (Llama 3.1). */
   llama3(base, parameters, { originalContext }) {
     const factor = parameters.positiveNumber("factor");
     const low = parameters.positiveNumber("low_freq_factor");
     const high = parameters.positiveNumber("high_freq_factor");
     const oldContext = originalContext();
-    if (high <= low) throw parameters.wrong("high_freq_factor", `more than low_freq_factor, ${low}`);
+    if (high <= low)
+      throw parameters.valueError("high_freq_factor", `a number above low_freq_factor, ${low}`);
     const frequencies = base.map((frequency) => {
       const wavelength = (2 * Math.PI) / frequency;
       if (wavelength < oldContext / high) return frequency;
@@ -130,13 +134,13 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     return { frequencies };
   },
 
-  /** One divisor for each frequency, another set of them for sequences that outgrow the old context (LongRoPE). */
+  /** Divides each frequency by its own factor; sequences longer than the original context use a second set (LongRoPE). */
   longrope(base, parameters, { contextLength, originalContext }) {
     const beyond = originalContext();
     const divided = (key: string) => {
       const isDivisor = (entry: unknown): entry is number => typeof entry === "number" && entry > 0;
       const divisors = parameters.list(key, base.length, isDivisor, "a number above 0");
-      if (divisors === null) throw parameters.wrong(key, `${base.length} numbers`);
+      if (divisors === null) throw parameters.valueError(key, `${base.length} numbers`);
       return base.map((frequency, i) => frequency / divisors[i]!);
     };
     const stretch = parameters.positiveNumber("factor", contextLength / beyond);
@@ -149,8 +153,8 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
   },
 
   /**
-   * Between two numbers of turns over the old context the stretch is phased in (YaRN, Peng et al. 2023): from pair to pair,
-   * as in the authors' code, where the paper's γ follows the turns.
+   * Phases the stretch in between two numbers of rotations over the original context (YaRN, Peng et al. 2023). Interpolates
+   * linearly over the index of the pair, as the authors' code does; the paper's γ interpolates over the rotations.
    */
   yarn(base, parameters, { theta, contextLength, originalContext }) {
     const oldContext = originalContext();
@@ -161,15 +165,15 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     const natural =
       numerator !== null && denominator !== null ? growth(numerator) / growth(denominator) : growth(1);
     const dimensions = 2 * base.length;
-    const pairThatTurns = (times: number) =>
+    const pairWithRotations = (times: number) =>
       (dimensions * Math.log(oldContext / (times * 2 * Math.PI))) / (2 * Math.log(theta));
-    const whole = parameters.boolean("truncate", true);
+    const isTruncated = parameters.boolean("truncate", true);
     const [first, last] = [
-      pairThatTurns(parameters.positiveNumber("beta_fast", 32)),
-      pairThatTurns(parameters.positiveNumber("beta_slow", 1)),
+      pairWithRotations(parameters.positiveNumber("beta_fast", 32)),
+      pairWithRotations(parameters.positiveNumber("beta_slow", 1)),
     ];
-    const start = Math.max(whole ? Math.floor(first) : first, 0);
-    const end = Math.min(whole ? Math.ceil(last) : last, dimensions - 1);
+    const start = Math.max(isTruncated ? Math.floor(first) : first, 0);
+    const end = Math.min(isTruncated ? Math.ceil(last) : last, dimensions - 1);
     const width = start === end ? 0.001 : end - start;
     const frequencies = base.map((frequency, i) => {
       const stretched = Math.min(1, Math.max(0, (i - start) / width));

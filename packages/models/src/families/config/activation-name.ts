@@ -1,9 +1,9 @@
-import type { Activation } from "../decoder/description.ts";
-import type { ConfigReader } from "./config.ts";
+import type { Activation } from "../../ops/activation.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
 type Name = keyof typeof activations;
 
-/** The names of `ACT2FN` in transformers 5.23 `activations.py` that are supported. */
+/** The supported names of `ACT2FN` in transformers 5.23 `activations.py`. */
 const activations = {
   silu: "silu",
   swish: "silu",
@@ -17,6 +17,7 @@ const activations = {
   relu: "relu",
 } as const satisfies Readonly<Record<string, Activation>>;
 
+/** Reads the name of an activation. */
 export function activation(config: ConfigReader, key: string, fallback: Name): Activation {
   return activations[config.oneOf(key, Object.keys(activations) as Name[], fallback)];
 }

@@ -1,8 +1,8 @@
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
 type LayerType = "full_attention" | "sliding_attention";
 
-/** `layer_types`, or where it is absent what `derived` says of each layer, from 0. */
+/** Reads `layer_types`; if it is absent, `derived` gives the type of each layer by its index from 0. */
 export function layerTypes(
   config: ConfigReader,
   layers: number,
@@ -14,22 +14,25 @@ export function layerTypes(
   return given ?? Array.from({ length: layers }, (_, index) => derived(index));
 }
 
-/** What each layer sees, where layers that slide see `window` tokens. */
+/** Returns the attention window of each layer, in tokens; null for layers with full attention. */
 export function windows(
   config: ConfigReader,
   types: readonly LayerType[],
   window: number | null,
 ): readonly (number | null)[] {
   if (window === null && types.includes("sliding_attention"))
-    throw config.wrong("sliding_window", "a number of tokens, because some layers slide");
+    throw config.valueError(
+      "sliding_window",
+      "a number of tokens, because some layers use sliding attention",
+    );
   return types.map((type) => (type === "sliding_attention" ? window : null));
 }
 
-/** Qwen 2 and 3: layers from `max_window_layers` on slide, if `use_sliding_window` says that any do. */
+/** Returns the windows of Qwen 2 and 3: with `use_sliding_window`, layers from `max_window_layers` on slide. */
 export function qwenWindows(config: ConfigReader, layers: number): readonly (number | null)[] {
   const slides = config.boolean("use_sliding_window", false);
   const size = config.positiveIntegerOrNull("sliding_window", 4096);
-  const first = config.wholeNumber("max_window_layers", 28);
+  const first = config.nonNegativeInteger("max_window_layers", 28);
   const window = slides ? size : null;
   const types = layerTypes(config, layers, (index) =>
     window !== null && index >= first ? "sliding_attention" : "full_attention",

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
-import { askPython, pythonHas } from "../testing/python.ts";
+import { useBackend } from "../../backend/use-backend.ts";
+import { loadCausalLM } from "../../checkpoint/load-causal-lm.ts";
+import { largestDifference } from "../../testing/largest-difference.ts";
+import { askPython, pythonHas } from "../../testing/python.ts";
 
 const tolerance = 2e-4;
 const [oldContext, context] = [64, 256];
@@ -38,11 +38,11 @@ const scalings: readonly (readonly [name: string, rope: Readonly<Record<string, 
   ["yarn with mscale", { ...yarn, mscale: 0.7, mscale_all_dim: 1.3 }],
 ];
 
-/** Where transformers 4 and 5 keep rotary options. */
+/** The places of rotary options in transformers 4 and 5. */
 const layouts: Readonly<Record<string, (rope: Readonly<Record<string, unknown>>) => object>> = {
   "transformers 5": (rope) => ({ rope_parameters: { ...rope, rope_theta: theta } }),
   "transformers 4": (rope) => ({ rope_scaling: rope, rope_theta: theta }),
-  // What linear and dynamic were called by before 4.43.
+  // The key of the kind before 4.43, for linear and dynamic.
   "early transformers 4": ({ rope_type, ...rest }) => ({
     rope_scaling: { type: rope_type, ...rest },
     rope_theta: theta,
@@ -52,7 +52,7 @@ const layouts: Readonly<Record<string, (rope: Readonly<Record<string, unknown>>)
 const cases = scalings.flatMap(([name, rope]) =>
   Object.keys(layouts).map((layout) => ({ name, rope, layout })),
 );
-/** Within the old context, beyond it, and as many as there can be. */
+/** Lengths within the original context, beyond it, and the longest possible. */
 const sequences = [40, 150, context].map((length) => Array.from({ length }, (_, i) => (i * i + 7 * i) % 64));
 const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
 
@@ -86,7 +86,7 @@ describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.
         tolerance,
       );
       const effect = largestDifference(logitsOf(unscaled, ids), reference);
-      // Dynamic scaling begins beyond the context, which no sequence outgrows.
+      // Dynamic scaling affects only sequences longer than the context, which are rejected.
       if (name === "dynamic") expect(effect).toBeLessThan(tolerance);
       else expect(effect).toBeGreaterThan(100 * tolerance);
     }

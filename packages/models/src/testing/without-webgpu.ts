@@ -1,6 +1,6 @@
 import { useBackend } from "../backend/use-backend.ts";
 
-/** Why tests on webgpu are skipped here, and what helps; null where they are not. It is left as the backend. */
+/** The error that prevents tests on webgpu; null if webgpu works, which is then the current backend. */
 export const withoutWebGPU: string | null = await useBackend({ backend: "webgpu" }).then(
   () => null,
   ({ message }: Error) => message,

@@ -1,6 +1,6 @@
-import type { LayerNames, WeightNames } from "../decoder/weights.ts";
+import type { LayerNames, WeightNames } from "../../decoder/weights.ts";
 
-/** The names that Llama gave its weights, and most families after it; `changed` says where a layer's differ. */
+/** Returns the weight names of Llama, which most families use; `changed` replaces names of a layer by its prefix. */
 export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () => ({})): WeightNames {
   return {
     embedding: "model.embed_tokens.weight",
@@ -22,7 +22,7 @@ export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () 
   };
 }
 
-/** The names in a file of the model without its head, which lack the prefix of the model in the whole. */
+/** Returns the names in a checkpoint of the model without its head, which omit the prefix. */
 export function withoutPrefix(names: WeightNames, prefix: string): WeightNames {
   const cut = (name: string) => (name.startsWith(prefix) ? name.slice(prefix.length) : name);
   return {

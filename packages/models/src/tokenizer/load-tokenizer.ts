@@ -1,48 +1,48 @@
-import {
-  PeriodicEvalError,
-  type ChatEnding,
-  type Prompt,
-  type RenderedPrompt,
-  type Tokenizer,
-} from "@periodic-eval/core";
+import type { ChatEnding, Prompt, RenderedPrompt, Tokenizer } from "@periodic-eval/core";
+import { errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
-import { checkKeys, checkWord, errorMessage } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { modelError } from "../folder/model-error.ts";
+import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
 import { tokenByteRanges } from "./align.ts";
 import { chatRenderer, type RenderedChat } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
-import { failure } from "../folder/failure.ts";
-import type { DownloadProgress } from "../hub/fetch-model.ts";
-import { modelFolder } from "../hub/model-folder.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
 import { compileTemplate, type ChatTemplate } from "./template.ts";
-import { checkDate, defaultDate } from "./template-date.ts";
+import { defaultDate, templateDate } from "./template-date.ts";
 
 export interface LoadTokenizerOptions {
-  /** Which pipeline a Llama-2 style folder gets. Default `"transformers"`: as transformers 5 loads it. */
+  /** The pipeline of a Llama 2 style folder. Default: `"transformers"`, that of transformers 5. */
   readonly pipeline?: Pipeline;
   /**
-   * The day that a chat template is told where it asks for today's, as `YYYY-MM-DD`; default `"2024-07-26"`, which Llama
-   * 3's templates fall back to. The clock is not read: prompts are the same on every day.
+   * The value of today's date in chat templates, as `YYYY-MM-DD`. Default: `"2024-07-26"`, the fallback of the Llama 3
+   * templates. The clock is never read, so prompts are the same on every day.
    */
   readonly date?: string;
-  /** Told how far a file is that has to be fetched from the hub. */
+  /** Called with the progress of each file that is downloaded from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
+const optionsSchema = z.strictObject({
+  pipeline: z.enum(["transformers", "tokenizer_json"]).default("transformers"),
+  date: templateDate.default(defaultDate),
+  onDownload: onDownloadSchema.optional(),
+} satisfies Record<keyof LoadTokenizerOptions, z.ZodType>);
+
 /**
- * Opens the tokenizer of a Hugging Face folder, or of a model on its hub (`owner/name` or `owner/name@revision`; a local
- * folder of that name comes first): `tokenizer.json`, and where they are there `tokenizer_config.json`,
+ * Loads the tokenizer of a local Hugging Face folder, or of a model on the hub as `owner/name` or `owner/name@revision`; a
+ * local folder of that name takes precedence. Reads `tokenizer.json` and, if present, `tokenizer_config.json`,
  * `special_tokens_map.json`, `generation_config.json` and `chat_template.jinja`. Encodings, renderings and decodings equal
  * transformers 5.23 (tokenizers 0.23) on the fixtures. Needs no TensorFlow.js.
  *
- * `render` of a chat throws a `PeriodicEvalError` of code `"model"` where the folder has no template, where the template
- * raises (its error is the `cause`), and where `"no_system_block"` or `"continue"` cannot be had from it.
+ * `render` throws a `model` error for a chat if the folder has no template, if the template raises (its error is the
+ * `cause`), or if the template cannot produce `"no_system_block"` or `"continue"`.
+ *
+ * @throws PeriodicEvalError `model` if a file is missing, damaged or not supported; `config` for a wrong option.
  */
 export async function loadTokenizer(source: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
-  checkKeys("loadTokenizer", options, ["pipeline", "date", "onDownload"]);
-  const { pipeline = "transformers", date = defaultDate, onDownload } = options;
-  checkWord("loadTokenizer pipeline", pipeline, ["transformers", "tokenizer_json"]);
-  checkDate(date);
+  const { pipeline, date, onDownload } = parseOptions("loadTokenizer options", optionsSchema, options);
   const folder = await modelFolder(source, { need: "tokenizer", ...(onDownload && { onDownload }) });
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
@@ -55,12 +55,11 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     if ("text" in prompt)
       return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
     if (renderChat === null) {
-      throw new PeriodicEvalError({
-        code: "model",
+      throw modelError({
         where: folder,
         got: "a tokenizer without a chat template",
         expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
-        fix: "Add the template, or ask with plain text.",
+        fix: "Add the template, or use plain text prompts.",
       });
     }
     const { text, spoken } = renderChat(
@@ -92,12 +91,17 @@ async function compile(
   try {
     return await compileTemplate(chatTemplate ?? "", specialTokens, date);
   } catch (cause) {
-    const fix = "Correct the template, or remove it to ask with plain text.";
-    throw failure(where, `the error "${errorMessage(cause)}"`, "a template that compiles", fix, cause);
+    throw modelError({
+      where,
+      got: `the error "${errorMessage(cause)}"`,
+      expected: "a template that compiles",
+      fix: "Correct the template, or remove it and use plain text prompts.",
+      cause,
+    });
   }
 }
 
-/** A token belongs to the assistant if any of its bytes do, as transformers' `return_assistant_tokens_mask`. */
+/** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
 function maskOf(
   codec: Codec,
   text: string,
@@ -118,7 +122,7 @@ function byteLength(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/** The model's own ends of text, and the special token that the template writes after an assistant's words. */
+/** Returns the model's end-of-text ids, and the special token that the template writes after an assistant's turn. */
 function stopIds(
   files: TokenizerFiles,
   codec: Codec,
@@ -149,7 +153,7 @@ function endOfTurnId(codec: Codec, renderChat: ReturnType<typeof chatRenderer>):
     const first = codec.encode(after.trimStart(), false)[0];
     return first !== undefined && codec.specialIds.has(first) ? first : null;
   } catch {
-    // A template that takes no such chat has no end of turn that could be found this way.
+    // Without support for such a chat, the end of a turn cannot be found this way.
     return null;
   }
 }

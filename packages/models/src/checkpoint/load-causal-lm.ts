@@ -1,6 +1,8 @@
 import { join } from "node:path";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
+import type { DecoderDescription } from "../decoder/description.ts";
 import { loadWeight, sizeOf } from "../decoder/variables.ts";
 import {
   listWeights,
@@ -9,66 +11,73 @@ import {
   type WeightNames,
   type WeightSpec,
 } from "../decoder/weights.ts";
-import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config/config-reader.ts";
+import { withoutPrefix } from "../families/config/weight-names.ts";
 import type { Family } from "../families/family.ts";
-import { withoutPrefix } from "../families/names.ts";
-import type { DecoderDescription } from "../decoder/description.ts";
 import { familyOf } from "../families/registry.ts";
-import { failure } from "../folder/failure.ts";
+import { modelError } from "../folder/model-error.ts";
 import { readJsonObject } from "../folder/read-file.ts";
-import type { DownloadProgress } from "../hub/fetch-model.ts";
+import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
+import { createModel, dropoutRate, type CheckpointLM } from "./model.ts";
 import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
   /**
-   * Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default, also where a
-   * configuration of GPT-2 names other rates.
+   * Probability in [0, 1) of dropping an addition to the residual stream in training. Default: 0, even if a GPT-2
+   * configuration names other rates.
    */
   readonly dropout?: number;
-  /** Name of the configuration in the folder; `config.json` by default. */
+  /** Name of the configuration in the folder. Default: `config.json`. */
   readonly configFile?: string;
-  /** Told how far a file is that has to be fetched from the hub. */
+  /** Called with the progress of each file that is downloaded from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
-  /** Told how far the weights are read: before the first, and after each. */
+  /** Called before the first weight is read and after each one. */
   readonly onLoad?: (progress: LoadProgress) => void;
 }
 
+/** How many bytes of the weights have been read. */
 export interface LoadProgress {
-  /** As it was given to `loadCausalLM`. */
+  /** The model as passed to `loadCausalLM`. */
   readonly model: string;
-  /** Of the tensors in the files. */
+  /** Bytes of tensors in the files, without their headers. */
   readonly doneBytes: number;
   readonly totalBytes: number;
 }
 
-const known = { dropout: true, configFile: true, onDownload: true, onLoad: true } as const satisfies Record<
-  keyof LoadOptions,
-  true
->;
+const optionsSchema = z.strictObject({
+  dropout: dropoutRate.default(0),
+  configFile: z.string().min(1).default("config.json"),
+  onDownload: onDownloadSchema.optional(),
+  onLoad: z
+    .custom<NonNullable<LoadOptions["onLoad"]>>(
+      (value) => typeof value === "function",
+      "a function that takes the progress",
+    )
+    .optional(),
+} satisfies Record<keyof LoadOptions, z.ZodType>);
 
 /**
- * A model from a Hugging Face folder, or of its hub as `owner/name` or `owner/name@revision` (a local folder of that name
- * comes first): `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. What is fetched lies in the
- * cache of huggingface_hub, by HF_HOME and HF_HUB_CACHE, and is not asked for again; HF_TOKEN opens gated models. Weights
- * are held in float32, as TensorFlow.js has no shorter floats: f16 and bf16 are widened, f64 is narrowed. The backend must
- * be set (`useBackend`). The caller disposes the model.
+ * Loads a model from a local Hugging Face folder, or from the hub as `owner/name` or `owner/name@revision`; a local folder
+ * of that name takes precedence. Reads `config.json` (of transformers 4 or 5) and safetensors, sharded or in one file.
  *
- * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
- * unknown or wrongly shaped tensor; a damaged file; a model that cannot be fetched. A `config` error for a wrong option of the call.
+ * Downloads go to the cache of huggingface_hub (HF_HOME, HF_HUB_CACHE) and happen once; HF_TOKEN opens gated models.
+ * Weights are held in float32, the only float type of TensorFlow.js: float16 and bfloat16 are widened, float64 is narrowed.
+ * The backend must be set (`useBackend`). The caller disposes the model.
+ *
+ * @throws PeriodicEvalError `model` for an unsupported option or family, a missing, unknown or wrongly shaped tensor, a
+ *   damaged file, or a failed download; `config` for a wrong option of the call.
  */
 export async function loadCausalLM(source: string, options: LoadOptions = {}): Promise<CheckpointLM> {
-  checkKeys("loadCausalLM", options, Object.keys(known));
-  const { dropout = 0, configFile = "config.json", onDownload, onLoad } = options;
-  checkDropout(dropout);
+  const parsed = parseOptions("loadCausalLM options", optionsSchema, options);
+  const { dropout, configFile, onDownload, onLoad } = parsed;
   const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
   const config = await readConfig(folder, configFile);
   const family = familyOf(config, path);
   const tensors = await openTensors(folder);
   try {
-    const described = family.describe(new ConfigReader(config, path, limitsOf(tensors)));
+    const described = family.describe(new ConfigReader(config, path, { limits: limitsOf(tensors) }));
     const names = namesIn(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
@@ -84,15 +93,15 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
 }
 
 function limitsOf({ tensors }: CheckpointTensors): SizeLimits {
-  // A tensor of no bytes may name any size beside its 0, and costs its file nothing.
+  // An empty tensor costs nothing in the file, so its shape may contain any size next to a 0.
   const filled = [...tensors.values()].filter(({ byteLength }) => byteLength > 0);
   const sizes = filled.flatMap(({ shape }) => shape);
   return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: filled.length };
 }
 
 /**
- * A head that is said to be tied and lies in the file with values of its own is used, as in transformers 5; the same
- * values once more are the tied head.
+ * Uses a head whose values in the file differ from the embedding although the configuration ties them, as transformers 5
+ * does. Equal values are the tied head.
  */
 async function withHeadOf(
   tensors: CheckpointTensors,
@@ -106,7 +115,7 @@ async function withHeadOf(
   return equal ? description : { ...description, head: { ...description.head, tied: false } };
 }
 
-/** Piece by piece: both are the largest that a model has. */
+/** Compares piece by piece, because these are the largest tensors of a model. */
 async function haveEqualValues(
   one: string,
   other: string,
@@ -123,7 +132,7 @@ async function haveEqualValues(
   return true;
 }
 
-/** Of a whole model, or of one that was saved without its head. */
+/** Returns the names in a checkpoint of the whole model, or of the model without its head. */
 function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: Family): WeightNames {
   const bare = withoutPrefix(names, prefix);
   const found = !tensors.has(names.embedding) && tensors.has(bare.embedding) ? bare : names;
@@ -131,7 +140,7 @@ function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: F
   return renamed ? { ...found, head: otherHead } : found;
 }
 
-/** The largest first: what is in memory for a moment beside a weight is then gone before all of them are there. */
+/** Reads the largest weights first, so that their temporary copies do not add to the peak of memory. */
 async function readWeights(
   specs: readonly WeightSpec[],
   { tensors, read }: CheckpointTensors,
@@ -161,32 +170,33 @@ function checkTensors(
   { tensors }: CheckpointTensors,
   { names, buffers }: Pick<Family, "names" | "buffers">,
 ): void {
-  const fix = "Check that config.json and the weights are of the same model.";
-  const shown = (shape: readonly number[]) => `[${shape.join(", ")}]`;
+  const tensorError = (name: string, got: string, expected: string) => {
+    const fix = "Check that config.json and the weights belong to the same model.";
+    return modelError({ where: `${folder}, tensor ${name}`, got, expected, fix });
+  };
+  const shapeText = (shape: readonly number[]) => `[${shape.join(", ")}]`;
   for (const { name, shape } of specs) {
     const got = tensors.get(name)?.shape;
-    if (got === undefined) throw failure(`${folder}, tensor ${name}`, "none", shown(shape), fix);
-    if (shown(got) !== shown(shape))
-      throw failure(`${folder}, tensor ${name}`, shown(got), shown(shape), fix);
+    if (got === undefined) throw tensorError(name, "no such tensor", shapeText(shape));
+    if (shapeText(got) !== shapeText(shape)) throw tensorError(name, shapeText(got), shapeText(shape));
   }
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
     if (known.has(name) || name === `${names.head}.weight` || buffers.some((pattern) => pattern.test(name)))
       continue;
-    throw failure(
-      `${folder}, tensor ${name}`,
-      "a tensor that this model does not have",
-      `${known.size} others`,
-      fix,
-    );
+    throw tensorError(name, "a tensor that this model does not have", `only its ${known.size} tensors`);
   }
 }
 
-/** @param name `config.json`, or what stands in its place */
+/**
+ * Reads a model's configuration.
+ *
+ * @param name `config.json`, or another name in its place.
+ */
 export async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
-  const fix = "Point to a folder with a model in Hugging Face's form.";
+  const fix = "Pass a folder with a model in Hugging Face's format.";
   const config = await readJsonObject(folder, name, fix);
-  if (config === null) throw failure(join(folder, name), "no such file", "a JSON object", fix);
-  return config;
+  if (config !== null) return config;
+  throw modelError({ where: join(folder, name), got: "no such file", expected: "a JSON object", fix });
 }

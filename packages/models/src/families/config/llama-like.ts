@@ -1,7 +1,7 @@
-import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
-import { activation } from "./activation.ts";
-import type { ConfigReader } from "./config.ts";
-import { paddingRow, type Dimensions } from "./dimensions.ts";
+import type { DecoderDescription, LayerDescription } from "../../decoder/description.ts";
+import { activation } from "./activation-name.ts";
+import type { ConfigReader } from "./config-reader.ts";
+import { paddingRow, type ModelSizes } from "./sizes.ts";
 
 export interface LlamaLikeDefaults {
   readonly epsilon: number;
@@ -16,15 +16,15 @@ export interface LlamaLikeDefaults {
 }
 
 /**
- * What the descendants of Llama have in common, all but the layers: RMSNorm before attention and MLP, no biases, a gated
+ * Describes what the descendants of Llama share, without the layers: RMSNorm before attention and MLP, no biases, a gated
  * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings`, `pad_token_id` and the activation.
  */
 export function llamaLike(
   config: ConfigReader,
-  { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: Dimensions,
+  { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: ModelSizes,
   { epsilon, mlpSize, tied, padding, activation: named }: LlamaLikeDefaults,
 ) {
-  // It would change training in silence.
+  // Ignoring this key would silently change training.
   config.only("attention_dropout", 0);
   return {
     vocabSize,
@@ -52,7 +52,7 @@ export function llamaLike(
   } as const satisfies Omit<DecoderDescription, "layers">;
 }
 
-/** Layers that differ in nothing. */
+/** Returns `count` identical layers. */
 export function alike(count: number, layer: LayerDescription): readonly LayerDescription[] {
   return Array.from({ length: count }, () => layer);
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { withLora, type LoraOptions } from "../lora/with-lora.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { outlineCausalLM } from "./outline.ts";
 
 let folder = "";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const saidOf = (check: () => { dispose(): void } | void): string => {
+const errorFrom = (check: () => { dispose(): void } | void): string => {
   try {
     check()?.dispose();
     return "nothing";
@@ -26,14 +26,14 @@ const saidOf = (check: () => { dispose(): void } | void): string => {
 };
 
 it.each(Object.entries(tinyConfigs))(
-  "%s: says what the model would say, without its weights",
+  "reports the facts and errors of %s without its weights",
   async (_, config) => {
     await writeFile(join(folder, "config.json"), JSON.stringify(config));
     const outline = await outlineCausalLM(folder);
     const model = createCausalLM(config, { seed: "0" });
     const { vocabSize, contextLength, takesDocuments } = model;
     expect(outline).toMatchObject({ vocabSize, contextLength, takesDocuments });
-    // Names and sizes of maps are in what is said of the last four.
+    // The errors for the last four contain names and sizes of linear maps.
     const cases: readonly LoraOptions[] = [
       {},
       { rank: 0 },
@@ -43,13 +43,13 @@ it.each(Object.entries(tinyConfigs))(
       { targetModules: ".*embed.*" },
     ];
     for (const options of cases)
-      expect(saidOf(() => outline.checkLora(options))).toBe(saidOf(() => withLora(model, options)));
-    expect(saidOf(() => outline.checkLora({ rank: 4096 }))).toContain("rank: got 4096, expected at most");
+      expect(errorFrom(() => outline.checkLora(options))).toBe(errorFrom(() => withLora(model, options)));
+    expect(errorFrom(() => outline.checkLora({ rank: 4096 }))).toContain("rank: got 4096, expected at most");
     model.dispose();
   },
 );
 
-it("a folder without a configuration, or of another family, is refused as in loading", async () => {
+it("throws for a folder without a configuration or of an unsupported family, as loading does", async () => {
   await rm(join(folder, "config.json"), { force: true });
   await expect(outlineCausalLM(folder)).rejects.toThrow("config.json: got no such file");
   await writeFile(join(folder, "config.json"), JSON.stringify({ model_type: "bert" }));

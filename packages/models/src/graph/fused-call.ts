@@ -5,8 +5,8 @@ import { GraphSet } from "./graph-set.ts";
 import type { GraphType } from "./node.ts";
 import { trace } from "./trace.ts";
 
-/** From here on native TensorFlow runs what `FusedCall` holds as graphs, one for each choice of shapes. */
-export function registerOneCall(): void {
+/** Registers a kernel with which native TensorFlow runs each `FusedCall` as a graph, one for each combination of shapes. */
+export function registerFusedCalls(): void {
   const backendName = "tensorflow";
   if (tf.getKernel(fusedCallKernel, backendName) !== undefined) return;
   tf.registerKernel({

@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadTokenizer } from "./load.ts";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { loadTokenizer } from "./load-tokenizer.ts";
 
-// Two letters, one merge, three special tokens: small enough to encode by hand.
+// Two letters, one merge and three special tokens, small enough to encode by hand.
 const tokenizer = {
   version: "1.0",
   added_tokens: ["<s>", "</s>", "<end>"].map((content, i) => ({
@@ -34,7 +34,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const write = (name: string, content: object | string) =>
   writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
 
-test("reads special tokens, the template's file before the configuration's, and all stop ids", async () => {
+it("reads special tokens, all stop ids, and the template's file before the configuration's", async () => {
   await write("tokenizer.json", tokenizer);
   await write("tokenizer_config.json", {
     bos_token: { content: "<s>" },
@@ -48,14 +48,14 @@ test("reads special tokens, the template's file before the configuration's, and 
   expect(text).toBe("<s>aba<end>");
   expect(ids).toEqual([3, 2, 0, 5]);
   expect(assistantMask).toEqual([false, false, false, false]);
-  // 4 and 7 from generation_config, 4 again from eos_token, 5 from what follows the assistant's words.
+  // 4 and 7 from generation_config, 4 again from eos_token, 5 from the token after the assistant's text.
   expect(opened.stopIds).toEqual([4, 7, 5]);
   expect(opened.eosId).toBe(4);
   expect(opened.vocabSize).toBe(6);
   expect(opened.decode([])).toBe("");
 });
 
-test("a chat needs a template; plain text and ids do not", async () => {
+it("needs a template for chats only, not for plain text and ids", async () => {
   await write("tokenizer.json", tokenizer);
   const opened = await loadTokenizer(folder);
   expect(opened.render({ text: "ab" })).toEqual({ text: "ab", ids: [2], assistantMask: null });
@@ -64,7 +64,7 @@ test("a chat needs a template; plain text and ids do not", async () => {
   expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
 });
 
-test("the fingerprint follows what changes an encoding, a rendering or the end of a reply", async () => {
+it("changes its fingerprint with encodings, renderings and ends of replies", async () => {
   await write("tokenizer.json", tokenizer);
   const first = (await loadTokenizer(folder)).fingerprint;
   expect((await loadTokenizer(folder)).fingerprint).toBe(first);
@@ -79,7 +79,7 @@ test("the fingerprint follows what changes an encoding, a rendering or the end o
   expect((await loadTokenizer(folder, { date: "2026-03-05" })).fingerprint).not.toBe(third);
 });
 
-test("a missing and a broken tokenizer.json are named", async () => {
+it("names a missing or broken tokenizer.json", async () => {
   const missing = await loadTokenizer(folder).catch((error: unknown) => error);
   expect(PeriodicEvalError.is(missing, "model")).toBe(true);
   expect((missing as Error).message).toContain(join(folder, "tokenizer.json"));
@@ -89,29 +89,32 @@ test("a missing and a broken tokenizer.json are named", async () => {
   );
 });
 
-test("a file that cannot be read is named, with what to do", async () => {
-  // A folder in its place: like a missing permission, an error that is not "there is none".
+it("names a file that cannot be read", async () => {
+  // A folder in its place causes an error other than ENOENT, like a missing permission.
   await mkdir(join(folder, "tokenizer.json"));
   const error = await loadTokenizer(folder).catch((thrown: unknown) => thrown);
   expect(PeriodicEvalError.is(error, "model")).toBe(true);
   expect((error as Error).message).toContain(`${join(folder, "tokenizer.json")}: got EISDIR`);
 });
 
-test("refuses options that it does not know", async () => {
+it("rejects wrong options with the path of the option", async () => {
   await write("tokenizer.json", tokenizer);
   await expect(loadTokenizer(folder, { pipline: "tokenizer_json" } as object)).rejects.toThrow(
     'Did you mean "pipeline"?',
   );
-  await expect(loadTokenizer(folder, { pipeline: "fast" as "transformers" })).rejects.toThrow(
-    'loadTokenizer pipeline: got "fast", expected "transformers" or "tokenizer_json"',
-  );
+  await expect(loadTokenizer(folder, { pipeline: "fast" as "transformers" })).rejects.toMatchObject({
+    code: "config",
+    path: ["pipeline"],
+    got: '"fast"',
+    expected: '"transformers" or "tokenizer_json"',
+  });
 });
 
-// Numerals of Unicode's classes No, Nl and Nd, and merges across them; ids as tokenizers 0.23.3 gives them for this file.
-test.each([
+// Numerals of Unicode's classes No, Nl and Nd, and merges across them. The ids come from tokenizers 0.23.3 for this file.
+it.each([
   [true, [0, 1, 2, 3, 4, 0]],
   [false, [0, 8, 0]],
-])("splits at every numeral, each by itself: %s", async (isEach, ids) => {
+])("splits at every numeral, with individual_digits %s", async (isEach, ids) => {
   const digits = { type: "Digits", individual_digits: isEach };
   const tokens = ["a", "²", "Ⅷ", "３", "4", "a²", "²Ⅷ", "３4", "²Ⅷ３4"];
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));

@@ -1,104 +1,113 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
-import { failure, shown } from "../folder/failure.ts";
+import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
+import { modelError, quoteShort } from "../../folder/model-error.ts";
 
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
-/** What the weights can hold at most; in a text file a number could ask for all memory. */
+/** Upper bounds taken from the weights, because a number in a text file could request all memory. */
 export interface SizeLimits {
-  /** The largest size of a tensor. */
+  /** The largest dimension of a tensor. */
   readonly size: number;
   /** The number of tensors. */
   readonly layers: number;
 }
 
-/** Below this a size costs nothing, and its family says better what is wrong with it. */
-const harmless = 1 << 16;
+/** Sizes up to this one need no limit: they cost nothing, and the family's own errors are more specific. */
+const harmlessSize = 1 << 16;
+
+/** Where a nested reader is within the file. */
+interface Place {
+  readonly limits?: SizeLimits;
+  readonly path?: ValuePath;
+}
 
 /**
- * Reads a configuration key by key and refuses what nobody read: an option that is passed over in silence is a model
- * that is computed wrongly in silence.
+ * Reads a configuration key by key and rejects keys that nobody read: an option that is ignored silently is a model that
+ * is computed wrongly.
  */
 export class ConfigReader {
   readonly #config: HuggingFaceConfig;
   readonly #where: string;
   readonly #limits: SizeLimits;
+  readonly #path: ValuePath;
   readonly #read = new Set<string>();
 
   /**
-   * @param where names the file or the nested key in errors
-   * @param limits those of a model that is made anew are its author's
+   * @param where Names the file or the nested key in errors.
+   * @param place `limits`: the default, none, is for models that are created, whose sizes the caller chooses.
    */
   constructor(
     config: HuggingFaceConfig,
     where: string,
-    limits: SizeLimits = { size: Infinity, layers: Infinity },
+    { limits = { size: Infinity, layers: Infinity }, path = [] }: Place = {},
   ) {
     this.#config = config;
     this.#where = where;
     this.#limits = limits;
+    this.#path = path;
   }
 
-  /** Null where the key is absent or null. */
+  /** Returns the value of a key; null if it is absent. */
   get(key: string): unknown {
     this.#read.add(key);
     return this.#config[key] ?? null;
   }
 
-  /** Null where the key is null; the fallback where it is absent. */
+  /** Returns the value of a key, which may be null; the fallback if it is absent. */
   given(key: string, fallback: unknown): unknown {
     const value = this.get(key);
     return value === null && !(key in this.#config) ? fallback : value;
   }
 
-  /** A size of weights: rows or columns of any, or what they are cut into. At most what the weights hold. */
+  /** Returns a dimension of weights, or a number of parts that they are cut into; at most `limits.size`. */
   size(key: string, fallback?: number): number {
     return this.#atMost(this.#limits.size, "the largest size of its tensors", key, fallback);
   }
 
-  /** Null where the key is null; the fallback where it is absent. */
+  /** Returns null if the key is null, the fallback if it is absent. */
   sizeOrNull(key: string, fallback: number | null): number | null {
     return this.given(key, fallback) === null ? null : this.size(key, fallback ?? undefined);
   }
 
-  /** How many layers; at most as many as there are weights. */
+  /** Returns the number of layers; at most `limits.layers`. */
   layerCount(key: string, fallback: number): number {
     return this.#atMost(this.#limits.layers, "the number of its tensors", key, fallback);
   }
 
-  /** A number that nothing is made of as large: contexts, windows, periods. Weights have a `size`. */
+  /** Returns a positive integer that sizes no allocation, such as a context, window or period. For weights use `size`. */
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 1)
-      throw this.wrong(key, "a whole number above 0");
+      throw this.valueError(key, "a positive integer");
     return value as number;
   }
 
-  wholeNumber(key: string, fallback: number): number {
+  nonNegativeInteger(key: string, fallback: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 0)
-      throw this.wrong(key, "a whole number of 0 or more");
+      throw this.valueError(key, "an integer of 0 or more");
     return value as number;
   }
 
   positiveNumber(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (typeof value !== "number" || !(value > 0 && value < Infinity))
-      throw this.wrong(key, "a number above 0");
+      throw this.valueError(key, "a number above 0");
     return value;
   }
 
-  /** Null where the key is null; the fallback where it is absent. */
+  /** Returns null if the key is null, the fallback if it is absent. */
   positiveIntegerOrNull(key: string, fallback: number | null): number | null {
     return this.given(key, fallback) === null ? null : this.positiveInteger(key, fallback ?? undefined);
   }
 
-  /** Null where the key is null; the fallback where it is absent. */
+  /** Returns null if the key is null, the fallback if it is absent. */
   positiveNumberOrNull(key: string, fallback: number | null): number | null {
     return this.given(key, fallback) === null ? null : this.positiveNumber(key, fallback ?? undefined);
   }
 
-  /** A list of so many entries, each of which `isRight`. Null where the key is absent or null. */
+  /** Returns an array of `length` entries that all satisfy `isRight`; null if the key is absent or null. */
   list<T>(
     key: string,
     length: number,
@@ -108,82 +117,85 @@ export class ConfigReader {
     const value = this.get(key);
     if (value === null) return null;
     if (!Array.isArray(value) || value.length !== length || !value.every(isRight))
-      throw this.wrong(key, `${length} entries, each ${entries}`);
+      throw this.valueError(key, `an array of ${length} entries, each ${entries}`);
     return value;
   }
 
   boolean(key: string, fallback: boolean): boolean {
     const value = this.get(key) ?? fallback;
-    if (typeof value !== "boolean") throw this.wrong(key, "true or false");
+    if (typeof value !== "boolean") throw this.valueError(key, "true or false");
     return value;
   }
 
   oneOf<T extends string>(key: string, supported: readonly T[], fallback: T): T {
     const value = (this.get(key) ?? fallback) as T;
     if (!supported.includes(value))
-      throw this.unsupported(key, supported.map((word) => `"${word}"`).join(" or "));
+      throw this.unsupportedError(key, supported.map((word) => `"${word}"`).join(" or "));
     return value;
   }
 
-  /** The key must be absent or one of these. */
+  /** Throws unless the key is absent, null or one of the supported values. */
   only(key: string, ...supported: readonly unknown[]): void {
     const value = this.get(key);
     if (value !== null && !supported.includes(value)) {
-      throw this.unsupported(
+      throw this.unsupportedError(
         key,
         [...supported.map((option) => JSON.stringify(option)), "absent"].join(" or "),
       );
     }
   }
 
-  /** A nested object, whose own `finish` is the caller's to call. Null where the key is absent or null. */
+  /** Returns a reader of a nested object, whose `finish` the caller calls; null if the key is absent or null. */
   nested(key: string): ConfigReader | null {
     const value = this.get(key);
     if (value === null) return null;
-    if (typeof value !== "object" || Array.isArray(value)) throw this.wrong(key, "an object");
-    return new ConfigReader(value as HuggingFaceConfig, this.at(key), this.#limits);
+    if (!isRecord(value)) throw this.valueError(key, "an object");
+    return new ConfigReader(value, this.at(key), { limits: this.#limits, path: [...this.#path, key] });
   }
 
-  /** Throws if a key is left that was neither read nor matches one of `harmless`, and whose value is not off. */
+  /** Throws for a key that nobody read, unless it matches one of `harmless` or its value switches the option off. */
   finish(
     harmless: readonly RegExp[] = [],
     isOff: (value: unknown) => boolean = (value) => value === null,
-    known = "keys that this family is known to have",
+    known = "only keys that this family supports",
   ): void {
     for (const [key, value] of Object.entries(this.#config)) {
       if (this.#read.has(key) || isOff(value) || harmless.some((pattern) => pattern.test(key))) continue;
-      throw this.unsupported(key, known);
+      throw this.unsupportedError(key, known);
     }
   }
 
-  wrong(key: string, expected: string): PeriodicEvalError {
+  /** Returns the error for a value that no model could have. */
+  valueError(key: string, expected: string): PeriodicEvalError {
     return this.#error(key, expected, "Correct the configuration.");
   }
 
-  unsupported(key: string, supported: string): PeriodicEvalError {
+  /** Returns the error for a value that this package does not support. */
+  unsupportedError(key: string, supported: string): PeriodicEvalError {
     const fix =
       "This option is not supported: use a checkpoint without it, or remove the key if it changes nothing.";
     return this.#error(key, supported, fix);
   }
 
-  /** `place` is a key of this object. */
-  at(place: string): string {
-    return `${this.#where}, ${place}`;
+  /** Returns the place of a key, for errors. */
+  at(key: string): string {
+    return `${this.#where}, ${key}`;
   }
 
   #atMost(most: number, what: string, key: string, fallback: number | undefined): number {
     const value = this.positiveInteger(key, fallback);
-    if (value <= Math.max(most, harmless) || this.get(key) === null) return value;
-    const fix = "Check that config.json and the weights are of the same model.";
+    if (value <= Math.max(most, harmlessSize) || this.get(key) === null) return value;
+    const fix = "Check that config.json and the weights belong to the same model.";
     throw this.#error(key, `at most ${most}, ${what}`, fix);
   }
 
   #error(key: string, expected: string, fix: string): PeriodicEvalError {
-    return failure(this.at(key), shown(this.#config[key]), expected, fix);
+    const got = quoteShort(this.#config[key]);
+    return modelError({ where: this.at(key), path: [...this.#path, key], got, expected, fix });
   }
 }
 
-/** Keys that any `config.json` may carry and that change no logit: names, token ids, generation, bookkeeping. */
+/** Keys that any `config.json` may have and that change no logit: names, token ids, generation settings, bookkeeping. */
 export const harmlessKeys: readonly RegExp[] = [
   /^_/,
   /^(model_type|architectures|auto_map|transformers_version|transformers\.js_config|is_llama_config)$/,

@@ -1,6 +1,7 @@
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
-export interface Dimensions {
+/** The sizes of a model. */
+export interface ModelSizes {
   readonly vocabSize: number;
   readonly contextLength: number;
   readonly hiddenSize: number;
@@ -10,8 +11,8 @@ export interface Dimensions {
   readonly headDim: number;
 }
 
-/** The defaults of a configuration class; `keyValueHeads` and `headDim` null where they follow from the others. */
-export interface DimensionDefaults {
+/** The defaults of a configuration class; null for `keyValueHeads` and `headDim` if they follow from the other sizes. */
+export interface SizeDefaults {
   readonly vocabSize: number;
   readonly contextLength: number;
   readonly hiddenSize: number;
@@ -21,16 +22,16 @@ export interface DimensionDefaults {
   readonly headDim: number | null;
 }
 
-/** The sizes under the keys that all families but GPT-2 share. */
-export function dimensions(config: ConfigReader, defaults: DimensionDefaults): Dimensions {
+/** Reads the sizes from the keys that all families except GPT-2 share. */
+export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelSizes {
   const hiddenSize = config.size("hidden_size", defaults.hiddenSize);
   const heads = config.size("num_attention_heads", defaults.heads);
   const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
-  if (heads % keyValueHeads !== 0) throw config.wrong("num_key_value_heads", `a divisor of ${heads} heads`);
-  // A size of its own is none that follows from the others.
-  const ownHeadDim = config.get("head_dim") === null ? defaults.headDim : config.size("head_dim");
-  if (ownHeadDim === null && hiddenSize % heads !== 0)
-    throw config.wrong("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
+  if (heads % keyValueHeads !== 0)
+    throw config.valueError("num_key_value_heads", `a divisor of ${heads} heads`);
+  const headDim = config.get("head_dim") === null ? defaults.headDim : config.size("head_dim");
+  if (headDim === null && hiddenSize % heads !== 0)
+    throw config.valueError("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
   return {
     vocabSize: config.size("vocab_size", defaults.vocabSize),
     contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
@@ -38,15 +39,18 @@ export function dimensions(config: ConfigReader, defaults: DimensionDefaults): D
     layers: config.layerCount("num_hidden_layers", defaults.layers),
     heads,
     keyValueHeads,
-    headDim: ownHeadDim ?? hiddenSize / heads,
+    headDim: headDim ?? hiddenSize / heads,
   };
 }
 
-/** The row of `pad_token_id`, from the end where it is negative; null where there is no such row. */
+/**
+ * Returns the row of the embedding that `pad_token_id` names; a negative id counts from the end. Null if the key is null or
+ * the row does not exist.
+ */
 export function paddingRow(config: ConfigReader, vocabSize: number, fallback: number | null): number | null {
   const id = config.given("pad_token_id", fallback);
   if (id === null) return null;
-  if (!Number.isSafeInteger(id)) throw config.wrong("pad_token_id", "a whole number or null");
+  if (!Number.isSafeInteger(id)) throw config.valueError("pad_token_id", "an integer or null");
   const row = (id as number) < 0 ? vocabSize + (id as number) : (id as number);
   return row >= 0 && row < vocabSize ? row : null;
 }

@@ -1,0 +1,93 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { NamedRandom } from "@periodic-eval/core/tfjs";
+import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
+import { dropoutMask } from "../ops/dropout.ts";
+import { sequencesOf, wholeSequences } from "./causal-attention.ts";
+import { checkpointedLayers } from "./checkpointed-layers.ts";
+import type { DecoderDescription } from "./description.ts";
+import { finalStates, type Dropout } from "./forward.ts";
+import { TrainingGraphs } from "./training-graphs.ts";
+import type { Decoder } from "./weights.ts";
+
+export interface TrainingPassParts {
+  readonly description: DecoderDescription;
+  readonly weights: Decoder<tf.Variable>;
+  readonly trainables: readonly tf.Variable[];
+  /** Whether dropout is on; false in evaluation mode. */
+  readonly isTraining: () => boolean;
+  /** Dropout rate of additions to the residual stream. */
+  readonly dropout: number;
+  /** Dropout rate of the inputs of adapters. */
+  readonly adapterDropout: number;
+}
+
+/** The rows of a batch whose states are needed. */
+export interface TrainedRows {
+  /** int32 [B, T]. */
+  readonly ids: tf.Tensor2D;
+  /** int32 [M], indices into the B·T tokens. */
+  readonly rows: tf.Tensor1D;
+  /** [B·T], for rows of several documents. */
+  readonly documentStarts: Int32Array | undefined;
+}
+
+/** The forward pass in training: with dropout, graphs where the engine runs them, and activation checkpointing. */
+export interface TrainingPass {
+  /** Applies `head` to the final states [M, hidden] of the rows, differentiable in the trainables. */
+  run<T extends tf.Tensor>(
+    rows: TrainedRows,
+    random: NamedRandom,
+    head: (states: tf.Tensor2D, dropout: Dropout) => T,
+  ): T;
+  /** Switches activation checkpointing on, and returns a function that restores the mode before. */
+  enterActivationCheckpointing(): () => void;
+  dispose(): void;
+}
+
+export function trainingPass(parts: TrainingPassParts): TrainingPass {
+  const { description, weights, trainables } = parts;
+  const graphs = new TrainingGraphs(description, weights, trainables);
+  let checkpointing = false;
+  return {
+    run({ ids, rows, documentStarts }, random, head) {
+      const dropout = dropoutOf(parts, random);
+      return gradientsOf(trainables, () =>
+        tf.tidy(() => {
+          const [batch, length] = ids.shape;
+          const sizes = { batch, length };
+          const sequences = sequencesOf(description, ids, documentStarts);
+          const tokens = wholeSequences(description, sequences, sizes);
+          // A graph outputs all tensors that its backward pass needs, so passes without gradients use operations instead.
+          const usesGraphs = isDifferentiated() && !checkpointing;
+          const states = usesGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
+          const through = checkpointing && {
+            through: checkpointedLayers(description, weights, { ...sequences, ...sizes, rows }),
+          };
+          const options = { rows, dropout, ...through };
+          return head(states ?? finalStates(description, weights, tokens, options), dropout);
+        }),
+      );
+    },
+    enterActivationCheckpointing() {
+      const before = checkpointing;
+      checkpointing = true;
+      return () => {
+        checkpointing = before;
+      };
+    },
+    dispose: () => graphs.dispose(),
+  };
+}
+
+function dropoutOf({ isTraining, dropout, adapterDropout }: TrainingPassParts, random: NamedRandom): Dropout {
+  // The mode may have changed when checkpointed layers run again.
+  const isOn = isTraining();
+  const rateAt = (place: string) => {
+    if (!isOn) return 0;
+    return place.endsWith(".lora_dropout") ? adapterDropout : dropout;
+  };
+  return {
+    isAt: (place) => rateAt(place) > 0,
+    mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
+  };
+}

@@ -1,0 +1,22 @@
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { modelError } from "./model-error.ts";
+
+/** Matches the files that describe how to use a model: tokenizer, chat template, generation settings. */
+export const companions =
+  /^(tokenizer[\w-]*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json)$/;
+
+/** Matches weights that Python's pickle wrote. */
+const pickles =
+  /^(pytorch_model|adapter_model|consolidated|model|checkpoint)[\w.-]*\.(bin|bin\.index\.json|pth|pt|ckpt|pkl)$/;
+
+/** Returns the error for a folder whose only weights are pickled; null if none of the names is a pickled checkpoint. */
+export function pickledWeightsError(where: string, names: readonly string[]): PeriodicEvalError | null {
+  const found = names.find((name) => pickles.test(name));
+  if (found === undefined) return null;
+  return modelError({
+    where,
+    got: `only ${found}, a pickled checkpoint`,
+    expected: "weights in safetensors, because unpickling a file runs the code in it",
+    fix: 'If you trust the file, convert it: load it with transformers, or an adapter with PEFT, and call save_pretrained("FOLDER"), which writes safetensors.',
+  });
+}

@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { mapWeights, weightSpecs } from "../decoder/weights.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
+import { familyOf } from "../families/registry.ts";
+import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
+import { openAdapter } from "../lora/load-lora.ts";
+import type { ModelShape } from "../lora/modules.ts";
+import { planLora, type LoraOptions } from "../lora/with-lora.ts";
+import { readConfig } from "../checkpoint/load-causal-lm.ts";
+import { modelName } from "../checkpoint/model.ts";
+
+/** The facts about a model that its `config.json` determines, without its weights. */
+export interface CausalLMOutline {
+  /** The name on the hub, or of the folder. */
+  readonly name: string;
+  readonly vocabSize: number;
+  /** The longest sequence, in tokens. */
+  readonly contextLength: number;
+  readonly takesDocuments: true;
+  /** Does nothing; the loaded model has this ability. */
+  enterActivationCheckpointing(): () => void;
+  /** Throws the errors that `withLora` would throw for the loaded model. */
+  checkLora(options: LoraOptions): void;
+  /**
+   * Throws the errors that `loadLora` would throw for the loaded model, except those about the values and shapes of the
+   * adapter's tensors.
+   *
+   * @param source A folder, or the name of an adapter on the hub, which is downloaded.
+   */
+  checkAdapter(source: string): Promise<void>;
+}
+
+export interface OutlineOptions {
+  /** Called with the progress of each file that is downloaded from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
+}
+
+const optionsSchema = z.strictObject({
+  onDownload: onDownloadSchema.optional(),
+} satisfies Record<keyof OutlineOptions, z.ZodType>);
+
+/** More layers than any model has, because a number in a text file could request all memory. */
+const limits = { size: Infinity, layers: 2 ** 16 };
+
+/**
+ * Reads only a model's configuration, so that unsuitable options are rejected before the weights load. For a model on the
+ * hub only the configuration is downloaded. Needs no backend.
+ *
+ * @throws PeriodicEvalError `model` if the configuration is missing or not supported, as `loadCausalLM`; `config` for a
+ *   wrong option.
+ */
+export async function outlineCausalLM(
+  source: string,
+  options: OutlineOptions = {},
+): Promise<CausalLMOutline> {
+  parseOptions("outlineCausalLM options", optionsSchema, options);
+  const folder = await modelFolder(source, { need: "config", ...options });
+  const config = await readConfig(folder, "config.json");
+  const path = join(folder, "config.json");
+  const family = familyOf(config, path);
+  const description = family.describe(new ConfigReader(config, path, { limits }));
+  const weights = mapWeights(weightSpecs(description, family.names), ({ name, shape, transposed }) => ({
+    name,
+    variable: { shape: transposed ? shape.toReversed() : shape },
+  }));
+  const shape: ModelShape = { description, weights, config, folder };
+  return {
+    name: modelName(folder),
+    vocabSize: description.vocabSize,
+    contextLength: description.contextLength,
+    takesDocuments: true,
+    enterActivationCheckpointing: () => () => {},
+    checkLora: (lora) => void planLora(lora, shape),
+    async checkAdapter(adapter) {
+      // The weights may contain a separate head even if the configuration ties it.
+      const { file } = await openAdapter(adapter, { ...shape, isHeadTied: false }, options);
+      await file.close();
+    },
+  };
+}
