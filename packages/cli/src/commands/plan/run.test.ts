@@ -187,13 +187,8 @@ it("rejects questions whose judge prompts the judge ignores, with the error of t
   vi.stubEnv("OPENAI_API_KEY", "none");
   const refused = await runWith(planned, { judge_model: "openai:m" });
   expect(refused.code).toBe(1);
-<<<<<<< HEAD:packages/cli/src/commands/plan/run.test.ts
-  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
-  expect(await runWith(["train", path], { judge_model: "openai:m" })).toEqual(refused);
-=======
   expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it supports none');
-  expect(await tell(["train", path], { judge_model: "openai:m" })).toEqual(refused);
->>>>>>> evals:packages/cli/src/plan.test.ts
+  expect(await runWith(["train", path], { judge_model: "openai:m" })).toEqual(refused);
   vi.unstubAllEnvs();
   expect(await runWith(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
     code: 0,
@@ -221,13 +216,8 @@ it("plans KL to the base when an adapter is trained, and rejects it when all wei
     const terminal = recordingTerminal();
     const code = await runCli(args, terminal);
     if ("phases" in lora && !("lora" in lora)) {
-<<<<<<< HEAD:packages/cli/src/commands/plan/run.test.ts
       expect(terminal.errors.join("\n")).toContain(
-        "which has no base, expected a model that can be seen without",
-=======
-      expect(terminal.complained.join("\n")).toContain(
         "which has no base, expected a model that can run without",
->>>>>>> evals:packages/cli/src/plan.test.ts
       );
       continue;
     }

@@ -225,15 +225,10 @@ phases:
 
   it("rejects an unknown backend before it writes train.yaml", async () => {
     const runDir = join(folder, "unbegun");
-<<<<<<< HEAD:packages/cli/src/commands/train/prepare.test.ts
     expect(await errorsOf("backend=foo", `run_dir=${runDir}`)).toEqual([
-      expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
-=======
-    expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
       expect.stringContaining(
         'backend=foo (backend), useBackend options.backend: got "foo", expected "tfjs-',
       ),
->>>>>>> models:packages/cli/src/prepare-training.test.ts
     ]);
     expect(existsSync(runDir)).toBe(false);
   });

@@ -254,17 +254,10 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       1,
       "got a second block next to eval.periodic_eval, expected only one of the two",
     ],
-<<<<<<< HEAD:packages/cli/src/commands/train/run.test.ts
-    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
+    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora options.rnk: got the unknown option "rnk"'],
     [["loggers.csv.pth=x"], 1, 'got the unknown option "pth", expected one of path'],
     [["loggers.tensorboard.now=1"], 1, "(loggers.tensorboard.now), "],
     [["loggers.mlflow.now=1"], 1, "(loggers.mlflow.now), "],
-=======
-    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora options.rnk: got the unknown option "rnk"'],
-    [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
-    [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
-    [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
->>>>>>> models:packages/cli/src/train-from-config.test.ts
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
     [["--steps", "3"], 2, "option '--steps <number>' cannot be combined with a CONFIG"],
