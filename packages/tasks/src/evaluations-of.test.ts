@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { benchmarkFolder } from "./benchmark/benchmark-folder.test-data.ts";
 import { evaluationsOf } from "./evaluations-of.ts";
 import { choiceTask } from "./suite/fake-tasks.test-data.ts";
-import type { TaskOptions } from "./tasks/types.ts";
+import type { TaskOptions } from "./tasks/task.ts";
 
 let opened: TaskOptions | null = null;
 const choices = choiceTask();

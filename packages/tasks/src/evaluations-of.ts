@@ -1,11 +1,11 @@
 import { basename, resolve } from "node:path";
 import { PeriodicEvalError, type EvaluationRegistry } from "@periodic-eval/core";
 import { checkKeys, checkName, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { benchmarkEvaluation } from "./benchmark/evaluation.ts";
-import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark/options.ts";
+import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
+import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
 import type { TaskRegistry } from "./suite/open-tasks.ts";
 import { taskNamed } from "./tasks/registry.ts";
-import type { TaskOptions } from "./tasks/types.ts";
+import type { TaskOptions } from "./tasks/task.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 

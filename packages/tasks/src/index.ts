@@ -28,49 +28,62 @@ export {
   type RolloutRow,
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
-export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
-export { ifevalMetrics } from "./ifeval/metrics.ts";
+export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
+export { ifevalMetrics } from "./ifeval/ifeval-metrics.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from "./audit/audit-task.ts";
 export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
 export type { ShownToken } from "./audit/shown-tokens.ts";
 export { taskNamed, tasks } from "./tasks/registry.ts";
-export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
+export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
-export { benchmarkEvaluation } from "./benchmark/evaluation.ts";
+export { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 export {
   BenchmarkEvaluator,
   type BenchmarkEvaluatorOptions,
   type BenchmarkRunOptions,
-} from "./benchmark/evaluator.ts";
+} from "./benchmark/benchmark-evaluator.ts";
 export { readBenchmark, type Benchmark } from "./benchmark/folder.ts";
 export {
   benchmarkMetrics,
   type MetricDefinition,
   type MetricRegistry,
   type MetricSetup,
-} from "./benchmark/metrics.ts";
-export type { BenchmarkOptions } from "./benchmark/options.ts";
-export { folderStore } from "./benchmark/stores/folder-store.ts";
+} from "./benchmark/benchmark-metrics.ts";
+export type { BenchmarkOptions } from "./benchmark/benchmark-options.ts";
+export { folderStore } from "./benchmark/stores/store.ts";
 export { httpStore, type HttpStoreOptions } from "./benchmark/stores/http-store.ts";
 export type { BenchmarkStore } from "./benchmark/stores/store.ts";
 export type { StoreFailure } from "./benchmark/stores/uploads.ts";
-export type * from "./benchmark/types.ts";
-export type { Verified, Verifier, VerifierTask } from "@periodic-eval/core/grading";
+export type {
+  AnsweredTaskRow,
+  BenchmarkCompletion,
+  BenchmarkRow,
+  BenchmarkTask,
+  BenchmarkVerdict,
+  Split,
+} from "./benchmark/benchmark-task.ts";
+export type { VerifierSpec } from "./benchmark/verifiers/verifier-spec.ts";
+export type { Verified, Verifier, VerifierArgs, VerifierTask } from "@periodic-eval/core/grading";
 export { evaluationsOf } from "./evaluations-of.ts";
-export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
-export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
-export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
+export { Evaluator, type SuiteRun } from "./evaluator/evaluator.ts";
+export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./evaluator/evaluator-options.ts";
+export type {
+  CheckpointSource,
+  EvaluableTrainer,
+  OpenedModel,
+  OpenModel,
+} from "./evaluator/evaluator-options.ts";
 export type { TaskRegistry } from "./suite/open-tasks.ts";
-export { readSamples, type DocumentParts, type RunSamples } from "./suite/harness/read-samples.ts";
+export { readSamples, type DocumentParts, type RunSamples } from "./results/read-samples.ts";
 export {
   appendRun,
   readMetrics,
   type GivenRun,
   type MetricsFile,
   type MetricsRun,
-} from "./suite/metrics-file.ts";
+} from "./results/metrics-file.ts";
 export {
   defaultSuitePath,
   hashOfSuite,
@@ -80,7 +93,7 @@ export {
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export type { SampleDetail, SampledTask } from "./tasks/sampled-task.ts";
+export type { SampleDetail, SampledTask } from "./tasks/task.ts";
 export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {

@@ -6,8 +6,8 @@ import { utf8Text } from "../documents/utf8.ts";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
-import type { BenchmarkTask } from "./types.ts";
-import { openVerifiers, type OpenVerifiers } from "./verifiers/open.ts";
+import type { BenchmarkTask } from "./benchmark-task.ts";
+import { openVerifiers, type OpenVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** A benchmark of one's own: what its folder says. */
 export interface Benchmark {

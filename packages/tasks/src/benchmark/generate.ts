@@ -10,7 +10,7 @@ import type {
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
-import type { BenchmarkCompletion } from "./types.ts";
+import type { BenchmarkCompletion } from "./benchmark-task.ts";
 
 export interface Generating {
   readonly numSamples: number;

@@ -1,7 +1,7 @@
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
-import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./types.ts";
-import type { OpenVerifiers } from "./verifiers/open.ts";
+import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./benchmark-task.ts";
+import type { OpenVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** What became of one completion. */
 interface Outcome {

@@ -4,8 +4,8 @@ import { readYaml } from "@periodic-eval/core/evaluations";
 import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
-import { splits, type Split, type VerifierSpec } from "./types.ts";
-import { verifierSpec } from "./verifier-spec.ts";
+import { splits, type Split } from "./benchmark-task.ts";
+import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
 
 export interface BenchmarkMetadata extends TaskDefaults {
   readonly name: string;

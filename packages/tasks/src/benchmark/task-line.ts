@@ -1,8 +1,8 @@
 import type { Json, Message } from "@periodic-eval/core";
 import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import type { Mistakes } from "./mistakes.ts";
-import { splits, type BenchmarkTask, type Split, type VerifierSpec } from "./types.ts";
-import { verifierSpec } from "./verifier-spec.ts";
+import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
+import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
 
 /** What a line may leave out. */
 export interface TaskDefaults {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { checkOf, type IFEvalInstruction } from "./document.ts";
+import { checkOf, type IFEvalInstruction } from "./ifeval-document.ts";
 
 const check = (id: string, kwargs: IFEvalInstruction["kwargs"]) => checkOf({ id, kwargs }, "test");
 

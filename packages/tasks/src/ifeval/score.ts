@@ -1,4 +1,4 @@
-import { checkOf, type IFEvalDocument } from "./document.ts";
+import { checkOf, type IFEvalDocument } from "./ifeval-document.ts";
 import { strip } from "./text/python-strings.ts";
 
 /** Whether each instruction of a document is followed, in its order. */

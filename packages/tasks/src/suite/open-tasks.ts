@@ -7,8 +7,8 @@ import {
 } from "@periodic-eval/core";
 import { prepareEvaluation } from "@periodic-eval/core/session";
 import { taskNamed } from "../tasks/registry.ts";
-import type { TaskOptions } from "../tasks/types.ts";
-import type { SampledTask } from "../tasks/sampled-task.ts";
+import type { TaskOptions } from "../tasks/task.ts";
+import type { SampledTask } from "../tasks/task.ts";
 import { taskOptionsOf, type Suite } from "./suite-file.ts";
 
 /** Tasks by name. */

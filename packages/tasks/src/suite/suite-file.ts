@@ -5,8 +5,8 @@ import { hashJson } from "@periodic-eval/core/random";
 import { checkKeys, checkName } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import type { TaskOptions } from "../tasks/types.ts";
-import { parsed } from "./parsed.ts";
+import type { TaskOptions } from "../tasks/task.ts";
+import { parsed } from "../results/parse-json.ts";
 
 const count = (least: number) => {
   const words = `a whole number of ${least} or more`;

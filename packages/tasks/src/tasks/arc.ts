@@ -4,7 +4,7 @@ import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 /**
  * ARC (arXiv:1803.05457) as lm-evaluation-harness 0.4.13 has it: `Question: …\nAnswer:`, each choice a continuation; `acc`

@@ -1,9 +1,9 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceDelimiter } from "./harness-prompt.ts";
-import { checkTaskOptions } from "./options.ts";
+import { checkTaskOptions } from "./task-options.ts";
 import type { ChoicesItem } from "../families/choices.ts";
-import type { SampledTask } from "./sampled-task.ts";
+import type { SampledTask } from "./task.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 /** A question with choices, as a task reads it from a row. */

@@ -1,6 +1,6 @@
 import type { Message, Prompt } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/core/internal";
-import type { ChatOptions } from "./types.ts";
+import type { ChatOptions } from "./task.ts";
 
 /** A solved example. */
 export interface Example {

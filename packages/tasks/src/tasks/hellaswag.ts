@@ -4,7 +4,7 @@ import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 /**
  * HellaSwag (arXiv:1905.07830) as lm-evaluation-harness 0.4.13 has it, on `validation` (`test` has no labels): activity and

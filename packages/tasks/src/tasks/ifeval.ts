@@ -1,11 +1,11 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
 import { rolloutEvaluation } from "../families/rollout.ts";
-import { readDocument, type IFEvalDocument } from "../ifeval/document.ts";
-import { ifevalMetrics } from "../ifeval/metrics.ts";
+import { readDocument, type IFEvalDocument } from "../ifeval/ifeval-document.ts";
+import { ifevalMetrics } from "../ifeval/ifeval-metrics.ts";
 import { scoreResponse, type IFEvalScores } from "../ifeval/score.ts";
-import type { SampledTask } from "./sampled-task.ts";
-import { checkTaskOptions } from "./options.ts";
+import type { SampledTask } from "./task.ts";
+import { checkTaskOptions } from "./task-options.ts";
 import { splitOf } from "./split-source.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 

@@ -6,7 +6,7 @@ import { choiceTask } from "./choice-task.ts";
 import { mmluGroups } from "./mmlu-subjects.ts";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { TaskPart } from "./task-documents.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 const letters = ["A", "B", "C", "D"] as const;
 

@@ -6,8 +6,8 @@ import { hellaswag } from "./hellaswag.ts";
 import { ifeval } from "./ifeval.ts";
 import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
-import type { SampledTask } from "./sampled-task.ts";
-import type { Task } from "./types.ts";
+import type { SampledTask } from "./task.ts";
+import type { Task } from "./task.ts";
 
 /** All tasks by name. */
 export const tasks: Readonly<Record<string, SampledTask>> = Object.fromEntries(

@@ -7,7 +7,7 @@ import type { DataRow, PlacedRow } from "../documents/rows.ts";
 import type { Documents } from "../families/family.ts";
 import { harnessPrompt } from "./harness-prompt.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";
-import type { TaskOptions } from "./types.ts";
+import type { TaskOptions } from "./task.ts";
 
 /** What is asked of one file of documents; most tasks have one part, MMLU one a subject. */
 export interface TaskPart {

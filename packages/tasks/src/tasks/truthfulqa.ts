@@ -3,7 +3,7 @@ import { badData, type PlacedRow } from "../documents/rows.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 /** The six answered questions that the authors of TruthfulQA (arXiv:2109.07958, appendix E) put before each. */
 const primer = [

@@ -1,3 +1,6 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import type { CallOptions, Json } from "@periodic-eval/core";
 
 /** Where results are put besides the run's folder. */
@@ -9,4 +12,20 @@ export interface BenchmarkStore {
    * slashes), in place of what it had. What it throws is recorded, and stops nothing.
    */
   put(name: string, value: Json, options: Pick<CallOptions, "signal">): Promise<void>;
+}
+
+/** Keeps each value as a file of JSON in a folder, which is made; each is written whole. */
+export function folderStore(folder: string): BenchmarkStore {
+  return {
+    name: folder,
+    async put(name, value) {
+      const path = join(folder, name);
+      try {
+        await mkdir(dirname(path), { recursive: true });
+      } catch (error) {
+        throw storeError(path, error);
+      }
+      await writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`);
+    },
+  };
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { folderStore } from "./folder-store.ts";
+import { folderStore } from "./store.ts";
 import { httpStore } from "./http-store.ts";
 
 const live = () => ({ signal: new AbortController().signal });

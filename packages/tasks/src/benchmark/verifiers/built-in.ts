@@ -1,8 +1,6 @@
-import { contains } from "./contains.ts";
-import { exactMatch } from "./exact-match.ts";
 import { jsonSchema } from "./json-schema.ts";
 import { numeric } from "./numeric.ts";
-import { regexMatch } from "./regex-match.ts";
+import { contains, exactMatch, regexMatch } from "./text-match.ts";
 import { toolCallsMatch } from "./tool-calls.ts";
 import type { VerifierKind } from "./verifier.ts";
 

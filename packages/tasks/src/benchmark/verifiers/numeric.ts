@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import type { VerifierArgs } from "../types.ts";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { numberIn, numberOf } from "./expression.ts";
 import { extractor, nothingExtracted, refuse, short, type VerifierKind } from "./verifier.ts";
 

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Awaitable, type Json } from "@periodic-eval/core";
 import { nearest, quoteValue } from "@periodic-eval/core/internal";
-import type { VerifierArgs } from "../types.ts";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
 
 /** Why a completion does not pass; null where it does. */
 export type Check = (completion: string) => Awaitable<string | null>;
