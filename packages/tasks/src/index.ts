@@ -4,8 +4,8 @@ export type { DataRow, PlacedRow } from "./documents/rows.ts";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
-export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
-export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
+export type { Documents, Family, FamilyItem, FamilyOptions, FamilyRow, PromptInput } from "./families/family.ts";
+export type { ChoicesItem, ChoicesOptions, ChoicesRow, ChoiceVerdict } from "./families/choices.ts";
 export {
   multipleChoiceEvaluation,
   multipleChoiceMetrics,
@@ -20,7 +20,7 @@ export {
 } from "./families/perplexity-comparison.ts";
 export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
 export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
-export type { Tell, TokenSequence } from "./families/token-sequence.ts";
+export type { OnSequence, TokenSequence } from "./families/token-sequence.ts";
 export {
   rolloutEvaluation,
   type RolloutItem,

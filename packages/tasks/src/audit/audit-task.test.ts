@@ -61,7 +61,7 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
 
 it("tells how the model writes, and what ends it", async () => {
   const report = await auditTask(fakeModel(), writing(true));
-  expect(report.writing).toMatchObject({
+  expect(report.generation).toMatchObject({
     maxNewTokens: 4,
     temperature: 0,
     stop: [],

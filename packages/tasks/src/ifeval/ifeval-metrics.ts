@@ -1,15 +1,15 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import type { IFEvalScores } from "./score.ts";
 
-/** Null where nothing was asked: such rows count in no metric. */
+/** A row with scores; null if its prompt was skipped. Such rows count in no metric. */
 interface Scored extends Row {
   readonly score: IFEvalScores | null;
 }
 
 /**
- * The four metrics of IFEval, as lm-evaluation-harness names them: the share of prompts of which every instruction is
- * followed, and the share of instructions followed over all prompts together (a prompt of three counts thrice). Of rows
- * of a `rolloutEvaluation` whose `score` is `scoreResponse`'s.
+ * Returns the four metrics of IFEval with their names in lm-evaluation-harness: the share of prompts whose instructions are all
+ * followed, and the share of all instructions that are followed. They read rows of a `rolloutEvaluation` whose `score` is
+ * `scoreResponse`.
  */
 export function ifevalMetrics<R extends Scored>({ rate, ratio }: MetricKit<R>): Record<string, Metric<R>> {
   const prompts = (reading: keyof IFEvalScores) =>

@@ -5,10 +5,10 @@ import * as languageAndCase from "./language-and-case.ts";
 import * as lengthConstraints from "./length-constraints.ts";
 import { strip } from "./text/python-strings.ts";
 
-/** No comma; those of other scripts are none. */
+/** The response has no comma. Commas of other scripts do not count. */
 const noComma: InstructionKind = () => (response) => !response.includes(",");
 
-/** Two that differ, between `******`; one more before or behind them may be blank. */
+/** The response has two different answers, separated by `******`; a blank part may come before or after them. */
 const twoResponses: InstructionKind = () => (response) => {
   const parts = response.split("******").map((part) => strip(part));
   if (parts.slice(1, -1).includes("")) return false;
@@ -16,25 +16,25 @@ const twoResponses: InstructionKind = () => (response) => {
   return filled.length === 2 && filled[0] !== filled[1];
 };
 
-/** The response begins with `prompt_to_repeat`, in any case. */
+/** The response begins with `prompt_to_repeat`, case-insensitively. */
 const repeatPrompt: InstructionKind = (kwargs) => {
   const prompt = strip(kwargs.text("prompt_to_repeat")).toLowerCase();
   return (response) => strip(response).toLowerCase().startsWith(prompt);
 };
 
-/** The response ends in `end_phrase`, in any case; a double quotation mark may follow. */
+/** The response ends with `end_phrase`, case-insensitively; a double quotation mark may follow. */
 const endChecker: InstructionKind = (kwargs) => {
   const phrase = strip(kwargs.text("end_phrase")).toLowerCase();
   return (response) => strip(strip(response), '"').toLowerCase().endsWith(phrase);
 };
 
-/** Double quotation marks, straight ones, round the whole response. */
+/** The response is wrapped in straight double quotation marks. */
 const quotation: InstructionKind = () => (response) => {
   const text = strip(response);
   return text.length > 1 && text.startsWith('"') && text.endsWith('"');
 };
 
-/** The 25 kinds of instruction of IFEval (arXiv:2311.07911), by the ids of its data. */
+/** The 25 kinds of instructions of IFEval (arXiv:2311.07911), by the ids of its data. */
 export const instructionKinds: ReadonlyMap<string, InstructionKind> = new Map([
   ["keywords:existence", keywords.existence],
   ["keywords:frequency", keywords.frequency],

@@ -1,46 +1,46 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { isCount, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { isCount, isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { dataError } from "../documents/rows.ts";
 
-/** The kwargs of one instruction, asked for by name. */
+/** Reads the kwargs of one instruction by name, and checks them. */
 export interface KwargsReader {
-  /** A text that is not blank. */
+  /** Returns a string that is not blank. */
   readonly text: (name: string) => string;
-  /** One or more texts, none blank. */
+  /** Returns one or more strings that are not blank. */
   readonly texts: (name: string) => readonly string[];
-  /** A whole number of 1 or more. */
+  /** Returns a positive integer. */
   readonly count: (name: string) => number;
-  /** "at least" or "less than", and the number that it speaks of: whether a number found is so. */
+  /** Reads a relation ("at least" or "less than") and its number; returns a function that checks a count against them. */
   readonly bound: (relation: string, count: string) => (found: number) => boolean;
-  /** @throws PeriodicEvalError `data` where a value is there that was not asked for. */
+  /** @throws PeriodicEvalError `data` if a kwarg was not read. */
   readonly finish: () => void;
   readonly fail: (name: string, expected: string) => never;
 }
 
-/** `where` names file, line, document and instruction in errors, which are all of code `data`. */
+/**
+ * Returns a reader of an instruction's kwargs, whose errors have code `data`.
+ *
+ * @param where File, line, document and instruction, for errors.
+ */
 export function readKwargs(given: unknown, where: string): KwargsReader {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw wrong(
-      where,
-      quoteValue(given),
-      "an object of kwargs",
-      "Give every instruction its kwargs, {} where it has none.",
-    );
+  if (!isRecord(given)) {
+    const fix = "Write kwargs for every instruction, {} if it has none.";
+    throw dataError(where, quoteValue(given), "an object of kwargs", fix);
   }
   const values = new Map(Object.entries(given));
   const asked = new Set<string>();
   const fail = (name: string, expected: string): never => {
     const got = values.has(name) ? `${name} = ${quoteValue(values.get(name))}` : `no ${name}`;
-    throw wrong(where, got, `${name}: ${expected}`, `Give the kwargs a "${name}" that is so.`);
+    throw dataError(where, got, `${name}: ${expected}`, `Correct "${name}" in the kwargs.`);
   };
   const read = <T>(name: string, expected: string, is: (value: unknown) => value is T): T => {
     asked.add(name);
     const value = values.get(name);
     return is(value) ? value : fail(name, expected);
   };
-  const count = (name: string) => read(name, "a whole number of 1 or more", (value) => isCount(value, 1));
+  const count = (name: string) => read(name, "a positive integer", (value) => isCount(value, 1));
   return {
-    text: (name) => read(name, "a text that is not blank", isFilled),
-    texts: (name) => read(name, "one or more texts, none blank", isFilledList),
+    text: (name) => read(name, "a string that is not blank", isFilled),
+    texts: (name) => read(name, "one or more strings that are not blank", isFilledList),
     count,
     bound(relation, name) {
       const isLess = read(relation, '"at least" or "less than"', isRelation) === "less than";
@@ -52,12 +52,8 @@ export function readKwargs(given: unknown, where: string): KwargsReader {
       if (extra === undefined) return;
       const close = nearest(extra, [...asked]);
       const expected = asked.size === 0 ? "no kwargs" : `only ${[...asked].join(", ")}`;
-      throw wrong(
-        where,
-        `the unknown "${extra}"`,
-        expected,
-        close === null ? "Remove it." : `Did you mean "${close}"?`,
-      );
+      const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
+      throw dataError(where, `the unknown "${extra}"`, expected, fix);
     },
     fail,
   };
@@ -70,15 +66,12 @@ const isFilledList = (value: unknown): value is readonly string[] =>
 
 const isRelation = (value: unknown): value is string => value === "at least" || value === "less than";
 
-const wrong = (where: string, got: string, expected: string, fix: string) =>
-  new PeriodicEvalError({ code: "data", where, got, expected, fix });
-
-/** Whether a response, not blank, does what it was told to. */
+/** Returns whether a response that is not blank follows the instruction. */
 export type Check = (response: string) => boolean;
 
 /**
- * Reads what an instruction was given and returns its check.
+ * Reads an instruction's kwargs and returns its check.
  *
- * @throws PeriodicEvalError `data` for kwargs that are wrong.
+ * @throws PeriodicEvalError `data` for wrong kwargs.
  */
 export type InstructionKind = (kwargs: KwargsReader) => Check;

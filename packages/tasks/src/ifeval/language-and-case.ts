@@ -4,9 +4,7 @@ import { languageProfiles } from "./text/language-profiles.ts";
 import { isLower, isUpper } from "./text/python-strings.ts";
 import { treebankWords } from "./text/words.ts";
 
-/**
- * `language`, as langdetect names it: the language of the whole response. One without letters counts as any language.
- */
+/** The whole response is in `language`, a name of langdetect. A response without letters counts as any language. */
 export const responseLanguage: InstructionKind = (kwargs) => {
   const language = kwargs.text("language");
   const { languages } = languageProfiles();
@@ -14,21 +12,21 @@ export const responseLanguage: InstructionKind = (kwargs) => {
   return (response) => isIn(response, language);
 };
 
-/** Also where the response has nothing to tell a language by, as in IFEval. */
+/** Whether a response is in a language; true if no language can be detected, as in IFEval. */
 export function isIn(response: string, language: string): boolean {
   const detected = detectLanguage(response);
   return detected === null || detected === language;
 }
 
-/** Words in capitals, hyphenated ones whole: their number is `capital_relation` `capital_frequency`. */
+/** The number of words in capitals is `capital_relation` `capital_frequency`. A hyphenated word counts once. */
 export const capitalWordFrequency: InstructionKind = (kwargs) => {
   const isEnough = kwargs.bound("capital_relation", "capital_frequency");
   return (response) => isEnough(treebankWords(response).filter(isUpper).length);
 };
 
-/** English, and no letter in lower case. */
+/** The response is English, without lower-case letters. */
 export const englishCapital: InstructionKind = () => (response) => isUpper(response) && isIn(response, "en");
 
-/** English, and no letter in upper case. */
+/** The response is English, without upper-case letters. */
 export const englishLowercase: InstructionKind = () => (response) =>
   isLower(response) && isIn(response, "en");

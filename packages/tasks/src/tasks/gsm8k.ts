@@ -5,12 +5,12 @@ import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
-/** What stands where no number was found, as lm-evaluation-harness has it. */
+/** The answer if no number was found, as in lm-evaluation-harness. */
 const invalid = "[invalid]";
 
-/** The filters of gsm8k, by name: what of a completion is compared. */
+/** The filters of gsm8k, by name: each extracts the compared answer from a completion. */
 export const answerFilters = {
-  /** The number behind the first `#### `. */
+  /** The number after the first `#### `. */
   "strict-match": (text: string): string => /#### (-?[0-9.,]+)/.exec(text)?.[1] ?? invalid,
   /** The last thing that looks like a number. */
   "flexible-extract": (text: string): string => text.match(/-?[$0-9.,]{2,}|-?[0-9]+/g)?.at(-1) ?? invalid,
@@ -18,10 +18,10 @@ export const answerFilters = {
 
 export type AnswerFilter = keyof typeof answerFilters;
 
-/** Removed before answers are compared: commas, dollar signs, all up to the last `#### `, a full stop at the end. */
+/** Removed before answers are compared: commas, dollar signs, everything up to the last `#### `, a full stop at the end. */
 const ignored = [/,/g, /\$/g, /[^]*#### /g, /\.(?=\n?$)/g];
 
-/** `exact_match` of lm-evaluation-harness 0.4.13, as its gsm8k has it: what is ignored taken away, whatever the case. */
+/** Implements `exact_match` with the options of gsm8k in lm-evaluation-harness 0.4.13: removes `ignored`, ignores case. */
 export function isSameAnswer(extracted: string, reference: string): boolean {
   return normalized(extracted) === normalized(reference);
 }
@@ -31,11 +31,11 @@ const normalized = (text: string): string =>
 
 interface Problem {
   readonly question: string;
-  /** Steps, and behind `#### ` the result. */
+  /** Steps, then `#### ` and the result. */
   readonly answer: string;
 }
 
-/** Of each filter what it took from the completion, and whether that is right. */
+/** The extracted answer of each filter, and whether it is right. */
 type Extracted = {
   readonly [filter in AnswerFilter]: { readonly answer: string; readonly correct: boolean };
 };
@@ -61,11 +61,12 @@ const [maxNewTokens, stop] = [256, ["Question:", "</s>", "<|im_end|>"]];
 const filters = ["strict-match", "flexible-extract"] as const satisfies readonly AnswerFilter[];
 
 /**
- * GSM8K (arXiv:2110.14168) as lm-evaluation-harness 0.4.13 has it: greedy completions of at most 256 tokens, cut before `until`,
- * from which two filters take the result; `exact_match,strict-match` and `exact_match,flexible-extract`. Five examples of
- * `train`. A prompt that does not fit loses examples on its left, and is counted (`truncated`).
+ * GSM8K (arXiv:2110.14168), equal to `gsm8k` of lm-evaluation-harness 0.4.13: greedy completions of at most 256 tokens, cut before
+ * `until`, from which two filters extract the result. Metrics: `exact_match,strict-match` and `exact_match,flexible-extract`.
+ * Five examples from `train` by default. A prompt that does not fit loses examples on its left and is counted (`truncated`).
  *
- * Data: `{question, answer}`, the result behind `#### `: `test.jsonl` and `train.jsonl` in a folder, or `hf:openai/gsm8k`.
+ * Data: rows of `{question, answer}` with the result after `#### `: `test.jsonl` and `train.jsonl` in a folder, or
+ * `hf:openai/gsm8k`.
  */
 export const gsm8k: SampledTask = {
   name,

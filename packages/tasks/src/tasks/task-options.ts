@@ -1,32 +1,38 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
-import type { TaskOptions } from "./task.ts";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import type { ChatOptions, TaskOptions } from "./task.ts";
 
-const known = ["data", "shots", "fewshotPool", "fewshotSeed", "limit", "subsample", "chat"];
+const places = "a folder, a file, or hf:owner/dataset";
 
-/** @throws PeriodicEvalError `config` for an option of a task that does not exist or is wrong. */
+const chatShape = {
+  system: z.string().meta({ fix: "Leave it out to pass no system message." }).optional(),
+  fewshotAsMultiturn: z.boolean("true or false").meta({ fix: "Leave it out for true." }).optional(),
+} satisfies Record<keyof ChatOptions, z.ZodType>;
+
+const positive = "a positive integer, or null";
+const notNegative = "an integer of 0 or more";
+
+const taskOptionsSchema = z.strictObject({
+  data: z.string(places).min(1, places).meta({ fix: "Say where the documents are." }),
+  shots: z
+    .int(notNegative)
+    .nonnegative(notNegative)
+    .meta({ fix: "Leave it out for the task's default." })
+    .optional(),
+  fewshotPool: z.string(places).min(1, places).meta({ fix: "Leave it out for the task's pool." }).optional(),
+  fewshotSeed: z.int("an integer").meta({ fix: "Leave it out for 1234." }).optional(),
+  limit: z
+    .int(positive)
+    .positive(positive)
+    .meta({ fix: "Leave it out for all documents." })
+    .nullable()
+    .optional(),
+  // The task's family checks it.
+  subsample: z.unknown(),
+  chat: z.strictObject(chatShape).optional(),
+} satisfies Record<keyof TaskOptions, z.ZodType>);
+
+/** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkTaskOptions(task: string, options: TaskOptions): void {
-  checkKeys(task, options, known);
-  const { data, shots = 0, fewshotPool = ".", fewshotSeed = 0, limit = null, chat } = options;
-  const check = (option: string, isRight: boolean, got: unknown, expected: string, fix: string) => {
-    if (isRight) return;
-    const where = `${task}.${option}`;
-    throw new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
-  };
-  const places = "a folder, a file, or hf:owner/dataset";
-  check("data", isText(data), data, places, "Say where the documents are.");
-  check("fewshotPool", isText(fewshotPool), fewshotPool, places, "Leave it out for the task's own pool.");
-  check("shots", isCount(shots), shots, "a whole number of 0 or more", "Leave it out for the task's own.");
-  const isSeed = Number.isSafeInteger(fewshotSeed);
-  check("fewshotSeed", isSeed, fewshotSeed, "a whole number", "Leave it out for 1234.");
-  const isLimit = limit === null || isCount(limit, 1);
-  check("limit", isLimit, limit, "a whole number of 1 or more, or null", "Leave it out for all documents.");
-  if (chat === undefined) return;
-  checkKeys(`${task}.chat`, chat, ["system", "fewshotAsMultiturn"]);
-  const { system = "", fewshotAsMultiturn = true } = chat;
-  const isBoolean = typeof fewshotAsMultiturn === "boolean";
-  check("chat.system", typeof system === "string", system, "a text", "Leave it out for none.");
-  check("chat.fewshotAsMultiturn", isBoolean, fewshotAsMultiturn, "true or false", "Leave it out for true.");
+  parseOptions(`${task} options`, taskOptionsSchema, options);
 }
-
-const isText = (value: unknown): value is string => typeof value === "string" && value !== "";

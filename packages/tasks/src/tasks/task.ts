@@ -1,72 +1,72 @@
 import type { AnyEvaluation, Json, Row } from "@periodic-eval/core";
 import type { Subsample } from "@periodic-eval/core/evaluations";
 
-/** How a prompt is put into a chat; left out: plain text, as lm-evaluation-harness without `--apply_chat_template`. */
+/** How a prompt becomes a chat. Without it prompts are plain text, as in lm-evaluation-harness without `--apply_chat_template`. */
 export interface ChatOptions {
-  /** The text of the system message; left out: none is passed. */
+  /** The system message. Default: no system message is passed. */
   readonly system?: string;
-  /** Each example a user and an assistant turn, in place of one user turn with all. Default true. */
+  /** Makes each example a user turn and an assistant turn, instead of one user turn with all examples. Default true. */
   readonly fewshotAsMultiturn?: boolean;
 }
 
-/** What every task takes. */
+/** Options of every task. */
 export interface TaskOptions {
   /**
-   * Where its documents are: a folder as `../shared/data/<task>` lays it out, a file, or `hf:owner/dataset` on the
-   * Hugging Face hub.
+   * Where the documents are: a folder with the task's layout (see the task), a file, or `hf:owner/dataset` on the Hugging Face
+   * hub.
    */
   readonly data: string;
-  /** Solved examples before each question; the task's own number by default. */
+  /** Number of few-shot examples; default the task's `defaultShots`. */
   readonly shots?: number;
-  /** The file that examples are drawn from; the task's own pool under `data` by default. */
+  /** Where few-shot examples come from: a folder, a file, or `hf:owner/dataset`; default the task's pool in `data`. */
   readonly fewshotPool?: string;
-  /** Seed of Python's `Random` by which examples are drawn; default 1234, as lm-evaluation-harness. */
+  /** Seed of Python's `Random` that draws the examples; default 1234, as in lm-evaluation-harness. */
   readonly fewshotSeed?: number;
-  /** The first so many documents of each subject, in the file's order; null (default) for all. */
+  /** Keeps the first `limit` documents of each subject, in the file's order; null (default) for all. */
   readonly limit?: number | null;
-  /** A seeded, nested subset of what `limit` leaves, for use in the loop; null (default) for all. */
+  /** A seeded, nested subset of the documents that `limit` keeps, for use in the loop; null (default) for all. */
   readonly subsample?: Subsample;
-  /** Left out: no chat template. */
+  /** Default: no chat template. */
   readonly chat?: ChatOptions;
 }
 
-/** A benchmark as the field knows it: one definition for a callback, an `Evaluator` and the command line. */
+/** A published benchmark: one definition for callbacks, `Evaluator` and the command line. */
 export interface Task {
-  /** As lm-evaluation-harness names it: `arc_challenge`. */
+  /** The name in lm-evaluation-harness: `arc_challenge`. */
   readonly name: string;
-  /** The version of lm-evaluation-harness' task that it equals. */
+  /** The version of the lm-evaluation-harness task that it equals. */
   readonly version: string;
-  /** What `shots` is where it is not given. */
+  /** The default of `shots`. */
   readonly defaultShots: number;
   /**
-   * Metrics are named as lm-evaluation-harness names them, filter included where it is not `none`: `acc`, `acc_norm`,
-   * `exact_match,strict-match`; groups follow a slash: `acc/stem`.
+   * Returns the evaluation. Its metrics have the names of lm-evaluation-harness, with the filter unless it is `none`: `acc`,
+   * `acc_norm`, `exact_match,strict-match`. Groups follow a slash: `acc/stem`.
    *
-   * @throws PeriodicEvalError `config` for a wrong option; bad documents throw at `items`.
+   * @throws PeriodicEvalError `config` for a wrong option. Wrong documents throw in `items`.
    */
   readonly open: (options: TaskOptions) => AnyEvaluation;
-  /** Settings of the task itself that results tell of: generation, filters. */
+  /** Fixed settings of the task that results list: generation, filters. */
   readonly settings?: Readonly<Record<string, Json>>;
 }
 
-/** What lm-evaluation-harness' samples tell of a document beside its scores. */
+/** The fields of a document in lm-evaluation-harness' samples files, besides its scores. */
 export interface SampleDetail {
-  /** Index from 0 of the document in its split, that of its subject where the task has some; null for what is no document. */
+  /** The document's index in its split, or in its subject's split, from 0; null if the row belongs to no document. */
   readonly docId: number | null;
-  /** The document, with the keys of the data set. */
+  /** The document, with the dataset's keys. */
   readonly doc: Json;
   readonly target: Json;
   /** By request: context and continuation, or prompt and generation settings. */
   readonly arguments: readonly (readonly Json[])[];
-  /** By request, by repeat: a text, or log-likelihood and whether it is greedy. */
+  /** By request, by repeat: a completion, or a log-likelihood and whether it is greedy. */
   readonly responses: readonly Json[];
-  /** By filter, by request: what the filter made of the responses. */
+  /** By filter, by request: the filtered responses. */
   readonly filtered: Readonly<Record<string, readonly Json[]>>;
 }
 
 /**
- * A task that can tell of its rows what lm-evaluation-harness' samples tell. What it does not tell is what its family does
- * (`familyDetail`); of an evaluation that is of no such family samples hold item, prompt and row.
+ * A task that can describe its rows for lm-evaluation-harness' samples files. Fields that `sample` leaves out come from the task's
+ * family (`familyDetail`). For any other evaluation, samples hold item, prompt and row.
  */
 export interface SampledTask extends Task {
   readonly sample?: (row: Row, item: Row) => Partial<SampleDetail>;
