@@ -7,8 +7,10 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { checkWord, errorMessage, nearest } from "@periodic-eval/core/internal";
+import { configError, errorMessage, nearest, parseOptions } from "@periodic-eval/core/internal";
 import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
+import { dataError } from "../documents/rows.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
 import { generateFor, tasksPerCall, tokensOf } from "./generate.ts";
@@ -24,7 +26,7 @@ import {
 } from "./benchmark-task.ts";
 import { openVerifiers } from "./verifiers/open-verifiers.ts";
 
-/** Seed of the order of tasks: a budget asks the first of them. */
+/** Seed of the order of tasks: a budget measures the first of them. */
 const orderSeed = 42;
 
 interface BenchmarkItem extends Omit<BenchmarkTask, "messages"> {
@@ -32,19 +34,19 @@ interface BenchmarkItem extends Omit<BenchmarkTask, "messages"> {
 }
 
 /**
- * One split of a benchmark of one's own: each task is asked as a chat, and its completions checked by the task's verifier.
- * Rows are tasks: what was asked, `numSamples` completions, their rewards, whether they passed and why not. Intervals and
- * comparisons are over tasks.
+ * Measures one split of a custom benchmark: sends each task as a chat, and checks its completions with the task's verifier. A row
+ * is a task with its prompt, `numSamples` completions, their rewards, whether they passed and why not. Intervals and comparisons
+ * are over tasks.
  *
- * At the snapshot's top level stand the benchmark's name and version, the split, how many completions no verifier could
- * grade (`ungraded`) and were cut off (`truncated`), and `usage`: tokens, and the cost where there is a `price`.
+ * The snapshot's top level has the benchmark's name and version, the split, the number of completions without a grade
+ * (`ungraded`) and of those cut off (`truncated`), and `usage`: tokens, and the cost if `price` is set.
  *
- * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data`, with file and line, for a folder that is
- *   wrong, and `model` for a task that the chat template does not render.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data`, with file and line, for a wrong folder, and `model`
+ *   for a task that the chat template does not render.
  */
 export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "val") {
-  checkWord("benchmark split", split, splits);
-  const complete = completeOptions("benchmark", options);
+  parseOptions("benchmark split", z.enum(splits), split);
+  const complete = completeOptions("benchmark options", options);
   const { name, benchmark: folder, numSamples, maxTokens, temperature, limit, breakdownKeys } = complete;
   const verifiers = openVerifiers(folder);
   let benchmark: Benchmark | null = null;
@@ -109,23 +111,19 @@ function tasksOf(
   }: Pick<CompleteOptions, "limit" | "breakdownKeys"> & { readonly split: Split },
 ): readonly BenchmarkTask[] {
   const own = tasks.filter((task) => task.split === split);
-  if (own.length === 0)
-    throw new PeriodicEvalError({
-      code: "data",
-      where: folder,
-      got: `no tasks of the split ${split}`,
-      expected: "at least one",
-      fix: `Give some lines of tasks.jsonl "split": "${split}"${split === "val" ? ", or set runEvery to 0" : ""}.`,
-    });
+  if (own.length === 0) {
+    const fix = `Add "split": "${split}" to lines of tasks.jsonl${split === "val" ? ", or set runEvery to 0" : ""}.`;
+    throw dataError(folder, `no tasks of the split ${split}`, "at least one", fix);
+  }
   const keys = [...new Set(own.flatMap(({ metadata }) => Object.keys(metadata)))];
-  for (const key of breakdownKeys) {
+  for (const [at, key] of breakdownKeys.entries()) {
     if (keys.includes(key)) continue;
     const close = nearest(key, keys);
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "breakdownKeys",
+    throw configError({
+      where: "benchmark options",
+      path: ["breakdownKeys", at],
       got: `"${key}", which no task of the split ${split} has in its metadata`,
-      expected: keys.length === 0 ? "none: the tasks have no metadata" : `some of ${keys.join(", ")}`,
+      expected: keys.length === 0 ? "no keys, because the tasks have no metadata" : `some of ${keys.join(", ")}`,
       fix: close === null ? "Remove it, or add it to the tasks." : `Did you mean "${close}"?`,
     });
   }
@@ -137,8 +135,8 @@ function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: Complete
 }
 
 /**
- * Renders every task, so that what cannot be asked is told of before step 1. Returns how many prompts leave less room than
- * `maxTokens`: no question is cut for it. Null where the model does not tell.
+ * Renders every task, so that tasks that cannot be rendered are reported before step 1. Returns how many prompts leave less room
+ * than `maxTokens` (no prompt is cut); null if the model's context length or a prompt's length is unknown.
  */
 function checkRoom(
   model: ModelWith<"generate">,
@@ -166,13 +164,12 @@ function checkRoom(
     [0, 0],
   );
   if (longest > contextLength)
-    throw new PeriodicEvalError({
-      code: "data",
-      where: places.get(items[at]!.id)!,
-      got: `a prompt of ${longest} tokens`,
-      expected: `at most ${contextLength}, the model's window`,
-      fix: "Shorten the task, or take a model with a longer window.",
-    });
+    throw dataError(
+      places.get(items[at]!.id)!,
+      `a prompt of ${longest} tokens`,
+      `at most ${contextLength}, the model's context length`,
+      "Shorten the task, or use a model with a longer context.",
+    );
   if (lengths.includes(null)) return null;
   return lengths.filter((length) => length! + maxTokens > contextLength).length;
 }
@@ -207,22 +204,22 @@ function failureOf(
   return new PeriodicEvalError({
     code: "judge",
     where: "verifiers",
-    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${(raw ?? "nothing was said").slice(0, 200)})`,
+    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${(raw ?? "no reason").slice(0, 200)})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Look at the rows' `verdicts`; a verifier returns false for what does not pass, and throws only where it cannot tell.",
+    fix: "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
   });
 }
 
 /**
- * What the completions took. `unknown` counts those of which neither server nor tokenizer tells; tokens are then those of
- * the others, and there is no cost.
+ * Returns the tokens and cost of the completions. `unknown` counts completions whose tokens neither server nor tokenizer reports;
+ * the token counts then cover the others, and the cost is null.
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);
-  const told = all.filter(({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null);
-  const inputTokens = sum(told.map((one) => one.inputTokens!));
-  const outputTokens = sum(told.map((one) => one.outputTokens!));
-  const unknown = all.length - told.length;
+  const counted = all.filter(({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null);
+  const inputTokens = sum(counted.map((one) => one.inputTokens!));
+  const outputTokens = sum(counted.map((one) => one.outputTokens!));
+  const unknown = all.length - counted.length;
   const isKnown = price !== null && unknown === 0;
   return {
     completions: all.length,

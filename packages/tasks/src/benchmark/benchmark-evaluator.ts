@@ -2,7 +2,6 @@ import {
   everySteps,
   measure,
   PeriodicCallback,
-  PeriodicEvalError,
   type AnyEvaluation,
   type CallbackContext,
   type EvaluableModel,
@@ -15,43 +14,64 @@ import {
   type Trigger,
 } from "@periodic-eval/core";
 import { logWarning } from "@periodic-eval/core/session";
-import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
-import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark-options.ts";
-import { folderStore } from "./stores/store.ts";
-import type { BenchmarkStore } from "./stores/store.ts";
+import { benchmarkShape, type BenchmarkOptions } from "./benchmark-options.ts";
+import { folderStore, type BenchmarkStore } from "./stores/store.ts";
 import { uploads, type StoreFailure, type Uploads } from "./stores/uploads.ts";
 import { splits, type BenchmarkRow, type Split } from "./benchmark-task.ts";
 
 export interface BenchmarkEvaluatorOptions extends BenchmarkOptions {
-  /** Measures the split `val` every so many steps, at the start and at the end; 0 (default): not in the loop. */
+  /** Measures the split `val` every `runEvery` steps, at the start and at the end; 0 (default) does not measure in the loop. */
   readonly runEvery?: number;
-  /** A folder in which snapshots are kept too, as a store of its own; left out: none. */
+  /** A folder that also receives the snapshots, like `folderStore`. Default none. */
   readonly workspaceDir?: string;
-  /** Where snapshots are put when they are done, in the background; left out: nowhere. */
+  /** Receives settled snapshots, in the background. Default none. */
   readonly store?: BenchmarkStore;
 }
 
 export interface BenchmarkRunOptions extends Omit<MeasureOptions, "limit"> {
   /** Default `test`. */
   readonly split?: Split;
-  /** In place of the evaluator's `limit`; null for all tasks. */
+  /** Replaces the evaluator's `limit`; null for all tasks. */
   readonly limit?: number | null;
 }
 
+const isStore = (value: unknown) => typeof (value as Partial<BenchmarkStore> | null)?.put === "function";
+const steps = "a number of steps: an integer of 0 or more";
+
+const optionsSchema = z.strictObject({
+  ...benchmarkShape,
+  runEvery: z
+    .int(steps)
+    .nonnegative(steps)
+    .meta({ fix: "Write 0 to measure with `evaluate` only." })
+    .optional(),
+  workspaceDir: z
+    .string("a folder")
+    .min(1, "a folder")
+    .meta({ fix: "Leave it out to store nothing there." })
+    .optional(),
+  store: z
+    .custom(isStore, "a store")
+    .meta({ fix: "Use folderStore(path), httpStore({ url }) or { name, put }." })
+    .optional(),
+} satisfies Record<keyof BenchmarkEvaluatorOptions, z.ZodType>);
+
 /**
- * A benchmark of one's own (`docs/own-benchmark.md`), looked at by its split `val` while a model is trained, and by its
- * split `test` after it, with the same options and the same chat template.
+ * Runs a custom benchmark (`docs/custom-benchmark.md`): as a callback it measures the split `val` while a model is trained, and
+ * `evaluate` measures the split `test` afterwards, with the same options and chat template.
  *
  *     const benchmark = new BenchmarkEvaluator({ name: "arithmetic", benchmark: "benchmarks/arithmetic", runEvery: 50 });
  *     trainer.addCallback(benchmark);
  *     await trainer.train();
  *     const { snapshot, rows } = await benchmark.evaluate(model);
  *
- * Each settled snapshot is put into the stores under `<benchmarkId>/<runId>/<phase>/<name>_step_<N>.json` (without `runId`
- * where there is none); what a store does not take becomes a warning and an entry of `storeFailures`, and stops nothing.
+ * Stores receive each settled snapshot as `<benchmarkId>/<runId>/<phase>/<name>_step_<N>.json` (without `runId` if it is not set).
+ * A failing store causes a warning and an entry in `storeFailures`; it stops nothing.
  *
- * @throws PeriodicEvalError `config` for a wrong option; what is wrong with the folder is told before step 1.
+ * @throws PeriodicEvalError `config` for a wrong option. A wrong folder is reported before step 1.
  */
 export class BenchmarkEvaluator implements TrainerCallback {
   readonly id: string;
@@ -62,11 +82,10 @@ export class BenchmarkEvaluator implements TrainerCallback {
   readonly #uploads: Uploads;
 
   constructor(options: BenchmarkEvaluatorOptions) {
-    checkKeys("BenchmarkEvaluator", options, [...benchmarkOptionNames, "runEvery", "workspaceDir", "store"]);
+    parseOptions("BenchmarkEvaluator options", optionsSchema, options);
     const { runEvery = 0, workspaceDir, store, ...own } = options;
-    // Checks the options, whatever is asked of it later.
+    // Checks the options, even if the split `val` is never measured.
     const val = benchmarkEvaluation(own, "val");
-    checkOptions(options);
     this.id = own.name;
     this.#options = own;
     this.#inLoop = runEvery === 0 ? null : new PeriodicCallback(val, { schedule: [everySteps(runEvery)] });
@@ -76,7 +95,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
     this.#uploads = uploads([...folder, ...(store === undefined ? [] : [store])]);
   }
 
-  /** What no store took, so far. */
+  /** The values that stores failed to take so far. */
   get storeFailures(): readonly StoreFailure[] {
     return this.#uploads.failures;
   }
@@ -98,23 +117,23 @@ export class BenchmarkEvaluator implements TrainerCallback {
     this.#put(snapshot, "json", snapshot as unknown as Json, (message) => context.warn(message));
   }
 
-  /** Waits for the stores, half a minute at most. */
+  /** Waits for the stores, at most 30 seconds. */
   async close(): Promise<void> {
     await this.#uploads.settle();
   }
 
   /**
-   * Measures a model once, without a session, and puts the snapshot and its rows (`….samples.json`) into the stores.
-   * Where `as` is left out the snapshot stands for step 0 of a phase named as the split.
+   * Measures a model once, without a session, and puts the snapshot and its rows (`….samples.json`) into the stores. Default of
+   * `as`: step 0 of a phase with the split's name.
    *
-   * @returns the rows with it: one for each task.
-   * @throws what `measure` throws. Rows of which too many have no grade are in the stores.
+   * @returns The snapshot and its rows, one per task.
+   * @throws PeriodicEvalError as `measure`. If too many completions have no grade, the stores still receive the rows.
    */
   async evaluate(
     model: EvaluableModel,
     { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
   ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly BenchmarkRow[] }> {
-    checkWord("evaluate split", split, splits);
+    parseOptions("BenchmarkEvaluator.evaluate options.split", z.enum(splits), split);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
     const put = (kind: string, value: unknown) =>
       this.#put(key, kind, value as Json, (message) => logWarning([], `benchmark "${this.id}"`, message));
@@ -135,28 +154,11 @@ export class BenchmarkEvaluator implements TrainerCallback {
     }
   }
 
-  #put(key: SnapshotKey, kind: string, value: Json, told: (message: string) => void): void {
+  #put(key: SnapshotKey, kind: string, value: Json, warn: (message: string) => void): void {
     const { benchmarkId = this.id, runId } = this.#options;
     const folder = [benchmarkId, ...(runId === undefined ? [] : [runId]), key.phase].join("/");
     this.#uploads.put(`${folder}/${key.id}_step_${key.step}.${kind}`, value, ({ store, name, reason }) =>
-      told(`the store "${store}" did not take ${name}: ${reason}`),
+      warn(`the store "${store}" failed to take ${name}: ${reason}`),
     );
   }
-}
-
-function checkOptions({ runEvery = 0, workspaceDir, store }: BenchmarkEvaluatorOptions): void {
-  const wrong = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({
-      code: "config",
-      where: `BenchmarkEvaluator.${option}`,
-      got: quoteValue(got),
-      expected,
-      fix,
-    });
-  if (!isCount(runEvery))
-    throw wrong("runEvery", runEvery, "a whole number of steps", "Write 0 to measure by `evaluate` alone.");
-  if (workspaceDir !== undefined && (typeof workspaceDir !== "string" || workspaceDir === ""))
-    throw wrong("workspaceDir", workspaceDir, "a folder", "Leave it out to keep nothing there.");
-  if (store !== undefined && typeof (store as Partial<BenchmarkStore> | null)?.put !== "function")
-    throw wrong("store", store, "a store", "Write folderStore(path), httpStore({ url }) or { name, put }.");
 }

@@ -3,7 +3,7 @@ import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { findFixtures, fixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { benchmarkMetrics, defineMetrics, metricsOf, type MetricRegistry } from "./benchmark-metrics.ts";
+import { benchmarkMetrics, defineMetrics, findMetrics, type MetricRegistry } from "./benchmark-metrics.ts";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 
 interface Given {
@@ -40,7 +40,7 @@ function valuesOf(
   }: { breakdownKeys?: readonly string[]; registry?: MetricRegistry } = {},
 ): Record<string, MetricValue> {
   const numSamples = rows[0]!.rewards.length;
-  const named = metricsOf("metrics", names, { registry, numSamples });
+  const named = findMetrics("metrics", names, { registry, numSamples });
   const kit = metricKit<BenchmarkRow>();
   return summarize(defineMetrics(named, { kit, numSamples, isSampled: numSamples > 1, breakdownKeys }), rows);
 }
@@ -173,7 +173,7 @@ describe("the registry", () => {
     [["constructor"], 'got "constructor"'],
   ])("refuses %j", (names, message) => {
     const options = { registry: benchmarkMetrics, numSamples: 8 };
-    expect(() => metricsOf("benchmark.metrics", names, options)).toThrow(`benchmark.metrics: ${message}`);
+    expect(() => findMetrics("benchmark.metrics", names, options)).toThrow(`benchmark.metrics: ${message}`);
   });
 });
 

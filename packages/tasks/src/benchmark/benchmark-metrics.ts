@@ -1,37 +1,31 @@
-import {
-  PeriodicEvalError,
-  type Json,
-  type Metric,
-  type MetricKit,
-  type MetricOptions,
-} from "@periodic-eval/core";
-import { nearest } from "@periodic-eval/core/internal";
+import type { Json, Metric, MetricKit, MetricOptions } from "@periodic-eval/core";
+import { configError, nearest } from "@periodic-eval/core/internal";
 import { passAtK, passHatK } from "@periodic-eval/core/statistics";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 
 export interface MetricSetup {
-  /** Completions of each task. */
+  /** Completions per task. */
   readonly numSamples: number;
-  /** The number in the metric's name, of a metric registered as `…@k` or `…^k`; null in all others. */
+  /** The number in the name of a metric registered as `…@k` or `…^k`; null for all others. */
   readonly k: number | null;
   readonly kit: MetricKit<BenchmarkRow>;
-  /** The mean of a share that each task has, 0 to 1, with an interval within these bounds. */
+  /** Returns the mean over tasks of a share from 0 to 1, with an interval within these bounds. */
   readonly share: (
     value: (row: BenchmarkRow) => number | null,
     options?: MetricOptions<BenchmarkRow>,
   ) => Metric<BenchmarkRow>;
 }
 
-/** A pure function of a task's row; the evaluator adds groups, and what tests of sampled completions need. */
+/** Defines a metric as a pure function of a task's row. Groups and options for sampled completions are added later. */
 export type MetricDefinition = (setup: MetricSetup) => Metric<BenchmarkRow>;
 
-/** Metrics by name. `k` at a name's end, behind `@` or `^`, stands for any number. */
+/** Metrics by name. In a name that ends in `@k` or `^k`, `k` stands for any number. */
 export type MetricRegistry = Readonly<Record<string, MetricDefinition>>;
 
 const better = { higherIsBetter: true } as const;
 
 /**
- * The metrics there are; a registry of one's own is `{ ...benchmarkMetrics, mine: ({ kit }) => kit.mean(…) }`. Completions
+ * The metrics that benchmarks can name. A custom registry is `{ ...benchmarkMetrics, mine: ({ kit }) => kit.mean(…) }`. Completions
  * whose verifier failed are left out.
  *
  * - `mean_reward`: the mean over tasks of each task's mean reward.
@@ -46,7 +40,7 @@ export const benchmarkMetrics: MetricRegistry = {
   "pass^k": ({ share, k }) => share((row) => passHatK(graded(row).length, passes(row), k!), better),
 };
 
-/** Of an evaluator to which none are named. */
+
 const defaultMetrics = ["mean_reward", "pass_rate"];
 
 const isNumber = (value: number | null): value is number => value !== null;
@@ -62,20 +56,20 @@ export interface NamedMetric {
 }
 
 /**
- * The metrics of these names, in order; the first is primary.
+ * Returns the metrics with these names, in order; the first is primary.
  *
- * @throws PeriodicEvalError `config` for a name that the registry does not have, one that stands twice, and a k that is
- *   none or more than the completions of a task.
+ * @throws PeriodicEvalError `config` for an unknown or repeated name, and for a k that is not a positive integer or exceeds
+ *   the completions per task.
  */
-export function metricsOf(
+export function findMetrics(
   where: string,
   names: readonly string[],
   { registry, numSamples }: { readonly registry: MetricRegistry; readonly numSamples: number },
 ): readonly NamedMetric[] {
-  const wrong = (got: string, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "config", where, got, expected, fix });
-  const found = (names.length === 0 ? defaultMetrics : names).map((name, at, all): NamedMetric => {
-    if (all.indexOf(name) !== at) throw wrong(`"${name}" twice`, "metrics that differ", "Remove one.");
+  return (names.length === 0 ? defaultMetrics : names).map((name, at, all): NamedMetric => {
+    const wrongName = (got: string, expected: string, fix: string) =>
+      configError({ where, path: ["metrics", at], got, expected, fix });
+    if (all.indexOf(name) !== at) throw wrongName(`"${name}" twice`, "different metrics", "Remove one.");
     const [, stem, digits] = /^(.+[@^])(0|[1-9]\d*)$/.exec(name) ?? [];
     const template = stem === undefined ? name : `${stem}k`;
     const isTemplate = /[@^]k$/.test(template) && Object.hasOwn(registry, template);
@@ -84,42 +78,41 @@ export function metricsOf(
       const close = nearest(name, Object.keys(registry));
       const fix =
         close === null ? "Name one of them, or add it to the registry." : `Did you mean "${close}"?`;
-      throw wrong(`"${name}"`, `some of ${Object.keys(registry).join(", ")}`, fix);
+      throw wrongName(`"${name}"`, `some of ${Object.keys(registry).join(", ")}`, fix);
     }
     const define = registry[key]!;
     if (!isTemplate) return { name, k: null, define };
     const k = Number(digits);
     if (!(k >= 1))
-      throw wrong(
+      throw wrongName(
         `"${name}"`,
-        "a number of 1 or more in place of k",
+        "a positive integer in place of k",
         `Write "${stem ?? name.slice(0, -1)}1".`,
       );
     if (k > numSamples)
-      throw wrong(
+      throw wrongName(
         `"${name}" with numSamples ${numSamples}`,
         "a k of at most numSamples",
-        `Raise numSamples to ${k}, or lower k: of fewer completions it cannot be told.`,
+        `Raise numSamples to ${k}, or lower k: fewer completions cannot determine it.`,
       );
     return { name, k, define };
   });
-  return found;
 }
 
 export interface Defining {
   readonly kit: MetricKit<BenchmarkRow>;
   readonly numSamples: number;
-  /** Completions are drawn at random. */
+  /** Whether completions are drawn at random. */
   readonly isSampled: boolean;
   readonly breakdownKeys: readonly string[];
 }
 
-/** The metrics, with groups by the tasks' metadata: `pass_rate/topic/algebra`. */
+/** Builds the metrics, with groups by the tasks' metadata: `pass_rate/topic/algebra`. */
 export function defineMetrics(
   named: readonly NamedMetric[],
   { kit, numSamples, isSampled, breakdownKeys }: Defining,
 ): Readonly<Record<string, Metric<BenchmarkRow>>> {
-  // Of several completions the tasks are the independent units; of one, the share is a rate of answers.
+  // With several completions per task, tasks are the independent units; with one, the share is a rate of answers.
   const cluster = numSamples > 1 ? { cluster: (row: BenchmarkRow) => row.id } : {};
   const share: MetricSetup["share"] = (value, options = {}) => ({
     ...kit.mean(value, { unit: "share", ...cluster, ...options }),
@@ -138,7 +131,7 @@ const groupsBy =
   ({ metadata }: BenchmarkRow): readonly string[] =>
     keys.flatMap((key) => groupValues(metadata[key]).map((value) => `${key}/${value}`));
 
-/** Texts, numbers and truths name groups; of a list each entry does. Null where a value cannot. */
+/** Returns the groups that a metadata value names: a string, number or boolean names one, an array one per entry. */
 function groupValues(value: Json | undefined): readonly string[] {
   if (Array.isArray(value)) return (value as readonly Json[]).flatMap(groupValues);
   if (typeof value === "string") return [value];

@@ -1,140 +1,116 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { checkKeys, checkName, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { checkChatTemplate, type BenchmarkChatTemplate } from "./chat-template.ts";
-import { benchmarkMetrics, metricsOf, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
+import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { benchmarkMetrics, findMetrics, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
+import { chatTemplateShape, type BenchmarkChatTemplate } from "./chat-template.ts";
 
-/** What is asked, and what is made of it. */
+/** Options of a custom benchmark. */
 export interface BenchmarkOptions {
-  /** Names the snapshots. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** The id of the snapshots. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly name: string;
   /** The folder with `tasks.jsonl` and `metadata.yaml`. */
   readonly benchmark: string;
-  /** Most tokens of a completion; default 256. */
+  /** The most tokens of a completion; default 256. */
   readonly maxTokens?: number;
   /** Default 0: greedy. */
   readonly temperature?: number;
-  /** The first so many tasks of a split, in the file's order; null (default) for all. */
+  /** Keeps the first `limit` tasks of a split, in the file's order; null (default) for all. */
   readonly limit?: number | null;
-  /** Completions of each task; default 1. More than one want a temperature. */
+  /** Completions per task; default 1. More than one need a temperature above 0. */
   readonly numSamples?: number;
   /**
-   * Requests that are given to the engine at once; default 8. A served model sends them at the same time, up to its own
-   * `concurrency`; a model in memory reads them as one batch. The next are given when all of these are answered. As many
-   * tasks are checked at once.
+   * How many requests the engine gets at once; default 8. A served model sends them in parallel, up to its `concurrency`; a model
+   * in memory reads them as one batch. The next requests follow when all of these are answered. As many tasks are checked at
+   * once.
    */
   readonly nConcurrent?: number;
-  /** Keys of the tasks' metadata: every metric is told for each of their values too. Default none. */
+  /** Keys of the tasks' metadata: every metric is also computed for each of their values. Default none. */
   readonly breakdownKeys?: readonly string[];
-  /** Names of metrics, the first of which carries the verdict; none: `mean_reward` and `pass_rate`. */
+  /** Names of metrics; the first carries the verdict. Default `mean_reward` and `pass_rate`. */
   readonly metrics?: readonly string[];
-  /** Where the names are looked up; default `benchmarkMetrics`. */
+  /** The metrics that names refer to; default `benchmarkMetrics`. */
   readonly registry?: MetricRegistry;
   readonly chatTemplate?: BenchmarkChatTemplate;
-  /** Of completions, how many a verifier may fail to grade before the look is `failed`; default 0.1. */
+  /** The share of completions without a grade above which a measurement is `failed`; default 0.1. */
   readonly maxErrorShare?: number;
-  /** What tokens cost; left out: the cost is not told. */
+  /** The price of tokens. Default: the cost is unknown. */
   readonly price?: JudgePrice;
-  /** The model's name in snapshots; default its own. */
+  /** The model's name in snapshots; default the model's identity. */
   readonly modelName?: string;
-  /** Names the run, and the folder of what the store is given. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** The run's name, a folder in stores. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly runId?: string;
-  /** What a store calls the benchmark, `name` by default. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** The benchmark's name in stores; default `name`. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly benchmarkId?: string;
 }
 
-const known = {
-  name: true,
-  benchmark: true,
-  maxTokens: true,
-  temperature: true,
-  limit: true,
-  numSamples: true,
-  nConcurrent: true,
-  breakdownKeys: true,
-  metrics: true,
-  registry: true,
-  chatTemplate: true,
-  maxErrorShare: true,
-  price: true,
-  modelName: true,
-  runId: true,
-  benchmarkId: true,
-} as const satisfies Record<keyof BenchmarkOptions, true>;
+const positive = "a positive integer";
+const positiveOrNull = "a positive integer, or null for all";
+const share = "a share from 0 to 1";
+const price = "{ inputPerMillion, outputPerMillion }, each 0 or more";
+const folder = "the path of a folder";
+const amount = z.number(price).nonnegative(price);
 
-export const benchmarkOptionNames = Object.keys(known);
+/** Schemas of the options. */
+export const benchmarkShape = {
+  // `checkName` checks the names.
+  name: z.unknown(),
+  benchmark: z.string(folder).min(1, folder),
+  maxTokens: z.int(positive).positive(positive).default(256),
+  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").default(0),
+  limit: z.int(positiveOrNull).positive(positiveOrNull).nullable().default(null),
+  numSamples: z.int(positive).positive(positive).default(1),
+  nConcurrent: z.int(positive).positive(positive).default(8),
+  breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
+  metrics: z.array(z.string().min(1), "an array of names of metrics").default([]),
+  registry: z.custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name").optional(),
+  chatTemplate: z.strictObject(chatTemplateShape).default({}),
+  maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
+  price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),
+  modelName: z.string("a non-empty string").min(1, "a non-empty string").nullable().default(null),
+  runId: z.unknown(),
+  benchmarkId: z.unknown(),
+} satisfies Record<keyof BenchmarkOptions, z.ZodType>;
 
-type Optional = "modelName" | "runId" | "benchmarkId";
-/** Options with their defaults, checked. */
+type Nullable = "modelName" | "runId" | "benchmarkId";
+
+/** Checked options, with their defaults. */
 export type CompleteOptions = Required<
-  Omit<BenchmarkOptions, Optional | "metrics" | "registry" | "price">
+  Omit<BenchmarkOptions, Nullable | "metrics" | "registry" | "price">
 > & {
-  readonly [Key in Optional]: string | null;
+  readonly [Key in Nullable]: string | null;
 } & { readonly metrics: readonly NamedMetric[]; readonly price: JudgePrice | null };
 
-/** @throws PeriodicEvalError `config` for a wrong option. */
+/**
+ * Checks the options and fills in their defaults.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
 export function completeOptions(where: string, options: BenchmarkOptions): CompleteOptions {
-  checkKeys(where, options, benchmarkOptionNames);
-  const {
-    name,
-    benchmark,
-    maxTokens = 256,
-    temperature = 0,
-    limit = null,
-    numSamples = 1,
-    nConcurrent = 8,
-    breakdownKeys = [],
-    metrics = [],
-    registry = benchmarkMetrics,
-    chatTemplate = {},
-    maxErrorShare = 0.1,
-    price = null,
-    modelName = null,
-    runId = null,
-    benchmarkId = null,
-  } = options;
-  const count = "a whole number of 1 or more";
-  const checks: readonly (readonly [keyof BenchmarkOptions, boolean, unknown, string])[] = [
-    ["benchmark", isFilled(benchmark), benchmark, "the path of a folder"],
-    ["maxTokens", isCount(maxTokens, 1), maxTokens, count],
-    ["temperature", isAmount(temperature), temperature, "0 (greedy) or more"],
-    ["limit", limit === null || isCount(limit, 1), limit, `${count}, or null for all`],
-    ["numSamples", isCount(numSamples, 1), numSamples, count],
-    ["nConcurrent", isCount(nConcurrent, 1), nConcurrent, count],
-    ["breakdownKeys", isTexts(breakdownKeys), breakdownKeys, "a list of keys of the tasks' metadata"],
-    ["metrics", isTexts(metrics), metrics, "a list of metrics' names"],
-    ["maxErrorShare", isAmount(maxErrorShare) && maxErrorShare <= 1, maxErrorShare, "a share from 0 to 1"],
-    ["price", isPrice(price), price, "{ inputPerMillion, outputPerMillion }, each 0 or more"],
-    ["modelName", modelName === null || isFilled(modelName), modelName, "a text that is not empty"],
-  ];
-  for (const [option, isRight, got, expected] of checks)
-    if (!isRight) throw wrong(`${where}.${option}`, got, expected, "Correct the option.");
+  const parsed = parseOptions(where, z.strictObject(benchmarkShape), options);
+  const { runId = null, benchmarkId = null, name } = options;
   checkName(`${where}.name`, name);
   if (runId !== null) checkName(`${where}.runId`, runId);
   if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
-  checkChatTemplate(`${where}.chatTemplate`, chatTemplate);
-  if (numSamples > 1 && temperature === 0)
-    throw wrong(
-      `${where}.numSamples`,
-      `${numSamples} at temperature 0`,
-      "1, or a temperature over 0",
-      "Raise the temperature: greedy completions of a task are all the same.",
-    );
-  const named = metricsOf(`${where}.metrics`, metrics, { registry, numSamples });
-  const sampling = { maxTokens, temperature, limit, numSamples, nConcurrent };
-  const told = { breakdownKeys, metrics: named, maxErrorShare, price };
-  return { name, benchmark, ...sampling, ...told, chatTemplate, modelName, runId, benchmarkId };
+  const { registry = benchmarkMetrics, metrics, numSamples, price: given = null, ...rest } = parsed;
+  if (numSamples > 1 && rest.temperature === 0) throw equalSamples(where, numSamples);
+  return {
+    ...rest,
+    name,
+    numSamples,
+    runId,
+    benchmarkId,
+    price: given,
+    chatTemplate: options.chatTemplate ?? {},
+    metrics: findMetrics(where, metrics, { registry, numSamples }),
+  };
 }
 
-const isFilled = (value: unknown): boolean => typeof value === "string" && value !== "";
-const isAmount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0;
-const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isFilled);
-const isPrice = (price: JudgePrice | null): boolean =>
-  price === null ||
-  (typeof price === "object" && isAmount(price.inputPerMillion) && isAmount(price.outputPerMillion));
-
-function wrong(where: string, got: unknown, expected: string, fix: string): PeriodicEvalError {
-  const text = typeof got === "string" && where.endsWith("numSamples") ? got : quoteValue(got);
-  return new PeriodicEvalError({ code: "config", where, got: text, expected, fix });
-}
+const equalSamples = (where: string, numSamples: number): PeriodicEvalError =>
+  configError({
+    where,
+    path: ["numSamples"],
+    got: `${numSamples} at temperature 0`,
+    expected: "1, or a temperature above 0",
+    fix: "Raise the temperature: greedy completions of a task are all equal.",
+  });

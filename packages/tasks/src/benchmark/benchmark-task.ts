@@ -1,17 +1,17 @@
 import type { Json, Message, Row } from "@periodic-eval/core";
 import type { VerifierSpec } from "./verifiers/verifier-spec.ts";
 
-/** `val` is looked at while training goes on, `test` once, after it. */
+/** `val` is measured during training, `test` once after it. */
 export const splits = ["val", "test"] as const;
 export type Split = (typeof splits)[number];
 
-/** One line of `tasks.jsonl`, with what `metadata.yaml` says where the line says nothing. */
+/** One line of `tasks.jsonl`, with the defaults of `metadata.yaml`. */
 export interface BenchmarkTask extends Row {
-  /** Ends with the user's; a system message can only be the first. */
+  /** The last message is the user's; only the first may be a system message. */
   readonly messages: readonly Message[];
   readonly split: Split;
   readonly verifier: VerifierSpec;
-  /** What the verifier compares with; null where it needs none. */
+  /** The verifier's reference; null if it needs none. */
   readonly answer: Json;
   readonly metadata: { readonly [key: string]: Json };
 }
@@ -19,36 +19,36 @@ export interface BenchmarkTask extends Row {
 /** One completion of a task. */
 export interface BenchmarkCompletion {
   readonly text: string;
-  /** What is checked: the text, or what follows its thinking; null where the thinking did not end. */
+  /** The checked part: the text without its thinking; null if the thinking did not end. */
   readonly answer: string | null;
-  /** `length`: it was cut off at `maxTokens`, or the model's window. */
+  /** `length`: the completion was cut off at `maxTokens` or the model's context length. */
   readonly finish: "stop" | "length";
-  /** As the server counts them, else as the tokenizer does; null where neither tells. */
+  /** The server's count, or else the tokenizer's; null if both are unknown. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
 }
 
-/** A task and what the model said, before it is checked. */
+/** A task with its completions, before they are checked. */
 export interface AnsweredTaskRow extends Row {
-  /** As it was asked, the user's template applied; the system prompt of the chat template is in the provenance. */
+  /** The messages, with the user template applied. The chat template's system prompt is in the provenance. */
   readonly prompt: readonly Message[];
   readonly answer: Json;
   readonly verifier: VerifierSpec;
   readonly metadata: { readonly [key: string]: Json };
-  /** `numSamples` of them. */
+  /** `numSamples` completions. */
   readonly completions: readonly BenchmarkCompletion[];
 }
 
 export interface BenchmarkVerdict {
-  /** `unfinished`: the thinking did not end, which counts as a reward of 0. All but it and `graded` carry no reward. */
+  /** `unfinished`: the thinking did not end; the reward is 0. Only `unfinished` and `graded` have a reward. */
   readonly status: "graded" | "unfinished" | "refusal" | "code" | "unparsed" | "error";
-  /** Why it did not pass, what a judge said, or what the verifier threw; null where nothing is said. */
+  /** Why the completion did not pass, a judge's reply, or the verifier's error; null if there is none. */
   readonly raw: string | null;
 }
 
-/** One task with its completions and what became of each, in the order of `completions`. */
+/** One task with its completions and their grades, in the order of `completions`. */
 export interface BenchmarkRow extends AnsweredTaskRow {
-  /** Null where the verifier failed: unknown, not 0. */
+  /** Null if the verifier failed: unknown, not 0. */
   readonly rewards: readonly (number | null)[];
   readonly passed: readonly (boolean | null)[];
   readonly verdicts: readonly BenchmarkVerdict[];

@@ -3,18 +3,18 @@ import { dirname, join } from "node:path";
 import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import type { CallOptions, Json } from "@periodic-eval/core";
 
-/** Where results are put besides the run's folder. */
+/** A destination of results besides the run's folder. */
 export interface BenchmarkStore {
-  /** As warnings name it; nothing secret. */
+  /** The name in warnings; must not contain secrets. */
   readonly name: string;
   /**
-   * Keeps a value under a name (`arithmetic/run-1/train/arithmetic_step_100.json`: letters, digits, `_`, `-`, `.` and
-   * slashes), in place of what it had. What it throws is recorded, and stops nothing.
+   * Stores a value under a name (`arithmetic/run-1/train/arithmetic_step_100.json`: letters, digits, `_`, `-`, `.` and slashes), and
+   * replaces an earlier value. Errors are recorded and stop nothing.
    */
   put(name: string, value: Json, options: Pick<CallOptions, "signal">): Promise<void>;
 }
 
-/** Keeps each value as a file of JSON in a folder, which is made; each is written whole. */
+/** Returns a store that writes each value atomically as a JSON file in a folder, and creates the folder. */
 export function folderStore(folder: string): BenchmarkStore {
   return {
     name: folder,

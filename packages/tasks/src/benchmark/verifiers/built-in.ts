@@ -4,7 +4,7 @@ import { contains, exactMatch, regexMatch } from "./text-match.ts";
 import { toolCallsMatch } from "./tool-calls.ts";
 import type { VerifierKind } from "./verifier.ts";
 
-/** By the name that tasks give. */
+/** The built-in verifiers, by the name that tasks use. */
 export const builtInVerifiers: Readonly<Record<string, VerifierKind>> = {
   exact_match: exactMatch,
   contains,

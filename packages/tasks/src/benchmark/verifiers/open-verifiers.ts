@@ -11,7 +11,7 @@ import { builtInVerifiers } from "./built-in.ts";
 import type { VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";
 
-/** What of a task its verifier needs. */
+/** The fields of a task that its verifier needs. */
 export interface VerifiedTask {
   readonly id: string;
   readonly answer: Json;
@@ -19,18 +19,17 @@ export interface VerifiedTask {
   readonly verifier: VerifierSpec;
 }
 
-/** The verifiers of a folder. Modules are loaded once. */
+/** The verifiers of a folder. Each module is loaded once. */
 export interface OpenVerifiers {
   /**
-   * The task's grader, whose verdicts have the scores `reward` and, where it is not whether the reward is 1 or more,
-   * `passed`.
+   * Returns the task's grader. Its verdicts have the score `reward`, and `passed` unless that means a reward of at least 1.
    *
-   * @throws PeriodicEvalError `data` whose place is a key of the task: the caller knows file and line.
+   * @throws PeriodicEvalError `data` whose `where` is a key of the task; the caller adds file and line.
    */
   open(task: VerifiedTask): Promise<Grader>;
-  /** Looks whether the graders that modules export, of those opened, can be reached. */
+  /** Checks that the opened graders of modules can be reached. */
   check(options: CallOptions): Promise<void>;
-  /** What changes a verdict and stands in no task, by verifier. */
+  /** Returns everything outside of the tasks that changes verdicts, by verifier. */
   fingerprints(): Readonly<Record<string, string>>;
 }
 
@@ -43,7 +42,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
   async function open(task: VerifiedTask): Promise<Grader> {
     const { verifier } = task;
     if ("name" in verifier) {
-      // Opened anew for each look, a thousand schemas would be compiled each time.
+      // The cache avoids compiling a thousand schemas at each measurement.
       const key = canonicalJson([verifier, task.answer]);
       const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer));
       builtIn.set(key, grader);
@@ -62,8 +61,8 @@ export function openVerifiers(folder: string): OpenVerifiers {
     }
     return verifierGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
       const { id, metadata } = task;
-      const told = { id, question, answer: task.answer, metadata, args };
-      return verdictOfVerified(await withinVerifierTime(signal, async () => own(answer, told)));
+      const verified = { id, question, answer: task.answer, metadata, args };
+      return verdictOfVerified(await withinVerifierTime(signal, async () => own(answer, verified)));
     });
   }
 

@@ -3,13 +3,13 @@ import {
   flagOf,
   nothingExtracted,
   patternOf,
-  refuse,
+  verifierError,
   short,
   textsOf,
   type VerifierKind,
 } from "./verifier.ts";
 
-/** The completion is the answer, or one of several; white space at its ends does not count. */
+/** Passes if the completion equals the answer, or one of several; whitespace at its ends does not count. */
 export const exactMatch: VerifierKind = {
   version: "1",
   args: ["extract", "ignore_case", "ignore_punctuation"],
@@ -26,10 +26,10 @@ export const exactMatch: VerifierKind = {
     const right = textsOf(answer);
     const empty = right.find((text) => plain(text) === "");
     if (empty !== undefined)
-      throw refuse(
+      throw verifierError(
         "answer",
         empty,
-        "more than punctuation, where ignore_punctuation is true: nothing is left of it",
+        "more than punctuation, because ignore_punctuation is true",
         "Leave ignore_punctuation out for this task.",
       );
     const accepted = new Set(right.map(plain));
@@ -41,7 +41,7 @@ export const exactMatch: VerifierKind = {
   },
 };
 
-/** The answer stands in the completion; of several answers any one, or with `all` each. */
+/** Passes if the completion contains the answer; of several answers any one, or with `all` each. */
 export const contains: VerifierKind = {
   version: "1",
   args: ["all", "ignore_case"],
@@ -58,7 +58,7 @@ export const contains: VerifierKind = {
   },
 };
 
-/** The answer is a pattern of JavaScript that matches anywhere in the completion; `^` and `$` make it match all of it. */
+/** Passes if the answer, a JavaScript pattern, matches anywhere in the completion; `^` and `$` anchor it. */
 export const regexMatch: VerifierKind = {
   version: "1",
   args: ["flags"],
