@@ -4,7 +4,14 @@ export type { DataRow, PlacedRow } from "./documents/rows.ts";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
-export type { Documents, Family, FamilyItem, FamilyOptions, FamilyRow, PromptInput } from "./families/family.ts";
+export type {
+  Documents,
+  Family,
+  FamilyItem,
+  FamilyOptions,
+  FamilyRow,
+  PromptInput,
+} from "./families/family.ts";
 export type { ChoicesItem, ChoicesOptions, ChoicesRow, ChoiceVerdict } from "./families/choices.ts";
 export {
   multipleChoiceEvaluation,
@@ -35,7 +42,7 @@ export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from
 export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
 export type { ShownToken } from "./audit/shown-tokens.ts";
-export { taskNamed, tasks } from "./tasks/registry.ts";
+export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
 export { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
@@ -75,7 +82,6 @@ export type {
   OpenedModel,
   OpenModel,
 } from "./evaluator/evaluator-options.ts";
-export type { TaskRegistry } from "./suite/open-tasks.ts";
 export { readSamples, type DocumentParts, type RunSamples } from "./results/read-samples.ts";
 export {
   appendRun,

@@ -94,9 +94,7 @@ export async function auditTask(
   }
   const audited = some.map((item, at) => auditedPrompt(tokenizer, item, prompts[at]!));
   const isGenerating = (evaluation.needs as readonly string[]).includes("generate");
-  const generation = isGenerating
-    ? generationSettings(tokenizer, evaluation.provenance?.() ?? null)
-    : null;
+  const generation = isGenerating ? generationSettings(tokenizer, evaluation.provenance?.() ?? null) : null;
   const maxNewTokens = generation?.maxNewTokens ?? 0;
   return {
     name: evaluation.name,

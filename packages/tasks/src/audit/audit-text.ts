@@ -57,7 +57,10 @@ const cut = (tokens: readonly ShownToken[], paint: AuditPaint): string =>
     .join(paint.dim("│"));
 
 /** Returns `then the model generates at most 256 tokens, greedily, until "Question:" or <|im_end|> (2)`. */
-function generationText({ maxNewTokens, temperature, stop, stopTokens }: GenerationSettings, paint: AuditPaint): string {
+function generationText(
+  { maxNewTokens, temperature, stop, stopTokens }: GenerationSettings,
+  paint: AuditPaint,
+): string {
   const ends = [
     ...stop.map((text) => JSON.stringify(text)),
     ...stopTokens.map(({ id, text }) => `${paint.special(text)} (${id})`),

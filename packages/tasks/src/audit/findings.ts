@@ -83,7 +83,10 @@ function templateFailures(prompts: readonly AuditedPrompt[]): Finding | null {
 }
 
 /** Finds prompts that exceed the context together with their longest choice or their completion. */
-function tooLong(prompts: readonly AuditedPrompt[], { contextLength, maxNewTokens }: PromptUse): Finding | null {
+function tooLong(
+  prompts: readonly AuditedPrompt[],
+  { contextLength, maxNewTokens }: PromptUse,
+): Finding | null {
   if (contextLength === null) return null;
   const lengthOf = ({ rendered, continuations }: AuditedPrompt) =>
     (rendered?.ids.length ?? 0) + Math.max(0, ...continuations.map((ids) => ids.length));

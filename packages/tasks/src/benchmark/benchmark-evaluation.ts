@@ -123,7 +123,8 @@ function tasksOf(
       where: "benchmark options",
       path: ["breakdownKeys", at],
       got: `"${key}", which no task of the split ${split} has in its metadata`,
-      expected: keys.length === 0 ? "no keys, because the tasks have no metadata" : `some of ${keys.join(", ")}`,
+      expected:
+        keys.length === 0 ? "no keys, because the tasks have no metadata" : `some of ${keys.join(", ")}`,
       fix: close === null ? "Remove it, or add it to the tasks." : `Did you mean "${close}"?`,
     });
   }
@@ -216,7 +217,9 @@ function failureOf(
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);
-  const counted = all.filter(({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null);
+  const counted = all.filter(
+    ({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null,
+  );
   const inputTokens = sum(counted.map((one) => one.inputTokens!));
   const outputTokens = sum(counted.map((one) => one.outputTokens!));
   const unknown = all.length - counted.length;

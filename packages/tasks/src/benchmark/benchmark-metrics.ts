@@ -40,7 +40,6 @@ export const benchmarkMetrics: MetricRegistry = {
   "pass^k": ({ share, k }) => share((row) => passHatK(graded(row).length, passes(row), k!), better),
 };
 
-
 const defaultMetrics = ["mean_reward", "pass_rate"];
 
 const isNumber = (value: number | null): value is number => value !== null;

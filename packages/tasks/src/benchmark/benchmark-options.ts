@@ -63,7 +63,9 @@ export const benchmarkShape = {
   nConcurrent: z.int(positive).positive(positive).default(8),
   breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
   metrics: z.array(z.string().min(1), "an array of names of metrics").default([]),
-  registry: z.custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name").optional(),
+  registry: z
+    .custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name")
+    .optional(),
   chatTemplate: z.strictObject(chatTemplateShape).default({}),
   maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
   price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),

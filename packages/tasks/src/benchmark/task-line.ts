@@ -132,7 +132,6 @@ function verifierOf(
   }
 }
 
-
 const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 
 const gotOf = (value: Fields, name: string): string =>

@@ -16,7 +16,8 @@ export async function readParquet(bytes: Uint8Array, file: string): Promise<read
   try {
     rows = await parquetReadObjects({ file: whole, compressors });
   } catch (cause) {
-    const fix = "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
+    const fix =
+      "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
     throw dataError(file, errorMessage(cause), "a Parquet file", fix, cause);
   }
   return rows.map((row, at) => {

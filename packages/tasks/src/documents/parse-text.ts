@@ -8,7 +8,9 @@ export type ParseText = (text: string, file: string) => Promise<readonly PlacedR
 const parseJsonLines: ParseText = async (text, file) =>
   text.split("\n").flatMap((line, at) => {
     const place = `${file}:${at + 1}`;
-    return line.trim() === "" ? [] : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
+    return line.trim() === ""
+      ? []
+      : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
   });
 
 /** Parses an array of objects. */

@@ -5,28 +5,28 @@ import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readIfPresent } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
-import { parsedText } from "../results/parse-json.ts";
+import { parseJson } from "../results/parse-json.ts";
 
-/** What a folder with an adapter tells of the model that it was trained on. */
+/** The base model of an adapter, according to the adapter's folder. */
 export interface AdapterBase {
-  /** The file that tells it. */
+  /** The file with its name. */
   readonly file: string;
-  /** As PEFT's `base_model_name_or_path`; null where it is not told. */
+  /** PEFT's `base_model_name_or_path`; null if missing. */
   readonly name: string | null;
-  /** Hash of its weights, of an adapter that lies in a checkpoint of our trainers; null for others. */
+  /** Hash of the base's weights, from a checkpoint of our trainers; null for other adapters. */
   readonly weights: string | null;
 }
 
-const adapterSchema = z.object({ base_model_name_or_path: z.string("a text or null").nullish() });
+const adapterSchema = z.object({ base_model_name_or_path: z.string("a string or null").nullish() });
 const stateSchema = z.object({ exact: z.object({ frozenWeights: z.string().nullish() }) });
 
-/** Null where the adapter is no folder here (one on the hub), or has no configuration. */
+/** Reads the base of an adapter; returns null if the adapter is not a local folder, or has no configuration. */
 export async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
   const file = join(adapter, "adapter_config.json");
   const text = await readIfPresent(file);
   if (text === null) return null;
-  const fix = "Point to a folder with an adapter as PEFT saves it.";
-  const config = parsedText(adapterSchema, text, { code: "model", where: file, fix });
+  const fix = "Name a folder with an adapter saved by PEFT.";
+  const config = parseJson(adapterSchema, text, { code: "model", where: file, fix });
   const state = await readIfPresent(join(adapter, "trainer_state.json"));
   return { file, name: config.base_model_name_or_path || null, weights: state && frozenWeights(state) };
 }
@@ -35,14 +35,14 @@ function frozenWeights(state: string): string | null {
   try {
     return stateSchema.parse(JSON.parse(state)).exact.frozenWeights ?? null;
   } catch {
-    return null; // another program's file of that name
+    return null; // another program's file with this name
   }
 }
 
 /**
- * Whether an adapter is of a checkpoint, as far as its names tell; null where they do not. The same folder or name is;
- * two folders are compared by the bytes of their weights; a name of the hub and a folder, or a folder that is gone, by the
- * last part of their names and what the checkpoint's `config.json` says that it is.
+ * Whether an adapter belongs to a checkpoint, judged by names; null if unknown. Equal folders or names match. Two folders are
+ * compared by the bytes of their weights. A hub name and a folder, or a folder that no longer exists, are compared by the last
+ * segments of their names, and the name in the checkpoint's `config.json`.
  */
 export async function isOfCheckpoint({ name }: AdapterBase, checkpoint: string): Promise<boolean | null> {
   if (name === null) return null;
@@ -56,12 +56,12 @@ export async function isOfCheckpoint({ name }: AdapterBase, checkpoint: string):
   return known.some((is) => lastPart(is) === lastPart(name));
 }
 
-/** Without a revision (`owner/name@revision`) and a slash at the end. */
+/** Removes a revision (`owner/name@revision`) and a trailing slash. */
 const bare = (source: string): string => source.replace(/@[^@/\\]+$/, "").replace(/[/\\]+$/, "");
 
 const lastPart = (source: string): string => basename(bare(hubName(source) ?? source)).toLowerCase();
 
-/** `owner/name` of a folder in the hub's cache. */
+/** Returns `owner/name` for a folder in the hub's cache. */
 function hubName(path: string): string | null {
   const [, name] = /models--([^\\/]+)[\\/]snapshots[\\/][0-9a-f]{40}[\\/]?$/.exec(path) ?? [];
   return name?.replace("--", "/") ?? null;
@@ -82,7 +82,7 @@ interface Weights {
   readonly files: readonly string[];
 }
 
-/** The files of weights of a folder; null where it is none, or has none. */
+/** Returns the weight files of a folder; null if there is no folder or it has none. */
 async function weightsIn(folder: string): Promise<Weights | null> {
   const names = await readdir(resolve(folder)).catch((): string[] => []);
   const files = names.filter((name) => /^(model|pytorch_model).*\.(safetensors|bin)$/.test(name)).sort();
@@ -97,16 +97,16 @@ async function hashOf({ folder, files }: Weights): Promise<string> {
   return hash.digest("hex");
 }
 
-/** The error of an adapter that is of another model. */
+/** Returns the error for an adapter of another model. */
 export function otherBase(base: AdapterBase, adapter: string, checkpoint: string): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "model",
     where: `${base.file}: base_model_name_or_path`,
     got: `an adapter of ${base.name === null ? "another model" : `"${base.name}"`}`,
-    expected: `one of "${checkpoint}", which it is to be put on`,
+    expected: `an adapter of "${checkpoint}"`,
     fix:
       base.weights === null
-        ? "Give the model that it was trained on; if that is this one under another name, write its name there."
-        : `Give the model that ${adapter} was trained on: the weights are others.`,
+        ? "Use the model that the adapter was trained on; if it is this model under another name, correct the name there."
+        : `Use the model that ${adapter} was trained on: the weights differ.`,
   });
 }

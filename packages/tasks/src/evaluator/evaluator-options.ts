@@ -1,38 +1,37 @@
-import { PeriodicEvalError, type Awaitable, type EvaluableModel, type Json } from "@periodic-eval/core";
-import { checkKeys, checkName, quoteValue } from "@periodic-eval/core/internal";
+import type { Awaitable, EvaluableModel, Json } from "@periodic-eval/core";
+import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
-import { checkRegistry, type TaskRegistry } from "../suite/open-tasks.ts";
-import { parsed } from "../results/parse-json.ts";
+import type { TaskRegistry } from "../tasks/registry.ts";
 import type { SuiteDefinition } from "../suite/suite-file.ts";
 
 export interface EvaluatorOptions {
-  /** What the run is called in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** The run's name in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly name: string;
-  /** Tasks that suites can name. */
+  /** The tasks that suites can name. */
   readonly tasks: TaskRegistry;
-  /** The file of the suite, or what one would hold; by default the package's (`defaultSuitePath`). */
+  /** A suite file, or its content; default `defaultSuitePath`. */
   readonly suite?: string | SuiteDefinition;
-  /** 10 documents of each task, into `<results>/smoke`; default false. */
+  /** Measures 10 documents per task, with results in `<results>/smoke`; default false. */
   readonly smoke?: boolean;
-  /** The folder that a suite's relative places of data are in; default that of the suite's file, the current one for the default suite and for one that is no file. */
+  /** The folder of relative data paths. Default: the suite file's folder; the current folder for the default suite or an object. */
   readonly data?: string;
-  /** Default `results`. */
+  /** The results folder; default `results`. */
   readonly results?: string;
-  /** How the model was trained, as results tell it: `sft`, `dpo`. Default null. */
+  /** The training method, for results: `sft`, `dpo`. Default null. */
   readonly method?: string | null;
-  /** Of the model, as results tell it; default `pretrained=<model>`, and `peft=<adapter>`. */
+  /** The model's arguments, for results; default `pretrained=<model>`, with `peft=<adapter>`. */
   readonly modelArgs?: Json;
-  /** Whatever else results shall tell. */
+  /** Further fields for results. */
   readonly extras?: Readonly<Record<string, Json>>;
   readonly signal?: AbortSignal;
-  /** Told how many documents of a task are done. */
+  /** Receives how many documents of a task are done. */
   readonly onProgress?: (progress: TaskProgress) => void;
-  /** Whether documents, prompts and answers are written; default true. MMLU's take about 12 KB a document. */
+  /** Whether to write documents, prompts and answers; default true. MMLU takes about 12 KB per document. */
   readonly samples?: boolean;
-  /** Default the system's time. */
+  /** The clock; default the system's. */
   readonly now?: () => Date;
-  /** For tests: file operations that fail or die. */
+  /** File operations, for tests that let them fail. */
   readonly fs?: FileSystem;
 }
 
@@ -45,118 +44,108 @@ export interface TaskProgress {
 export interface CheckpointOptions extends EvaluatorOptions {
   /** Loads the checkpoint; `periodic-eval` has one for our models. */
   readonly openModel: OpenModel;
-  /** An adapter's folder, or its name on the hub; default none. */
+  /** An adapter's folder or name on the hub; default none. */
   readonly adapter?: string | null;
-  /** A tokenizer's folder, or its name on the hub; default the checkpoint's own. */
+  /** A tokenizer's folder or name on the hub; default the checkpoint's. */
   readonly tokenizer?: string | null;
 }
 
-/** A trainer whose live weights can be measured, as those of `@periodic-eval/trainers` are. */
+/** A trainer whose live weights can be measured, such as those of `@periodic-eval/trainers`. */
 export interface EvaluableTrainer {
-  /** Each call sees the weights as they then are. */
+  /** The model with its current weights. */
   readonly evaluableModel: EvaluableModel;
-  /** Hash of everything in the model that changes a number, as it now is; null where it cannot be told. */
+  /** Returns the current hash of everything in the model that changes a number; null if unknown. */
   modelFingerprint(): Awaitable<string | null>;
 }
 
-/** What is to be opened. */
+/** What to open. */
 export interface CheckpointSource {
   /** A folder, or `owner/name` on the hub. */
   readonly folder: string;
-  /** Likewise; null for none. */
+  /** An adapter's folder or name on the hub; null for none. */
   readonly adapter: string | null;
-  /** Likewise; null for the one of the checkpoint. */
+  /** A tokenizer's folder or name on the hub; null for the checkpoint's. */
   readonly tokenizer: string | null;
 }
 
 export interface OpenedModel {
   readonly model: EvaluableModel;
   /**
-   * Hash of all weights, the adapter's with them. Left out or null: what was measured before cannot be told to be of the
-   * same weights, and is not gone on from.
+   * Returns the hash of all weights, including the adapter's. Without it, an interrupted run cannot be resumed, because the weights
+   * cannot be compared.
    */
   fingerprint?(): Awaitable<string | null>;
-  /** Hash of the weights without the adapter, as checkpoints of our trainers name it (`frozenWeights`). */
+  /** Returns the hash of the weights without the adapter: `frozenWeights` in checkpoints of our trainers. */
   baseFingerprint?(): Awaitable<string | null>;
   dispose?(): void;
 }
 
-/** Loads a checkpoint: `tasks` knows no engine. */
+/** Loads a checkpoint. This package has no engine. */
 export type OpenModel = (source: CheckpointSource) => Promise<OpenedModel>;
 
-const known = {
-  name: true,
-  tasks: true,
-  suite: true,
-  smoke: true,
-  data: true,
-  results: true,
-  method: true,
-  modelArgs: true,
-  extras: true,
-  signal: true,
-  onProgress: true,
-  samples: true,
-  now: true,
-  fs: true,
-} as const satisfies Record<keyof EvaluatorOptions, true>;
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+const isFunction = (value: unknown) => typeof value === "function";
+const path = z.string("a path").min(1, "a path").optional();
+const nameOrNull = z
+  .string("a non-empty string, or null")
+  .min(1, "a non-empty string, or null")
+  .nullable()
+  .optional();
 
-const ofCheckpoint = { openModel: true, adapter: true, tokenizer: true } as const satisfies Record<
-  Exclude<keyof CheckpointOptions, keyof EvaluatorOptions>,
-  true
->;
+const trainerShape = {
+  // `checkName` checks it.
+  name: z.unknown(),
+  tasks: z.custom<TaskRegistry>(isObject, "tasks by name"),
+  suite: z
+    .custom((value) => isObject(value) || (typeof value === "string" && value !== ""), "a path or a suite")
+    .optional(),
+  smoke: z.boolean("true or false").optional(),
+  data: path,
+  results: path,
+  method: nameOrNull,
+  modelArgs: z.json().optional(),
+  extras: z.record(z.string(), z.json(), "an object of JSON values").optional(),
+  signal: z.custom((value) => value instanceof AbortSignal, "an AbortSignal").optional(),
+  onProgress: z.custom(isFunction, "a function").optional(),
+  samples: z.boolean("true or false").optional(),
+  now: z.custom(isFunction, "a function").optional(),
+  fs: z.custom(isObject, "file operations").optional(),
+} satisfies Record<keyof EvaluatorOptions, z.ZodType>;
 
-/** What a suite alone sets, under the names by which callers might try. */
-const tuning =
+const checkpointShape = {
+  ...trainerShape,
+  openModel: z.custom(isFunction, "a function that loads a checkpoint"),
+  adapter: nameOrNull,
+  tokenizer: nameOrNull,
+} satisfies Record<keyof CheckpointOptions, z.ZodType>;
+
+/** Settings that only a suite may set, under the names that callers might try. */
+const suiteSettings =
   /^(limit|shots|num_?fewshot|subsample|seed|fewshot_?seed|fewshot_?pool|chat|(apply_?)?chat_?template|system(_?(prompt|instruction))?|temperature|top_?p|max_?(new_?)?tokens|gen_?kwargs)$/i;
 
-/** What results hold as it is given. */
-const toldSchema = z.object({
-  extras: z.record(z.string(), z.json(), "a map of what JSON can hold"),
-  modelArgs: z.json(),
-});
-
-/** @throws PeriodicEvalError `config`, also for settings that are the suite's. */
+/** @throws PeriodicEvalError `config`, also for settings that belong into the suite. */
 export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: boolean): void {
-  const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"}`;
-  const tuned = Object.keys(options ?? {}).find((key) => tuning.test(key));
-  if (tuned !== undefined) {
-    throw new PeriodicEvalError({
-      code: "config",
+  const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"} options`;
+  const setting = Object.keys(options ?? {}).find((key) => suiteSettings.test(key));
+  if (setting !== undefined) {
+    throw configError({
       where,
-      got: `a ${tuned} of its own`,
-      expected: "the suite's: no method is measured by settings of its own",
+      path: [setting],
+      got: `the option ${setting}, which belongs into the suite`,
+      expected: "the suite's settings, so that every method is measured in the same way",
       fix: "Write it into the suite file that all methods share.",
     });
   }
-  checkKeys(where, options, Object.keys(isCheckpoint ? { ...known, ...ofCheckpoint } : known));
-  checkName(`${where} name`, options.name);
-  if (typeof options.tasks !== "object" || options.tasks === null)
-    throw wrong(`${where} tasks`, options.tasks, "tasks by name");
-  checkRegistry(options.tasks);
-  for (const key of ["suite", "data", "results"] as const) {
-    const value: unknown = options[key];
-    if (key === "suite" && typeof value === "object" && value !== null) continue;
-    if (value !== undefined && (typeof value !== "string" || value === ""))
-      throw wrong(`${where} ${key}`, value, "a path");
+  parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
+  checkName(`${where}.name`, options.name);
+  for (const [name, task] of Object.entries(options.tasks)) {
+    if (task.name === name) continue;
+    throw configError({
+      where,
+      path: ["tasks", name],
+      got: `"${task.name}" under the name "${name}"`,
+      expected: "each task under its name",
+      fix: "Write { [task.name]: task }.",
+    });
   }
-  const { adapter, tokenizer, openModel } = options as Partial<CheckpointOptions>;
-  for (const [key, value] of Object.entries({ adapter, tokenizer, method: options.method })) {
-    if (value !== undefined && value !== null && (typeof value !== "string" || value === ""))
-      throw wrong(`${where} ${key}`, value, "a text, or null for none");
-  }
-  for (const key of ["smoke", "samples"] as const) {
-    const value: unknown = options[key];
-    if (value !== undefined && typeof value !== "boolean")
-      throw wrong(`${where} ${key}`, value, "true or false");
-  }
-  const { extras = {}, modelArgs = null } = options;
-  parsed(toldSchema, { extras, modelArgs }, { code: "config", where, fix: "Correct the option." });
-  if (isCheckpoint && typeof openModel !== "function")
-    throw wrong(`${where} openModel`, openModel, "a function that loads a checkpoint");
-}
-
-function wrong(where: string, got: unknown, expected: string): PeriodicEvalError {
-  const fix = "Correct the option.";
-  return new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
 }

@@ -10,7 +10,7 @@ import { checkSuite, readMetricsIfPresent, type MetricsRun } from "../results/me
 import { chooseTasks, openTasks, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
 import { promote } from "./promote.ts";
-import { goOnFrom, runFiles, sweep, writePartial, type RunFiles } from "./run-files.ts";
+import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
 import {
   defaultSuitePath,
   hashOfSuite,
@@ -21,34 +21,33 @@ import {
   type Suite,
 } from "../suite/suite-file.ts";
 
-/** What became of a run. */
+/** The result of `Evaluator.run`. */
 export interface SuiteRun {
-  /** As it stands in `metrics.json`. */
+  /** The run's entry in `metrics.json`. */
   readonly run: MetricsRun;
-  /** With `results.json` and lm-evaluation-harness' files. */
+  /** The folder with `results.json` and lm-evaluation-harness' files. */
   readonly folder: string;
-  /** Tasks measured now; the others were measured before. */
+  /** The tasks measured by this call; the others were measured before. */
   readonly measured: readonly string[];
 }
 
 interface OpenSubject extends Subject {
-  /** Of weights that could change meanwhile. */
+  /** Returns the current fingerprint of weights that may change during the run. */
   fingerprintNow?(): Awaitable<string | null>;
   dispose(): void;
 }
 
 /**
- * Measures a model by a suite, the same for all methods: the live weights of a trainer, or a checkpoint.
+ * Measures a model with a suite that all methods share: the live weights of a trainer, or a checkpoint.
  *
  *     const evaluator = Evaluator.fromTrainer(trainer, { name: "sft", tasks });
  *     await evaluator.run();
  *
- * Results are added to `<results>/metrics.json`, and written to `<results>/jobs/<name>/` as `results.json` and in the form of
- * lm-evaluation-harness (`results_<time>.json`, `samples_<task>_<time>.jsonl`). On the way they are kept in
- * `metrics.<name>.partial.json`, whole after each task: a run that died goes on behind its last task when it is run again,
- * of the same model, adapter, tokenizer, settings and documents; of others it is refused. A name that stands in
- * `metrics.json` already gets a second entry with its own time, and nothing is replaced; where everything that changes a
- * number is the same, that run is done, and nothing is measured.
+ * Adds results to `<results>/metrics.json`, and writes `results.json` and lm-evaluation-harness' files
+ * (`results_<time>.json`, `samples_<task>_<time>.jsonl`) to `<results>/jobs/<name>/`. After each task it writes
+ * `metrics.<name>.partial.json`: an interrupted run resumes after its last finished task, if model, adapter, tokenizer, settings
+ * and documents are the same; otherwise it throws. A name that `metrics.json` already has gets another entry with its own time. If
+ * everything that changes a number equals an existing entry, nothing is measured.
  */
 export class Evaluator {
   readonly #options: EvaluatorOptions;
@@ -61,9 +60,9 @@ export class Evaluator {
   }
 
   /**
-   * Measures the weights as they are when `run` is called; training stands still meanwhile.
+   * Measures the weights at the time of `run`. Training must not continue during the run.
    *
-   * @throws PeriodicEvalError `config` for a wrong option, settings that are the suite's among them.
+   * @throws PeriodicEvalError `config` for a wrong option, or a setting that belongs into the suite.
    */
   static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
     checkEvaluatorOptions(options, false);
@@ -77,9 +76,9 @@ export class Evaluator {
   }
 
   /**
-   * Loads a checkpoint when `run` is called, and disposes it.
+   * Loads a checkpoint when `run` is called, and disposes it afterwards.
    *
-   * @param folder a folder in Hugging Face's form, or `owner/name` on the hub.
+   * @param folder A folder in Hugging Face's format, or `owner/name` on the hub.
    * @throws PeriodicEvalError `config` for a wrong option; `run` throws `model` for an adapter of another model.
    */
   static fromCheckpoint(folder: string, options: CheckpointOptions): Evaluator {
@@ -87,14 +86,16 @@ export class Evaluator {
     return new Evaluator(options, () => openCheckpoint(folder, options));
   }
 
-  /** Whether the last `run` came to its end. */
+  /** Whether the last `run` finished. */
   get done(): boolean {
     return this.#done;
   }
 
   /**
-   * @throws PeriodicEvalError `config` or `data` for a suite or documents that are wrong, before anything is measured;
-   *   `store` where another process makes this run, or where an earlier one was begun of something else; and what tasks throw.
+   * Measures the suite's tasks that are not measured yet, and writes the results.
+   *
+   * @throws PeriodicEvalError `config` or `data` for a wrong suite or wrong documents, before anything is measured; `store` if
+   *   another process has this run, or an interrupted run of this name measured something else; and what tasks throw.
    */
   async run(): Promise<SuiteRun> {
     this.#done = false;
@@ -103,13 +104,13 @@ export class Evaluator {
     const read = typeof given === "string" ? await readSuite(given) : parseSuite(given, "suite");
     const suite = smoke ? smokeOf(read) : read;
     const files = runFiles(results, name, smoke);
-    const isOwnFile = typeof this.#options.suite === "string";
-    const data = this.#options.data ?? (isOwnFile ? dirname(given as string) : ".");
+    const isFile = typeof this.#options.suite === "string";
+    const data = this.#options.data ?? (isFile ? dirname(given as string) : ".");
     const chosen = chooseTasks(suite, tasks, data);
     await makeFolders(files, fs);
     const release = await takeLock(files.lock, fs);
     try {
-      await sweep(files, fs);
+      await removeRunDrafts(files, fs);
       const before = await readMetricsIfPresent(files.metrics, fs);
       if (before !== null) {
         checkSuite(files.metrics, before, { config_hash: hashOfSuite(suite), suite: settingsOf(suite) });
@@ -134,7 +135,7 @@ export class Evaluator {
     return { signal: this.#options.signal ?? new AbortController().signal };
   }
 
-  async #measure({ suite, files, subject, open, runs }: Going): Promise<SuiteRun> {
+  async #measure({ suite, files, subject, open, runs }: Preparation): Promise<SuiteRun> {
     const {
       name,
       fs = nodeFiles,
@@ -146,7 +147,7 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const found = await goOnFrom(files, { identity, isKnown }, fs);
+    const found = await readInterrupted(files, { identity, isKnown }, fs);
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
@@ -171,7 +172,7 @@ export class Evaluator {
         fs,
         progress: (done, total) => onProgress?.({ task: one.name, done, total }),
       });
-      await checkStill(one.name, subject);
+      await checkUnchanged(one.name, subject);
       partial = { ...partial, tasks: { ...partial.tasks, [one.name]: result } };
       await writePartial(files, partial, fs);
       measured.push(one.name);
@@ -181,24 +182,27 @@ export class Evaluator {
   }
 }
 
-interface Going {
+interface Preparation {
   readonly suite: Suite;
   readonly files: RunFiles;
   readonly subject: OpenSubject;
   readonly open: readonly OpenTask[];
-  /** Of `metrics.json`, before this one. */
+  /** The earlier runs in `metrics.json`. */
   readonly runs: readonly MetricsRun[];
 }
 
-/** A task is of one model, or it is of none. */
-async function checkStill(task: string, { fingerprint, fingerprintNow, name }: OpenSubject): Promise<void> {
+/** Checks that the weights did not change during a task. */
+async function checkUnchanged(
+  task: string,
+  { fingerprint, fingerprintNow, name }: OpenSubject,
+): Promise<void> {
   if (fingerprintNow === undefined || (await fingerprintNow()) === fingerprint) return;
   throw new PeriodicEvalError({
     code: "model",
     where: `task "${task}"`,
     got: `weights of "${name}" that changed while they were measured`,
-    expected: "a model that stands still",
-    fix: "Wait for train() to end before run(), or measure in the loop by callbacks.",
+    expected: "a model whose weights do not change during a measurement",
+    fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
   });
 }
 
@@ -214,7 +218,7 @@ async function openCheckpoint(folder: string, options: CheckpointOptions): Promi
   const { openModel, adapter = null, tokenizer = null } = options;
   const base = adapter === null ? null : await readAdapterBase(adapter);
   const isSame = base === null ? null : await isOfCheckpoint(base, folder);
-  // Weights tell more than names, and only where there are none the names decide.
+  // Names decide only if there is no hash of the weights.
   if (isSame === false && base!.weights === null) throw otherBase(base!, adapter!, folder);
   const opened: OpenedModel = await openModel({ folder, adapter, tokenizer });
   const dispose = () => opened.dispose?.();

@@ -2,17 +2,17 @@ import type { EvaluableModel, Json } from "@periodic-eval/core";
 import type { OpenTask } from "../suite/open-tasks.ts";
 import type { Suite } from "../suite/suite-file.ts";
 
-/** What is measured, and what is known of it. */
+/** The measured model. */
 export interface Subject {
   readonly model: EvaluableModel;
-  /** As results name it: a path as it was given. */
+  /** The name in results: the path as given. */
   readonly name: string;
   readonly adapter: string | null;
-  /** Of all weights; null where it is not known. */
+  /** Hash of all weights; null if unknown. */
   readonly fingerprint: string | null;
 }
 
-/** Everything that changes a number of a run. */
+/** Returns everything that changes a number of a run. */
 export function identityOf(
   { model: { identity, contextLength, tokenizer }, adapter, fingerprint }: Subject,
   suite: Suite,
@@ -27,7 +27,7 @@ export function identityOf(
       details: identity.details ?? null,
       context_length: contextLength,
     },
-    // As the model tells it: a path may be written in several ways.
+    // The model's identity goes first, because a path can be written in several ways.
     adapter: identity.adapter ?? adapter,
     tokenizer: tokenizer?.fingerprint ?? null,
     smoke: suite.smoke,

@@ -11,7 +11,7 @@ import type { OpenTask } from "../suite/open-tasks.ts";
 import type { TaskResult } from "./run-files.ts";
 
 export interface TaskRun {
-  /** Where the samples go; null for none. */
+  /** The folder of the samples files; null to write none. */
   readonly samples: string | null;
   readonly timestamp: string;
   readonly seed: number;
@@ -21,10 +21,10 @@ export interface TaskRun {
 }
 
 /**
- * Measures one task, and writes its samples: a file for each group that has none below it, as lm-evaluation-harness has one
- * for each task.
+ * Measures one task and writes its samples: one file per group that has no groups below it, as lm-evaluation-harness writes one
+ * per task.
  *
- * @throws PeriodicEvalError as `measure`; `store` where the samples cannot be written.
+ * @throws PeriodicEvalError as `measure`; `store` if the samples cannot be written.
  */
 export async function measureTask(open: OpenTask, model: EvaluableModel, run: TaskRun): Promise<TaskResult> {
   const { evaluation, name, task, items } = open;
@@ -70,8 +70,8 @@ function incomplete(task: string, reason: string | null): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "data",
     where: `task "${task}"`,
-    got: `a part of it (${reason ?? "no reason told"})`,
+    got: `an incomplete measurement (${reason ?? "without a reason"})`,
     expected: "a row for each document",
-    fix: "Look at the task's measure(): it returned fewer rows than items.",
+    fix: "Check the task's measure(): it returned fewer rows than items.",
   });
 }

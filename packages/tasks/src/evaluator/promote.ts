@@ -17,8 +17,8 @@ export interface Finished {
 }
 
 /**
- * Makes results of a run whose tasks are all done. Each step can be repeated: what dies in between is promoted by the next
- * `run`, and stands once in `metrics.json`.
+ * Writes the results of a run whose tasks are all done. Each step can be repeated: after a crash the next `run` promotes it again,
+ * and `metrics.json` has it once.
  */
 export async function promote(finished: Finished): Promise<MetricsRun> {
   const { partial, files, fs } = finished;

@@ -12,15 +12,15 @@ import { z } from "zod";
 import { differences } from "../results/differences.ts";
 import { dateId } from "../harness/results-file.ts";
 import { harnessPartSchema } from "../harness/task-part.ts";
-import { parsedText } from "../results/parse-json.ts";
+import { parseJson } from "../results/parse-json.ts";
 
-/** Where the files of one run are. Smoke runs have a folder of their own, so that nothing of them is beside the others. */
+/** The paths of one run's files. Smoke runs have a separate folder. */
 export interface RunFiles {
   readonly folder: string;
   readonly metrics: string;
   readonly partial: string;
   readonly lock: string;
-  /** Of lm-evaluation-harness' files and `results.json`. */
+  /** The folder of lm-evaluation-harness' files and `results.json`. */
   readonly job: string;
 }
 
@@ -44,51 +44,51 @@ const taskResultSchema = z.object({
   n: z.record(z.string(), z.int()),
   ci95: z.record(z.string(), z.tuple([z.number(), z.number()]).nullable()),
   higher_is_better: z.record(z.string(), z.boolean().nullable()),
-  /** Intervals, provenance, timing. */
+  /** Contains intervals, provenance, timing. */
   snapshot: snapshotSchema,
   harness: harnessPartSchema,
 });
 
-/** A task that was measured. */
+/** The result of a measured task. */
 export type TaskResult = z.infer<typeof taskResultSchema>;
 
 const partialSchema = z.object({
   schema_version: z.literal(1, "1"),
   name: z.string(),
-  /** When the run was begun; its files are named after it. */
+  /** When the run began; part of its files' names. */
   timestamp: z.string(),
-  /** Of `identity`. */
+  /** Hash of `identity`. */
   run_hash: z.string(),
   /** Everything that changes a number. */
   identity: json,
-  /** The tasks that are done. */
+  /** The results of finished tasks. */
   tasks: z.record(z.string(), taskResultSchema),
 });
 
-/** `metrics.<name>.partial.json`: a run on its way. */
+/** The content of `metrics.<name>.partial.json`: an unfinished run. */
 export type PartialRun = z.infer<typeof partialSchema>;
 
 /**
- * The run that was begun, of the same identity; null where there is none, or none that got as far as a task.
+ * Reads an interrupted run with the same identity; returns null if there is none, or it has no finished task.
  *
- * @throws PeriodicEvalError `store` where tasks were measured of something else, or of weights that cannot be told to be
- *   the same, and for a damaged file.
+ * @throws PeriodicEvalError `store` if the finished tasks measured something else, if the weights cannot be compared, and for
+ *   a damaged file.
  */
-export async function goOnFrom(
+export async function readInterrupted(
   files: RunFiles,
   { identity, isKnown }: { readonly identity: Json; readonly isKnown: boolean },
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
-  const fix = "Delete the file to begin anew: it was damaged since it was written.";
+  const fix = "Delete the file to start over: it is damaged.";
   if (text === null) return null;
-  const found = parsedText(partialSchema, text, { code: "store", where: files.partial, fix });
+  const found = parseJson(partialSchema, text, { code: "store", where: files.partial, fix });
   if (Object.keys(found.tasks).length > 0) {
     if (!isKnown) throw unknownWeights(files, found);
     checkSameRun(files, found, identity);
     return found;
   }
-  // The first task may have left samples.
+  // An interrupted first task may have left samples.
   const names = (await fs.list(files.job)).map(({ name }) => name);
   const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
   for (const name of samples) await fs.remove(join(files.job, name));
@@ -107,9 +107,9 @@ function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json):
   throw new PeriodicEvalError({
     code: "store",
     where: partial,
-    got: `tasks measured of something else (${shown}${more})`,
-    expected: `the run "${found.name}" that was begun`,
-    fix: "Go on with what it was begun with, give the run another name, or delete the file to begin anew.",
+    got: `finished tasks with other settings (${shown}${more})`,
+    expected: `the settings of the interrupted run "${found.name}"`,
+    fix: "Restore those settings, use another name for the run, or delete the file to start over.",
   });
 }
 
@@ -117,14 +117,17 @@ function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEv
   return new PeriodicEvalError({
     code: "store",
     where: partial,
-    got: `measured tasks of the run "${name}", and a model that does not tell its weights`,
-    expected: "a fingerprint by which to tell that it is the same model",
-    fix: "Let openModel return a fingerprint, or delete the file to begin anew.",
+    got: `finished tasks of the run "${name}", and a model without a fingerprint`,
+    expected: "a fingerprint, to check that it is the same model",
+    fix: "Let openModel return a fingerprint, or delete the file to start over.",
   });
 }
 
-/** What writes that did not end left behind; for the holder of the run's lock. */
-export async function sweep({ folder, job, partial, lock }: RunFiles, fs: FileSystem): Promise<void> {
+/** Removes drafts of interrupted writes. The caller must hold the run's lock. */
+export async function removeRunDrafts(
+  { folder, job, partial, lock }: RunFiles,
+  fs: FileSystem,
+): Promise<void> {
   const own = [partial, lock].map((path) => basename(path));
   await removeTemporaryFiles(folder, (file) => own.includes(file), fs);
   await removeTemporaryFiles(job, () => true, fs);

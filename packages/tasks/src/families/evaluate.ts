@@ -87,7 +87,8 @@ export async function evaluate(
   if (options.returnIntermediates === true) checkTokenizer(model);
   const { reduce = "mean", returnIntermediates = false, chunkSize, ...measuring } = options;
   const sequences = new Map<string, TokenSequence[]>();
-  const onSequence: OnSequence = (row, sequence) => void sequences.set(row, [...(sequences.get(row) ?? []), sequence]);
+  const onSequence: OnSequence = (row, sequence) =>
+    void sequences.set(row, [...(sequences.get(row) ?? []), sequence]);
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyFamily = {
     ...family,
@@ -97,7 +98,10 @@ export async function evaluate(
       return items;
     },
     measure: (target, items, context) =>
-      inChunks(family, target, items, context, { size: chunkSize, ...(returnIntermediates && { onSequence }) }),
+      inChunks(family, target, items, context, {
+        size: chunkSize,
+        ...(returnIntermediates && { onSequence }),
+      }),
   };
   const { snapshot, rows } = await measure(watched, model, measuring);
   const ordered = (rows as readonly FamilyRow[]).toSorted(

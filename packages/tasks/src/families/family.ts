@@ -64,7 +64,12 @@ export interface Family<
 > extends Evaluation<I, R, G, A> {
   /** Returns how many documents it measures. */
   length(): Promise<number>;
-  measure(model: With<A>, items: readonly I[], context: MeasureContext, onSequence?: OnSequence): Promise<readonly R[]>;
+  measure(
+    model: With<A>,
+    items: readonly I[],
+    context: MeasureContext,
+    onSequence?: OnSequence,
+  ): Promise<readonly R[]>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- families of every document and row type
@@ -80,7 +85,10 @@ const commonShape = {
     .custom(isDocuments, "an array of documents, or a function that returns one")
     .meta({ fix: "Read the file first." }),
   subsample: z
-    .strictObject({ n: z.int("a positive integer").positive("a positive integer"), seed: z.int("an integer") })
+    .strictObject({
+      n: z.int("a positive integer").positive("a positive integer"),
+      seed: z.int("an integer"),
+    })
     .nullable()
     .optional(),
   by: z.custom((value) => typeof value === "function", "a function of a document").optional(),

@@ -243,9 +243,7 @@ function checkScore(id: string, value: unknown, isScore: boolean): void {
     where: `${where} options.${isScore ? "score" : "check"} for row "${id}"`,
     value,
     expected: isScore ? "a number, or null" : "true, false or null",
-    fix: isScore
-      ? "Return the score; null leaves the answer out."
-      : "Return whether the answer is right.",
+    fix: isScore ? "Return the score; null leaves the answer out." : "Return whether the answer is right.",
   });
 }
 

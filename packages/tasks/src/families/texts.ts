@@ -158,5 +158,3 @@ function joined(scored: readonly LogLikelihood[]): Omit<TextScores, "unscored"> 
     isGreedy: greedy.includes(null) ? null : greedy.flatMap((one) => one ?? []),
   };
 }
-
-

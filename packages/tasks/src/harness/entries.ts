@@ -5,12 +5,12 @@ import { entryName } from "./metric-key.ts";
 export interface Entry {
   /** `mmlu`, `mmlu_stem`. */
   readonly name: string;
-  /** As the metrics name it; null for the task. */
+  /** The group's name in metrics; null for the task. */
   readonly group: string | null;
   readonly rows: readonly Row[];
-  /** Those that are in no entry below it: what lm-evaluation-harness would have as a task. */
+  /** The rows in no entry below: lm-evaluation-harness would make them a task. */
   readonly own: readonly Row[];
-  /** Names of the entries right below it. */
+  /** Names of the entries directly below. */
   readonly children: readonly string[];
 }
 
@@ -20,8 +20,8 @@ interface Group {
 }
 
 /**
- * A task and the groups of its metrics as a tree: a group is below the smallest one that has all its rows, and of two that
- * have the same rows the later named is below. The task comes first, and each group after the one that it is below.
+ * Arranges a task and the groups of its metrics as a tree. A group is below the smallest group with all of its rows; of two groups
+ * with the same rows, the later one is below. The task comes first, and each group after its parent.
  */
 export function entriesOf(
   task: string,
@@ -62,7 +62,7 @@ function parentOf(group: Group, groups: readonly Group[]): Group | null {
     const isSame = other.rows.size === group.rows.size && place < at;
     return (isLarger || isSame) && [...group.rows].every((row) => other.rows.has(row));
   });
-  // Of holders of one size the last named is the lowest.
+  // Of parents with equal size, the last is the lowest.
   return holders.reduce<Group | null>(
     (least, other) => (least === null || other.rows.size <= least.rows.size ? other : least),
     null,

@@ -5,9 +5,8 @@ import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { folderWith, linesOf, smallRows, writeSmallRows } from "../tasks/small-rows.test-data.ts";
-import { tasks } from "../tasks/registry.ts";
+import { tasks, type TaskRegistry } from "../tasks/registry.ts";
 import { Evaluator } from "../evaluator/evaluator.ts";
-import type { TaskRegistry } from "../suite/open-tasks.ts";
 import type { SuiteDefinition } from "../suite/suite-file.ts";
 
 let [root, data]: [string, Readonly<Record<string, string>>] = ["", {}];

@@ -1,7 +1,8 @@
 import type { Json, Row } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
 import type { SampleDetail } from "../tasks/task.ts";
 
-/** Of an item of the families that compare choices, or let the model write. */
+/** The item fields of the families that compare choices or generate. */
 interface FamilyItem extends Row {
   readonly at?: number;
   readonly document?: { readonly row?: Json };
@@ -9,7 +10,7 @@ interface FamilyItem extends Row {
   readonly gold?: readonly number[];
 }
 
-/** Of their rows. */
+/** The row fields of these families. */
 interface FamilyRow extends Row {
   readonly nats?: readonly number[] | null;
   readonly isGreedy?: readonly (boolean | null)[] | null;
@@ -19,11 +20,11 @@ interface FamilyRow extends Row {
 }
 
 /**
- * What rows of `choicesFamily` and `rolloutEvaluation` tell in lm-evaluation-harness' samples: a request for each choice, or one
- * for the completion. Null for rows of other evaluations.
+ * Describes a row of `choicesFamily` or `rolloutEvaluation` for lm-evaluation-harness' samples: one request per choice, or one for
+ * the completion. Returns null for rows of other evaluations.
  *
- * @param context the prompt as text
- * @param settings of the task; those of generation stand beside the prompt
+ * @param context The prompt as text.
+ * @param settings The task's settings; those of generation are written with the prompt.
  */
 export function familyDetail(
   row: Row,
@@ -44,12 +45,12 @@ export function familyDetail(
     };
   }
   if (text === undefined || sample === undefined) return null;
-  const written = text ?? "";
+  const completion = text ?? "";
   return {
     ...shared,
     arguments: [[context, generationOf(settings)]],
-    responses: [[written]],
-    filtered: { none: [written], ...answersOf(score) },
+    responses: [[completion]],
+    filtered: { none: [completion], ...answersOf(score) },
   };
 }
 
@@ -58,7 +59,7 @@ const generation = ["until", "max_gen_toks", "do_sample", "temperature"];
 const generationOf = (settings: Readonly<Record<string, Json>>): Json =>
   Object.fromEntries(Object.entries(settings).filter(([name]) => generation.includes(name)));
 
-/** Where a score is of filters, `{ "strict-match": { answer, … } }`, what each took. */
+/** Returns the extracted answer of each filter, from a score of the form `{ "strict-match": { answer, … } }`. */
 function answersOf(score: Json): Readonly<Record<string, readonly Json[]>> {
   if (!isMap(score)) return {};
   return Object.fromEntries(
@@ -68,5 +69,4 @@ function answersOf(score: Json): Readonly<Record<string, readonly Json[]>> {
   );
 }
 
-const isMap = (value: Json): value is { readonly [key: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);

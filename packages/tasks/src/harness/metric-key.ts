@@ -1,17 +1,17 @@
-/** What a metric of an evaluation is called in lm-evaluation-harness' results. */
+/** The name of a metric in lm-evaluation-harness' results. */
 export interface MetricPlace {
   /** `acc`. */
   readonly metric: string;
-  /** `none`, or what follows the comma: `strict-match`. */
+  /** The part after the comma, such as `strict-match`; `none` without one. */
   readonly filter: string;
-  /** What follows the slash: `stem`; null for all rows. */
+  /** The part after the slash, such as `stem`; null for all rows. */
   readonly group: string | null;
 }
 
 /**
- * The parts of `exact_match,strict-match/stem`.
+ * Parses `exact_match,strict-match/stem`.
  *
- * @param names the metrics without groups; groups may have a slash of their own.
+ * @param names The metrics' names without groups; groups may contain slashes.
  */
 export function placeOf(key: string, names: readonly string[]): MetricPlace {
   const name = names.includes(key) ? key : (names.find((one) => key.startsWith(`${one}/`)) ?? key);
@@ -23,10 +23,10 @@ export function placeOf(key: string, names: readonly string[]): MetricPlace {
   };
 }
 
-/** What lm-evaluation-harness calls a group of a task: `mmlu_stem`. */
+/** Returns the name of a task's group in lm-evaluation-harness: `mmlu_stem`. */
 export const entryName = (task: string, group: string | null): string =>
   group === null ? task : `${task}_${group.replaceAll(/[^\w.-]+/g, "_")}`;
 
-/** A key of `metrics.json`: `mmlu_stem/acc,none`. */
+/** Returns a key of `metrics.json`: `mmlu_stem/acc,none`. */
 export const metricKey = (task: string, { metric, filter, group }: MetricPlace): string =>
   `${entryName(task, group)}/${metric},${filter}`;

@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 
-/** A number that Python shall read as a float: 1 is written 1.0. */
+/** A number that is written as a Python float: 1 becomes 1.0. */
 export class PythonFloat {
   readonly value: number;
   constructor(value: number) {
@@ -10,7 +10,7 @@ export class PythonFloat {
 
 export type PythonJson = Json | PythonFloat | readonly PythonJson[] | { readonly [key: string]: PythonJson };
 
-/** JSON as Python's `json.dumps(value, indent=2, ensure_ascii=False)` writes it. */
+/** Returns JSON as written by Python's `json.dumps(value, indent=2, ensure_ascii=False)`. */
 export function pythonJson(value: PythonJson, indent = ""): string {
   if (value instanceof PythonFloat) {
     const text = String(value.value);
@@ -30,7 +30,7 @@ export function pythonJson(value: PythonJson, indent = ""): string {
     : `${open}\n${inner}${parts.join(`,\n${inner}`)}\n${indent}${close}`;
 }
 
-/** Python's `str()` of what JSON holds; texts inside lists and maps are not quoted as Python would. */
+/** Implements Python's `str()` for JSON values. Strings inside arrays and objects are quoted as in JSON. */
 export function pythonText(value: Json): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
@@ -41,7 +41,7 @@ export function pythonText(value: Json): string {
       : JSON.stringify(value);
 }
 
-/** Every number and truth value in a list, however deep, as Python's text: what lm-evaluation-harness does to responses. */
+/** Converts all numbers and booleans in nested arrays with Python's `str()`, as lm-evaluation-harness does with responses. */
 export function asTexts(value: Json): Json {
   return Array.isArray(value) ? value.map((one: Json) => asTexts(one)) : pythonText(value);
 }

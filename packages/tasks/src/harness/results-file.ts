@@ -3,30 +3,30 @@ import type { Json } from "@periodic-eval/core";
 import { PythonFloat, pythonJson, type PythonJson } from "./python-json.ts";
 import type { HarnessPart } from "./task-part.ts";
 
-/** What is told of a run as a whole. */
+/** A run as a whole. */
 export interface HarnessRun {
   readonly model: string;
   readonly engine: string;
   readonly dtype: string;
   readonly modelArgs: Json;
-  /** When it was begun, ISO 8601. */
+  /** When the run began, ISO 8601. */
   readonly timestamp: string;
   readonly seed: number;
   readonly fewshotSeed: number;
   readonly chat: { readonly system?: string; readonly fewshotAsMultiturn?: boolean } | null;
-  /** Of measuring. */
+  /** Measuring time. */
   readonly seconds: number;
 }
 
-/** The time as lm-evaluation-harness' file names have it: its tools cut them at the last underscore. */
+/** Formats a time for lm-evaluation-harness' file names; its tools split them at the last underscore. */
 export const dateId = (timestamp: string): string => timestamp.replaceAll(":", "-");
 
-/** As `sanitize_model_name` of lm-evaluation-harness 0.4.13. */
+/** Implements `sanitize_model_name` of lm-evaluation-harness 0.4.13. */
 const sanitized = (name: string): string => name.replaceAll(/["<>:/|\\?*[\]]+/g, "__");
 
 /**
- * The text of `results_<time>.json` in the form of lm-evaluation-harness 0.4.13, from the parts of its tasks. What that
- * program tells of itself (its version, PyTorch's environment) is left out.
+ * Returns the content of `results_<time>.json` in the format of lm-evaluation-harness 0.4.13, without that program's facts about
+ * itself (its version, PyTorch's environment).
  */
 export function harnessResults(parts: readonly HarnessPart[], run: HarnessRun): string {
   const { model, engine, dtype, modelArgs, timestamp, seed, fewshotSeed, chat, seconds } = run;
@@ -76,7 +76,7 @@ export function harnessResults(parts: readonly HarnessPart[], run: HarnessRun): 
   return `${pythonJson(content)}\n`;
 }
 
-/** Values and standard errors are floats, counts are not. */
+/** Marks values and standard errors as floats; counts stay integers. */
 function floatsIn(results: HarnessPart["results"]): PythonJson {
   const ofEntry = (entry: Readonly<Record<string, Json>>) =>
     Object.fromEntries(

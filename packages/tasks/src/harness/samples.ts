@@ -5,10 +5,10 @@ import { placeOf } from "./metric-key.ts";
 import { familyDetail } from "./family-detail.ts";
 import { asTexts, pythonJson, pythonText } from "./python-json.ts";
 
-/** Tells of a row, whatever task it is of. */
+/** Describes a row for samples. */
 export type DetailOf = (row: Row) => SampleDetail & { readonly row?: Row };
 
-/** What samples tell of the rows of a task. A row of several of one item names it as `item`. */
+/** Returns a function that describes the rows of a task. If an item has several rows, they name it in `item`. */
 export function detailsOf(
   task: SampledTask,
   evaluation: AnyEvaluation,
@@ -32,12 +32,12 @@ export function detailsOf(
     };
     const { settings = {} } = task;
     const ofFamily = familyDetail(row, item, { context, settings });
-    const told = task.sample?.(row, item) ?? null;
-    return ofFamily === null && told === null ? { ...own, row } : { ...own, ...ofFamily, ...told };
+    const ofTask = task.sample?.(row, item) ?? null;
+    return ofFamily === null && ofTask === null ? { ...own, row } : { ...own, ...ofFamily, ...ofTask };
   };
 }
 
-/** As the model reads it; of a chat that its template cannot render, the chat. */
+/** Returns the prompt as the model reads it, or the chat as JSON if its template fails. */
 function textOf(prompt: Prompt, { tokenizer }: EvaluableModel): string {
   if ("text" in prompt) return prompt.text;
   try {
@@ -53,16 +53,16 @@ const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Js
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** The lines of a `samples_*.jsonl`, and lm-evaluation-harness' `task_hashes` of them. */
+/** The lines of a `samples_*.jsonl`, and their `task_hashes` in lm-evaluation-harness. */
 export interface Samples {
   readonly lines: readonly string[];
   readonly hash: string;
 }
 
 /**
- * A line for each filter and row, with the filter's metrics of that row; a ratio's are numerator and denominator. Hashes are
- * SHA-256 as in lm-evaluation-harness 0.4.13: of the document as `json.dumps(doc, indent=2, ensure_ascii=False)`, of the
- * first request's context, of the target.
+ * Returns one line per filter and row, with the filter's metrics of that row; a ratio has numerator and denominator. Hashes are
+ * SHA-256 as in lm-evaluation-harness 0.4.13: of `json.dumps(doc, indent=2, ensure_ascii=False)`, of the first request's context,
+ * and of the target.
  */
 export function samplesOf(
   rows: readonly Row[],
@@ -114,7 +114,7 @@ function sampleOf(
   };
 }
 
-/** `{ arg_0: …, arg_1: … }`: what `datasets` can load. */
+/** Returns `{ arg_0: …, arg_1: … }`, which `datasets` can load. */
 const named = (name: string, list: readonly Json[]): Readonly<Record<string, Json>> =>
   Object.fromEntries(list.map((one, at) => [`${name}_${at}`, one]));
 

@@ -1,20 +1,19 @@
 import type { Metric, MetricValue, Row } from "@periodic-eval/core";
 
-/** A standard error and the number of documents that it is of. */
+/** A standard error and its number of documents. */
 export interface Spread {
   readonly stderr: number | null;
   readonly n: number;
 }
 
-/** Whether a metric is a mean over documents that are independent of each other. */
+/** Whether a metric is a mean over independent documents. */
 export const isOfDocuments = ({ kind, options, isFirst }: Metric<Row>): boolean =>
   kind !== "ratio" && options.cluster === undefined && isFirst === undefined;
 
 /**
- * The standard error of a metric over the documents of one task as lm-evaluation-harness 0.4.13 has it: √(s²/n) with
- * s² = Σ(x − mean)²/(n − 1), null for fewer than 2. Snapshots have √(p(1 − p)/n) for a share, which is √((n − 1)/n) of it.
- * Deviation: of ratios (perplexities), and of rows that share clusters, it is the snapshot's, where the harness draws a
- * bootstrap.
+ * Computes the standard error of a metric over the documents of one task, as lm-evaluation-harness 0.4.13 does: √(s²/n) with
+ * s² = Σ(x − mean)²/(n − 1), null for fewer than 2 documents. Snapshots have √(p(1 − p)/n) for a share, which is √((n − 1)/n) of
+ * that. Deviation: for ratios (perplexities) and clustered rows it returns the snapshot's value; the harness bootstraps.
  */
 export function taskSpread(metric: Metric<Row>, rows: readonly Row[], value: MetricValue): Spread {
   if (!isOfDocuments(metric)) return { stderr: value.stderr, n: value.n };
@@ -27,8 +26,8 @@ export function taskSpread(metric: Metric<Row>, rows: readonly Row[], value: Met
 }
 
 /**
- * That of a group weighted by size, from its tasks' (`pooled_sample_stderr` of lm-evaluation-harness 0.4.13):
- * s² = Σ (nᵢ − 1)·seᵢ²·nᵢ / (Σnᵢ − k), √(s² / Σnᵢ). Null where one of them is not known.
+ * Computes the standard error of a group weighted by size, from k tasks (`pooled_sample_stderr` of lm-evaluation-harness 0.4.13):
+ * s² = Σ (nᵢ − 1)·seᵢ²·nᵢ / (Σnᵢ − k), √(s² / Σnᵢ). Null if one of them is unknown.
  */
 export function pooledSpread(parts: readonly Spread[]): Spread {
   const n = parts.reduce((sum, part) => sum + part.n, 0);

@@ -8,10 +8,10 @@ import { isOfDocuments, pooledSpread, taskSpread, type Spread } from "./stderr.t
 const json: z.ZodType<Json> = z.json();
 const byEntry = <T extends z.ZodType>(of: T) => z.record(z.string(), of);
 
-/** What one task adds to lm-evaluation-harness' results: the keys are its own, by task or group. */
+/** One task's part of lm-evaluation-harness' results. The keys are the harness'; values are by task or group. */
 export const harnessPartSchema = z.object({
   results: byEntry(z.record(z.string(), json)),
-  /** Names of the entries that have others below them. */
+  /** Names of the entries with entries below. */
   groups: z.array(z.string()),
   group_subtasks: byEntry(z.array(z.string())),
   configs: byEntry(json),
@@ -29,14 +29,13 @@ export interface Measured {
   readonly snapshot: Snapshot;
   readonly metrics: Readonly<Record<string, Metric<Row>>>;
   readonly entries: readonly Entry[];
-  /** `task_hashes` of the samples that were written. */
+  /** `task_hashes` of the written samples. */
   readonly hashes: Readonly<Record<string, string>>;
 }
 
 /**
- * A task's part of `results_*.json` as lm-evaluation-harness 0.4.13 writes it. A task whose metrics have groups is a group of
- * its documents' groups, as MMLU is of its subjects. Deviation: `n-samples` has null for the documents of the split where a
- * suite measures some of them only.
+ * Returns a task's part of `results_*.json`, as lm-evaluation-harness 0.4.13 writes it. A task whose metrics have groups is a group
+ * itself, as MMLU is of its subjects. Deviation: `n-samples.original` is null if a suite measures only some of the documents.
  */
 export function harnessPartOf(measured: Measured): HarnessPart {
   const { chosen, metrics, entries, hashes } = measured;
@@ -85,7 +84,7 @@ function spreadOf(entry: Entry, name: string, metric: Metric<Row>, measured: Mea
   return pooledSpread(parts.filter(({ n }) => n > 0));
 }
 
-/** The entry and those below it that have documents of their own. */
+/** Returns the entry and those below it that have documents of their own. */
 function tasksIn(entry: Entry, entries: readonly Entry[]): readonly Entry[] {
   const below = entry.children.flatMap((child) =>
     tasksIn(
@@ -106,7 +105,7 @@ function higherIsBetter(metrics: Measured["metrics"]): Record<string, boolean | 
   );
 }
 
-/** What tools of lm-evaluation-harness look up in a task's configuration; what the task itself tells goes before. */
+/** Returns the configuration that tools of lm-evaluation-harness read. The task's settings take precedence. */
 function configOf(name: string, { chosen, metrics }: Measured): Json {
   const { task, evaluation, settings, version } = chosen;
   const names = Object.keys(metrics);

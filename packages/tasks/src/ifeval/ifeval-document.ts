@@ -80,5 +80,3 @@ export function checkOf({ id, kwargs }: IFEvalInstruction, place: string): Check
   reader.finish();
   return check;
 }
-
-

@@ -1,7 +1,9 @@
 import type { Json } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
+import { abbreviated } from "../documents/rows.ts";
 
-/** Where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
+/** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
 export function differences(before: Json, now: Json, path = ""): readonly string[] {
   if (isMap(before) && isMap(now)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
@@ -10,10 +12,7 @@ export function differences(before: Json, now: Json, path = ""): readonly string
     );
   }
   const [from, to] = [canonicalJson(before), canonicalJson(now)];
-  return from === to ? [] : [`${path}: ${shortened(from)} → ${shortened(to)}`];
+  return from === to ? [] : [`${path}: ${abbreviated(from)} → ${abbreviated(to)}`];
 }
 
-const isMap = (value: Json): value is { readonly [key: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
+const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);

@@ -11,11 +11,12 @@ import {
 } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { differences } from "./differences.ts";
-import { parsed, parsedText } from "./parse-json.ts";
+import { parseJson, parseValue } from "./parse-json.ts";
 
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
-const numbers = z.record(key, z.number("a number, or null where it is not known").nullable(), "an object");
-const text = z.string("a text");
+const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");
+const text = z.string();
+const count = "an integer of 0 or more";
 const json: z.ZodType<Json> = z.json();
 
 const runSchema = z
@@ -24,54 +25,54 @@ const runSchema = z
     method: text.nullable(),
     model: text,
     adapter: text.nullable(),
-    /** Of the suite. */
+    /** Hash of the suite's settings. */
     config_hash: text,
-    /** The suite's file; null where it was no file. */
+    /** The suite's file; null if the suite was not a file. */
     config_path: text.nullable(),
     model_args: json,
-    /** When it was begun, ISO 8601. */
+    /** When the run began, ISO 8601. */
     timestamp: text,
     metrics: numbers,
     extras: z.record(z.string(), json, "an object"),
-    // From here on what we add: other programs may leave it out.
+    // Other programs may leave out the following fields.
     /** Standard errors, by the same keys. */
     stderr: numbers.default({}),
-    /** Rows that were observed, by the same keys. */
-    n: z.record(key, z.int("a whole number").nonnegative("0 or more"), "an object").default({}),
+    /** Number of rows, by the same keys. */
+    n: z.record(key, z.int(count).nonnegative(count), "an object").default({}),
     /** 95 % intervals, by the same keys. */
     ci95: z
       .record(
         key,
-        z.tuple([z.number(), z.number()], "[low, high], or null where it is not known").nullable(),
+        z.tuple([z.number(), z.number()], "[low, high], or null if unknown").nullable(),
         "an object",
       )
       .default({}),
     higher_is_better: z.record(key, z.boolean("true, false or null").nullable(), "an object").default({}),
-    /** Of everything that changes a number: model, adapter, tokenizer, settings, documents; null where it is not told. */
+    /** Hash of everything that changes a number: model, adapter, tokenizer, settings, documents; null if unknown. */
     run_hash: text.nullable().default(null),
-    /** What the suite sets; null where it is not told. */
+    /** The suite's settings; null if unknown. */
     suite: json.default(null),
   })
   .catchall(json);
 
 const fileSchema = z.looseObject(
-  { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "a list") },
+  { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "an array") },
   "an object with schema_version and runs",
 );
 
 /** One model measured by a suite. */
 export type MetricsRun = z.infer<typeof runSchema>;
 
-/** A run as it may be written: what only we tell may be left out. */
+/** A run for `appendRun`: fields with defaults are optional. */
 export type GivenRun = z.input<typeof runSchema>;
 
-/** What `metrics.json` holds: runs of one suite, in the order in which they ended. A name may stand there several times. */
+/** The content of `metrics.json`: runs of one suite, in the order in which they ended. Names may repeat. */
 export type MetricsFile = z.infer<typeof fileSchema>;
 
 /**
- * Reads `metrics.json`; keys that are not known are kept.
+ * Reads `metrics.json`, and keeps unknown keys.
  *
- * @throws PeriodicEvalError `store` that names the file and the field that is wrong.
+ * @throws PeriodicEvalError `store` with the file and the wrong field.
  */
 export async function readMetrics(path: string, fs: FileReader = nodeFiles): Promise<MetricsFile> {
   const file = await readMetricsIfPresent(path, fs);
@@ -80,31 +81,30 @@ export async function readMetrics(path: string, fs: FileReader = nodeFiles): Pro
     code: "store",
     where: path,
     got: "no such file",
-    expected: "the metrics.json of a folder of results",
+    expected: "the metrics.json of a results folder",
     fix: "Check the path, or run a suite first.",
   });
 }
 
-/** `readMetrics`; null where there is no file. */
+/** Reads `metrics.json`; returns null if it does not exist. */
 export async function readMetricsIfPresent(path: string, fs: FileReader): Promise<MetricsFile | null> {
   const content = await readIfPresent(path, fs);
   if (content === null) return null;
-  const fix = "Restore the file, or move it away: it was damaged since, or written by another program.";
-  return parsedText(fileSchema, content, { code: "store", where: path, fix });
+  const fix = "Restore the file, or move it away: it is damaged, or another program wrote it.";
+  return parseJson(fileSchema, content, { code: "store", where: path, fix });
 }
 
 /**
- * Adds a run to `metrics.json`, creating it where it is absent. Processes that add at once wait for one another, and the
- * file is replaced whole; a run that is there already (of the same name, hash and time) is not added again.
+ * Adds a run to `metrics.json`, and creates the file if needed. A lock orders concurrent processes, and the file is replaced
+ * atomically. A run that the file already has (same name, hash and time) is not added again.
  *
- * @throws PeriodicEvalError `store` where the file holds runs of another suite, or is damaged; `data` for a run that no reader
- *   would take.
+ * @throws PeriodicEvalError `store` if the file is damaged or has runs of another suite; `data` for a run that cannot be read back.
  */
 export async function appendRun(path: string, given: GivenRun, fs: FileSystem = nodeFiles): Promise<void> {
-  const run = parsed(runSchema, given, {
+  const run = parseValue(runSchema, given, {
     code: "data",
     where: "appendRun",
-    fix: "Write what is unknown as null.",
+    fix: "Correct the field; write null for unknown values.",
   });
   const [folder, lock] = [dirname(path), `.${basename(path, ".json")}.lock`];
   await withLock(
@@ -125,9 +125,9 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
 }
 
 /**
- * Runs of one file can be compared: they are of one suite.
+ * Checks that a suite equals the suite of all runs in a file, so that these runs can be compared.
  *
- * @throws PeriodicEvalError `store` that says what the suites differ in.
+ * @throws PeriodicEvalError `store` that lists the differences between the suites.
  */
 export function checkSuite(
   path: string,
@@ -136,15 +136,15 @@ export function checkSuite(
 ): void {
   const other = runs.find((run) => run.config_hash !== config_hash);
   if (other === undefined) return;
-  const isTold = other.suite !== null && suite !== null;
-  const differ = isTold
+  const isKnown = other.suite !== null && suite !== null;
+  const differ = isKnown
     ? differences(other.suite, suite)
     : [`config_hash: ${other.config_hash} → ${config_hash}`];
   throw new PeriodicEvalError({
     code: "store",
     where: path,
     got: `settings other than those of the run "${other.name}" in it (${differ.join("; ")})`,
-    expected: "one suite for all runs of a file: no method is measured by settings of its own",
-    fix: "Measure by that suite, or give another folder of results.",
+    expected: "one suite for all runs in a file, so that every method is measured with the same settings",
+    fix: "Use that suite, or another results folder.",
   });
 }

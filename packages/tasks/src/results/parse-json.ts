@@ -1,29 +1,30 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
+import { describeZodIssue, pathText, quoteValue } from "@periodic-eval/core/internal";
 import type { z } from "zod";
+import { abbreviated } from "../documents/rows.ts";
 
-/** How the error of a value that is wrong reads. */
-export interface Blame {
+/** The fixed parts of the error for a wrong value. */
+export interface ErrorPlace {
   readonly code: ErrorCode;
-  /** The file, or what else holds the value. */
+  /** The file, or another name of the value. */
   readonly where: string;
   readonly fix: string;
 }
 
 /**
- * A value as its schema has it.
+ * Checks a value that is not options, such as the content of a file, and returns what the schema makes of it.
  *
- * @throws PeriodicEvalError that names the first field that is wrong.
+ * @throws PeriodicEvalError for the first wrong field, with its `path`.
  */
-export function parsed<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: Blame): T {
+export function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: ErrorPlace): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const { path, value: got, expected } = describeZodIssue(result.error, value);
-  const text = quoteValue(got);
   throw new PeriodicEvalError({
     code,
-    where: path.length === 0 ? where : `${where}: ${path.join(".")}`,
-    got: text.length > 80 ? `${text.slice(0, 79)}…` : text,
+    where: path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`,
+    path,
+    got: abbreviated(quoteValue(got), 80),
     expected,
     fix,
     cause: result.error,
@@ -31,18 +32,18 @@ export function parsed<T>(schema: z.ZodType<T>, value: unknown, { code, where, f
 }
 
 /**
- * `parsed`, of the JSON that a file holds.
+ * Parses and checks the JSON content of a file.
  *
- * @throws PeriodicEvalError also for what is no JSON.
+ * @throws PeriodicEvalError for invalid JSON, and for the first wrong field, with its `path`.
  */
-export function parsedText<T>(schema: z.ZodType<T>, text: string, blame: Blame): T {
+export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    const { code, where, fix } = blame;
-    const got = text.trim() === "" ? "an empty file" : "text that is no JSON";
+    const { code, where, fix } = place;
+    const got = text.trim() === "" ? "an empty file" : "invalid JSON";
     throw new PeriodicEvalError({ code, where, got, expected: "JSON", fix, cause });
   }
-  return parsed(schema, value, blame);
+  return parseValue(schema, value, place);
 }

@@ -1,9 +1,10 @@
 import { join } from "node:path";
+import { isRecord } from "@periodic-eval/core/internal";
 import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
 import type { MetricsRun } from "./metrics-file.ts";
 import { dateId } from "../harness/results-file.ts";
 
-/** What each document adds to a metric, numerator and denominator (of a mean 1), by the document's place and hash. */
+/** Each document's numerator and denominator (1 for a mean) of a metric, by the document's index and hash. */
 export type DocumentParts = ReadonlyMap<string, readonly [value: number, weight: number]>;
 
 /** By keys of `metrics.json`. */
@@ -18,11 +19,11 @@ interface Sample {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * What the documents of a run add to its metrics, of the samples that stand beside `metrics.json`
- * (`jobs/<name>/samples_*.jsonl`). Metrics are left out whose samples are not all there, are damaged, or do not give the
- * value that the run tells (of a perplexity they give its logarithm).
+ * Reads what each document contributes to a run's metrics from its samples files (`jobs/<name>/samples_*.jsonl`). Leaves out
+ * metrics whose samples are incomplete, damaged, or do not reproduce the run's value (those of a perplexity give its
+ * logarithm).
  *
- * @param results the folder of `metrics.json`
+ * @param results The folder of `metrics.json`.
  */
 export async function readSamples(
   results: string,
@@ -30,14 +31,14 @@ export async function readSamples(
   fs: FileReader = nodeFiles,
 ): Promise<RunSamples> {
   const found = new Map<string, DocumentParts>();
-  // A file of another program may name a run as it likes: nothing is read outside the folder.
+  // Another program may have chosen the name: never read outside the folder.
   if (/[/\\]/.test(name) || name === "..") return found;
   const fileOf = (file: string) => readIfPresent(join(results, "jobs", name, file), fs);
   const below = subtasksIn(await fileOf(`results_${dateId(timestamp)}.json`));
   const files = new Map<string, readonly Sample[] | null>();
-  for (const [key, told] of Object.entries(metrics)) {
+  for (const [key, recorded] of Object.entries(metrics)) {
     const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [];
-    if (told === null || entry === undefined) continue;
+    if (recorded === null || entry === undefined) continue;
     const own: Sample[] = [];
     let isWhole = true;
     for (const leaf of leavesOf(entry, below)) {
@@ -48,15 +49,15 @@ export async function readSamples(
       else own.push(...samples.filter((sample) => sample.filter === filter));
     }
     const parts = isWhole ? partsOf(own, metric!) : null;
-    if (parts !== null && isAbout(ratioOf(parts), told)) found.set(key, parts);
+    if (parts !== null && isAbout(ratioOf(parts), recorded)) found.set(key, parts);
   }
   return found;
 }
 
-/** `group_subtasks` of the harness' file: names of the entries below each. */
+/** Reads `group_subtasks` of the results file: the names of the entries below each entry. */
 function subtasksIn(text: string | null): Readonly<Record<string, readonly string[]>> {
   const all = text === null ? null : fieldsOf(text)?.["group_subtasks"];
-  if (!isFields(all)) return {};
+  if (!isRecord(all)) return {};
   return Object.fromEntries(
     Object.entries(all).map(([entry, names]) => [
       entry,
@@ -65,7 +66,7 @@ function subtasksIn(text: string | null): Readonly<Record<string, readonly strin
   );
 }
 
-/** The entries below one that have samples of their own; itself where there is none below it. */
+/** Returns the entries below one that have samples files; the entry itself if it has none below. */
 function leavesOf(entry: string, below: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const leaves = new Set<string>();
   const seen = new Set<string>();
@@ -80,7 +81,7 @@ function leavesOf(entry: string, below: Readonly<Record<string, readonly string[
   return [...leaves].filter((leaf) => !/[/\\]/.test(leaf));
 }
 
-/** Null where there is no such file, or it is damaged. */
+/** Parses a samples file; returns null if it is missing or damaged. */
 function samplesIn(leaf: string, text: string | null): readonly Sample[] | null {
   if (text === null) return null;
   const samples = text
@@ -95,13 +96,13 @@ function samplesIn(leaf: string, text: string | null): readonly Sample[] | null 
   return samples.every((sample) => sample !== null) ? samples : null;
 }
 
-/** Several samples of one document count together. Null where a sample does not tell the metric. */
+/** Adds up the samples of each document; returns null if a sample lacks the metric. */
 function partsOf(samples: readonly Sample[], metric: string): DocumentParts | null {
   const parts = new Map<string, readonly [number, number]>();
   for (const { document, fields } of samples) {
-    const told = Object.hasOwn(fields, metric) ? fields[metric] : undefined;
-    if (told === null) continue;
-    const [value, weight] = (Array.isArray(told) ? told : [told, 1]) as readonly unknown[];
+    const sample = Object.hasOwn(fields, metric) ? fields[metric] : undefined;
+    if (sample === null) continue;
+    const [value, weight] = (Array.isArray(sample) ? sample : [sample, 1]) as readonly unknown[];
     if (typeof value !== "number" || typeof weight !== "number") return null;
     const [sum, count] = parts.get(document) ?? [0, 0];
     parts.set(document, [sum + value, count + weight]);
@@ -118,17 +119,14 @@ function ratioOf(parts: DocumentParts): number {
   return sum / count;
 }
 
-const isAbout = (value: number, told: number): boolean =>
-  Math.abs(value - told) <= 1e-9 * Math.max(1, Math.abs(told));
+const isAbout = (value: number, recorded: number): boolean =>
+  Math.abs(value - recorded) <= 1e-9 * Math.max(1, Math.abs(recorded));
 
 function fieldsOf(text: string): Fields | null {
   try {
     const value: unknown = JSON.parse(text);
-    return isFields(value) ? value : null;
+    return isRecord(value) ? value : null;
   } catch {
     return null;
   }
 }
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -48,5 +48,10 @@ function readArc(row: PlacedRow): ChoiceQuestion {
   const gold = labels.indexOf(answer);
   if (gold >= 0) return { question: filledTextOf(row, "question"), choices, gold };
   const expected = `one of the labels ${labels.join(", ")}`;
-  throw dataError(row.place, `the answer ${quoteValue(answer)}`, expected, "Correct that row, or leave it out.");
+  throw dataError(
+    row.place,
+    `the answer ${quoteValue(answer)}`,
+    expected,
+    "Correct that row, or leave it out.",
+  );
 }

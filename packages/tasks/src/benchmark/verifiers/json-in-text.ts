@@ -65,7 +65,6 @@ function afterText(text: string, start: number): number {
   return quoted.test(text) ? quoted.lastIndex : start + 1;
 }
 
-
 function parsed(text: string): { readonly value: Json } | null {
   try {
     return { value: JSON.parse(text) as Json };

@@ -18,14 +18,14 @@ export type VerifierSpec =
 export function verifierSpec(value: unknown): VerifierSpec {
   if (typeof value === "string") return { name: knownName(value), args: {} };
   if (!isRecord(value))
-    throw wrong("", quoteValue(value), "a verifier's name, { name, args } or { module, export, args }");
+    throw specError("", quoteValue(value), "a verifier's name, { name, args } or { module, export, args }");
   const { name, module, export: exported, args = {} } = value;
-  if (!isRecord(args)) throw wrong(".args", quoteValue(args), "an object", "Write { argument: value }.");
+  if (!isRecord(args)) throw specError(".args", quoteValue(args), "an object", "Write { argument: value }.");
   const isModule = "module" in value || "export" in value;
   checkKnown(value, isModule ? ["module", "export", "args"] : ["name", "args"]);
   if (!isModule) return { name: knownName(name), args: args as VerifierArgs };
   if (!isFilled(exported))
-    throw wrong(".export", quoteValue(exported), "the name of an export of the module");
+    throw specError(".export", quoteValue(exported), "the name of an export of the module");
   return { module: pathInside(module), export: exported, args: args as VerifierArgs };
 }
 
@@ -34,14 +34,14 @@ function checkKnown(value: object, known: readonly string[]): void {
   if (key === undefined) return;
   const close = nearest(key, known);
   const fix = close === null ? "Remove it, or move it into args." : `Did you mean "${close}"?`;
-  throw wrong("", `the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
+  throw specError("", `the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
 }
 
 function knownName(name: unknown): string {
   const names = Object.keys(builtInVerifiers);
   if (names.includes(name as string)) return name as string;
   const close = typeof name === "string" ? nearest(name, names) : null;
-  throw wrong(
+  throw specError(
     "",
     name === undefined ? "no name" : quoteValue(name),
     `one of ${names.join(", ")}, or { module, export }`,
@@ -52,7 +52,7 @@ function knownName(name: unknown): string {
 /** Requires a path inside the benchmark's folder, so that its code is copied and hashed with it. */
 function pathInside(path: unknown): string {
   if (isFilled(path) && !isAbsolute(path) && !normalize(path).startsWith("..")) return path;
-  throw wrong(
+  throw specError(
     ".module",
     quoteValue(path),
     "a path relative to the benchmark's folder, and inside it",
@@ -60,10 +60,9 @@ function pathInside(path: unknown): string {
   );
 }
 
-
 const isFilled = (value: unknown): value is string => typeof value === "string" && value !== "";
 
-const wrong = (
+const specError = (
   key: string,
   got: string,
   expected: string,
