@@ -21,13 +21,13 @@ const taskSchema = z.strictObject({
   task: z.string(),
   data: z.string(source).min(1, source),
   // The task checks these.
-  shots: z.unknown(),
-  fewshot_pool: z.unknown(),
-  fewshot_seed: z.unknown(),
-  limit: z.unknown(),
+  shots: z.unknown().optional(),
+  fewshot_pool: z.unknown().optional(),
+  fewshot_seed: z.unknown().optional(),
+  limit: z.unknown().optional(),
   subsample_n: z.int(positive).positive(positive).nullable().default(null),
   subsample_seed: z.int(notNegative).nonnegative(notNegative).default(42),
-  chat: z.strictObject({ system: z.unknown(), fewshot_as_multiturn: z.unknown() }).nullish(),
+  chat: z.strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown() }).nullish(),
 });
 
 const folder = "the path of a folder";
@@ -37,7 +37,10 @@ const benchmarkSchema = z.strictObject({
   benchmark: z.string(folder).min(1, folder),
 });
 const chatTemplateSchema = z.strictObject(snakeCaseKeys(chatTemplateShape));
-const priceSchema = z.strictObject({ input_per_million: z.unknown(), output_per_million: z.unknown() });
+const priceSchema = z.strictObject({
+  input_per_million: z.unknown().optional(),
+  output_per_million: z.unknown(),
+});
 
 /**
  * Returns the kinds `task` and `benchmark` for the entries of `evaluations` in a `periodic_eval` block: `buildPeriodicEval(config,
@@ -90,9 +93,9 @@ function taskOptions(options: Options, where: string): TaskOptions {
 }
 
 /** `maxTokens` → `max_tokens`, with any value. */
-function snakeCaseKeys(shape: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodUnknown> {
+function snakeCaseKeys(shape: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> {
   const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return Object.fromEntries(Object.keys(shape).map((name) => [snakeCase(name), z.unknown()]));
+  return Object.fromEntries(Object.keys(shape).map((name) => [snakeCase(name), z.unknown().optional()]));
 }
 
 /** `max_tokens` → `maxTokens`; leaves out undefined values. */

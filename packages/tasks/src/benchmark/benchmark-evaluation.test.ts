@@ -127,7 +127,7 @@ describe("what is told before step 1", () => {
     const test = tasks.map((task) => ({ ...task, split: "test" }));
     await expect(measured({}, undefined, { tasks: test })).rejects.toThrow("got no tasks of the split val");
     await expect(measured({ breakdownKeys: ["topics"] })).rejects.toThrow(
-      'breakdownKeys: got "topics", which no task of the split val has in its metadata, expected some of topic, level. Did you mean "topic"?',
+      'benchmark options.breakdownKeys[0]: got "topics", which no task of the split val has in its metadata, expected some of topic, level. Did you mean "topic"?',
     );
   });
 
@@ -156,35 +156,37 @@ describe("what is told before step 1", () => {
   it("wrong options", () => {
     const made = (options: object) => () =>
       benchmarkEvaluation({ name: "sums", benchmark: "sums", ...options });
-    expect(made({ maxToken: 1 })).toThrow('benchmark: got the unknown option "maxToken"');
-    expect(made({ name: "a/b" })).toThrow('benchmark.name: got "a/b"');
-    expect(made({ benchmark: "" })).toThrow('benchmark.benchmark: got "", expected the path of a folder');
-    expect(made({ maxTokens: 0 })).toThrow(
-      "benchmark.maxTokens: got 0, expected a whole number of 1 or more",
+    expect(made({ maxToken: 1 })).toThrow('benchmark options.maxToken: got the unknown option "maxToken"');
+    expect(made({ name: "a/b" })).toThrow('benchmark options.name: got "a/b"');
+    expect(made({ benchmark: "" })).toThrow(
+      'benchmark options.benchmark: got "", expected the path of a folder',
     );
-    expect(made({ temperature: Number.NaN })).toThrow("benchmark.temperature: got NaN");
+    expect(made({ maxTokens: 0 })).toThrow("benchmark options.maxTokens: got 0, expected a positive integer");
+    expect(made({ temperature: Number.NaN })).toThrow("benchmark options.temperature: got NaN");
     expect(made({ limit: 0 })).toThrow(
-      "benchmark.limit: got 0, expected a whole number of 1 or more, or null for all",
+      "benchmark options.limit: got 0, expected a positive integer, or null for all",
     );
     expect(made({ numSamples: 4 })).toThrow(
-      "benchmark.numSamples: got 4 at temperature 0, expected 1, or a temperature over 0",
+      "benchmark options.numSamples: got 4 at temperature 0, expected 1, or a temperature above 0",
     );
     expect(made({ numSamples: 4, temperature: 1, metrics: ["pass@5"] })).toThrow(
       'got "pass@5" with numSamples 4',
     );
     expect(made({ metrics: "pass_rate" })).toThrow(
-      'benchmark.metrics: got "pass_rate", expected a list of metrics\' names',
+      'benchmark options.metrics: got "pass_rate", expected an array of names of metrics',
     );
-    expect(made({ nConcurrent: 0 })).toThrow("benchmark.nConcurrent: got 0");
+    expect(made({ nConcurrent: 0 })).toThrow("benchmark options.nConcurrent: got 0");
     expect(made({ maxErrorShare: 2 })).toThrow(
-      "benchmark.maxErrorShare: got 2, expected a share from 0 to 1",
+      "benchmark options.maxErrorShare: got 2, expected a share from 0 to 1",
     );
-    expect(made({ price: { inputPerMillion: 1 } })).toThrow("benchmark.price");
-    expect(made({ runId: "../x" })).toThrow('benchmark.runId: got "../x"');
+    expect(made({ price: { inputPerMillion: 1 } })).toThrow("benchmark options.price");
+    expect(made({ runId: "../x" })).toThrow('benchmark options.runId: got "../x"');
     expect(made({ chatTemplate: { userTemplate: "prompt" } })).toThrow(
-      'benchmark.chatTemplate.userTemplate: got "prompt", expected a text with {prompt} in it',
+      'benchmark options.chatTemplate.userTemplate: got "prompt", expected a string that contains {prompt}',
     );
-    expect(made({ chatTemplate: { enableThinking: "no" } })).toThrow("benchmark.chatTemplate.enableThinking");
+    expect(made({ chatTemplate: { enableThinking: "no" } })).toThrow(
+      "benchmark options.chatTemplate.enableThinking",
+    );
     expect(made({ chatTemplate: { system: "x" } })).toThrow('Did you mean "systemPrompt"?');
     expect(() => benchmarkEvaluation({ name: "a", benchmark: "b" }, "train" as "val")).toThrow(
       'benchmark split: got "train"',

@@ -158,7 +158,9 @@ describe("evaluate", () => {
     const count = async (options: Parameters<typeof evaluator.evaluate>[1]) =>
       (await evaluator.evaluate(fakeModel(), { split: "val", ...options })).rows.length;
     expect([await count({}), await count({ limit: 2 }), await count({ limit: null })]).toEqual([1, 2, 3]);
-    await expect(count({ split: "train" as "val" })).rejects.toThrow('evaluate split: got "train"');
+    await expect(count({ split: "train" as "val" })).rejects.toThrow(
+      'BenchmarkEvaluator.evaluate options.split: got "train"',
+    );
   });
 });
 
@@ -209,14 +211,14 @@ describe("stores", () => {
     const names = ["sums/train/sums_step_0.json", "sums/train/sums_step_4.json"];
     expect(evaluator.storeFailures).toEqual(names.map((name) => ({ store: "broken", name, reason })));
     expect(warnings).toEqual(
-      names.map((name) => `callback "sums": the store "broken" did not take ${name}: ${reason}`),
+      names.map((name) => `callback "sums": the store "broken" failed to take ${name}: ${reason}`),
     );
     const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
     const { rows } = await evaluator.evaluate(fakeModel());
     expect(rows).toHaveLength(1);
     expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
       expect.stringContaining(
-        `benchmark "sums": the store "broken" did not take sums/test/sums_step_0.samples.json`,
+        `benchmark "sums": the store "broken" failed to take sums/test/sums_step_0.samples.json`,
       ),
       expect.stringContaining("sums_step_0.json"),
     ]);
@@ -236,7 +238,7 @@ describe("stores", () => {
       expect(warned).toEqual([]);
       await vi.advanceTimersByTimeAsync(1);
       await closed;
-      expect(warned).toEqual([expect.stringContaining("time was up after 30 s")]);
+      expect(warned).toEqual([expect.stringContaining("timed out after 30 s")]);
     } finally {
       vi.useRealTimers();
     }
@@ -265,14 +267,16 @@ describe("stores", () => {
 it("wrong options are errors at construction", () => {
   const made = (options: object) => () =>
     new BenchmarkEvaluator({ name: "sums", benchmark: "sums", ...options });
-  expect(made({ runEvry: 5 })).toThrow('BenchmarkEvaluator: got the unknown option "runEvry"');
+  expect(made({ runEvry: 5 })).toThrow("BenchmarkEvaluator options.runEvry: got the unknown option");
   expect(made({ runEvry: 5 })).toThrow('Did you mean "runEvery"?');
   expect(made({ runEvery: -1 })).toThrow(
-    "BenchmarkEvaluator.runEvery: got -1, expected a whole number of steps",
+    "BenchmarkEvaluator options.runEvery: got -1, expected a number of steps",
   );
-  expect(made({ workspaceDir: "" })).toThrow("BenchmarkEvaluator.workspaceDir");
-  expect(made({ store: "results" })).toThrow('BenchmarkEvaluator.store: got "results", expected a store');
-  expect(made({ numSamples: 2 })).toThrow("benchmark.numSamples: got 2 at temperature 0");
+  expect(made({ workspaceDir: "" })).toThrow("BenchmarkEvaluator options.workspaceDir");
+  expect(made({ store: "results" })).toThrow(
+    'BenchmarkEvaluator options.store: got "results", expected a store',
+  );
+  expect(made({ numSamples: 2 })).toThrow("benchmark options.numSamples: got 2 at temperature 0");
 });
 
 it("is an evaluation that any callback, and `measure`, can take", async () => {

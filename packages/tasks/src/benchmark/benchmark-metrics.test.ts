@@ -161,9 +161,9 @@ describe("the registry", () => {
   it.each<readonly [names: readonly string[], message: string]>([
     [["pass@9"], 'got "pass@9" with numSamples 8, expected a k of at most numSamples. Raise numSamples to 9'],
     [["pass^9"], 'got "pass^9" with numSamples 8'],
-    [["pass@0"], 'got "pass@0", expected a number of 1 or more in place of k. Write "pass@1".'],
+    [["pass@0"], 'got "pass@0", expected a positive integer in place of k. Write "pass@1".'],
     [["pass@01"], 'got "pass@01", expected some of'],
-    [["pass@k"], 'got "pass@k", expected a number of 1 or more in place of k. Write "pass@1".'],
+    [["pass@k"], 'got "pass@k", expected a positive integer in place of k. Write "pass@1".'],
     [
       ["pas_rate"],
       'got "pas_rate", expected some of mean_reward, pass_rate, pass@k, pass^k. Did you mean "pass_rate"?',
@@ -173,7 +173,9 @@ describe("the registry", () => {
     [["constructor"], 'got "constructor"'],
   ])("refuses %j", (names, message) => {
     const options = { registry: benchmarkMetrics, numSamples: 8 };
-    expect(() => findMetrics("benchmark.metrics", names, options)).toThrow(`benchmark.metrics: ${message}`);
+    expect(() => findMetrics("benchmark options", names, options)).toThrow(
+      `benchmark options.metrics[${names.length - 1}]: ${message}`,
+    );
   });
 });
 

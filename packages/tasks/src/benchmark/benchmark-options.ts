@@ -54,7 +54,7 @@ const amount = z.number(price).nonnegative(price);
 /** Schemas of the options. */
 export const benchmarkShape = {
   // `checkName` checks the names.
-  name: z.unknown(),
+  name: z.unknown().optional(),
   benchmark: z.string(folder).min(1, folder),
   maxTokens: z.int(positive).positive(positive).default(256),
   temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").default(0),
@@ -70,8 +70,8 @@ export const benchmarkShape = {
   maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
   price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),
   modelName: z.string("a non-empty string").min(1, "a non-empty string").nullable().default(null),
-  runId: z.unknown(),
-  benchmarkId: z.unknown(),
+  runId: z.unknown().optional(),
+  benchmarkId: z.unknown().optional(),
 } satisfies Record<keyof BenchmarkOptions, z.ZodType>;
 
 type Nullable = "modelName" | "runId" | "benchmarkId";

@@ -100,7 +100,7 @@ describe("an adapter's base", () => {
     const other = await checkpoint("deeper/base", "C");
     const asked: CheckpointSource[] = [];
     await expect(run(folder, await adapterOf(other), { asked })).rejects.toThrow(
-      `adapter_config.json: base_model_name_or_path: got an adapter of "${other}", expected one of "${folder}"`,
+      `adapter_config.json: base_model_name_or_path: got an adapter of "${other}", expected an adapter of "${folder}"`,
     );
     expect(asked).toEqual([]); // before anything is loaded
   });
@@ -128,7 +128,7 @@ describe("an adapter's base", () => {
     const dispose = () => void disposed++;
     await expect(
       run(folder, await adapterOf(folder, "frozen-2"), { opened: { ...opened, dispose } }),
-    ).rejects.toThrow("the weights are others");
+    ).rejects.toThrow("the weights differ");
     expect(disposed).toBe(1);
     // A model that does not tell its own goes by the names.
     await run(folder, await adapterOf(folder, "frozen-2"));
@@ -141,7 +141,7 @@ describe("an adapter's base", () => {
     await run(folder, await adapterOf(""));
     await run(folder, "someone/adapter-on-the-hub");
     await expect(run(folder, await adapterOf(7))).rejects.toThrow(
-      "adapter_config.json: base_model_name_or_path: got 7, expected a text or null",
+      "adapter_config.json: base_model_name_or_path: got 7, expected a string or null",
     );
   });
 });

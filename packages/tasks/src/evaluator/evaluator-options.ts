@@ -94,7 +94,7 @@ const nameOrNull = z
 
 const trainerShape = {
   // `checkName` checks it.
-  name: z.unknown(),
+  name: z.unknown().optional(),
   tasks: z.custom<TaskRegistry>(isObject, "tasks by name"),
   suite: z
     .custom((value) => isObject(value) || (typeof value === "string" && value !== ""), "a path or a suite")

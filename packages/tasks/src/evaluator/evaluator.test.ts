@@ -161,13 +161,13 @@ describe("a run", () => {
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
   });
 
-  it("of a model that does not tell its weights is measured each time", async () => {
+  it("of a model without a fingerprint is measured each time", async () => {
     const trainer = () => ({ ...fakeTrainer(), modelFingerprint: () => null });
     await evaluator({}, trainer()).run();
     expect((await evaluator({}, trainer()).run()).measured).toEqual(["choices", "replies"]);
     await expect(evaluator({ ...dying, name: "other" }, trainer()).run()).rejects.toThrow("out of power");
     await expect(evaluator({ name: "other" }, trainer()).run()).rejects.toThrow(
-      "a model that does not tell its weights",
+      "a model without a fingerprint",
     );
   });
 
@@ -217,17 +217,19 @@ describe("a run", () => {
 
 describe("settings", () => {
   it.each(["limit", "shots", "chat", "seed", "fewshotSeed", "temperature", "maxNewTokens", "systemPrompt"])(
-    "%s is the suite's to say",
+    "rejects %s, which belongs into the suite",
     (key) => {
       expect(() => evaluator({ [key]: 1 })).toThrow(
-        `got a ${key} of its own, expected the suite's: no method is measured by settings of its own`,
+        `options.${key}: got the option ${key}, which belongs into the suite, expected the suite's settings`,
       );
     },
   );
 
   it("that are unknown or wrong are refused", () => {
     expect(() => evaluator({ resluts: "x" } as object)).toThrow('Did you mean "results"?');
-    expect(() => evaluator({ extras: { a: NaN } })).toThrow("Evaluator.fromTrainer: extras.a: got NaN");
+    expect(() => evaluator({ extras: { a: NaN } })).toThrow(
+      "Evaluator.fromTrainer options.extras.a: got NaN",
+    );
     expect(() => evaluator({ smoke: "yes" } as object)).toThrow('smoke: got "yes", expected true or false');
     expect(() => evaluator({ name: "../x" })).toThrow("name");
     expect(() => evaluator({ tasks: { other: choiceTask() } })).toThrow('"choices" under the name "other"');
@@ -245,7 +247,7 @@ describe("settings", () => {
 
   it("name a task that is not there", async () => {
     await writeFile(suite, suiteText.replace("replies", "replys"));
-    await expect(evaluator().run()).rejects.toThrow('suite "small", tasks: got "replys"');
+    await expect(evaluator().run()).rejects.toThrow('suite "small".tasks.replys: got "replys"');
   });
 });
 
@@ -317,7 +319,7 @@ describe("a run that died", () => {
   it("whose partial file is damaged says so", async () => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1, "na');
-    await expect(evaluator().run()).rejects.toThrow("partial.json: got text that is no JSON");
+    await expect(evaluator().run()).rejects.toThrow("partial.json: got invalid JSON");
     await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1}');
     await expect(evaluator().run()).rejects.toThrow("partial.json: name: got undefined");
   });

@@ -55,9 +55,9 @@ const optionsSchema = z.strictObject({
     .meta({ fix: "Leave it out to measure all documents at once." })
     .optional(),
   // `measure` checks these.
-  signal: z.unknown(),
-  seed: z.unknown(),
-  guards: z.unknown(),
+  signal: z.unknown().optional(),
+  seed: z.unknown().optional(),
+  guards: z.unknown().optional(),
 } satisfies Record<keyof EvaluateOptions, z.ZodType>);
 
 /**

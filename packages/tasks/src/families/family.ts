@@ -92,7 +92,7 @@ const commonShape = {
     .nullable()
     .optional(),
   by: z.custom((value) => typeof value === "function", "a function of a document").optional(),
-  provenance: z.unknown(),
+  provenance: z.unknown().optional(),
 } satisfies Record<keyof FamilyOptions<Row>, z.ZodType>;
 
 /** Seed of the order in which all documents are measured: a budget may still cut them. */

@@ -68,7 +68,7 @@ export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): Fit
   const over = budget === null ? 0 : Math.max(0, ids.length - budget);
   if (over === 0) return { prompt, ids, text, truncatedTokens: 0 };
   if (overflow === "report") {
-    const reason = `the prompt has ${ids.length} tokens, and ${budget} fit`;
+    const reason = `a prompt of ${ids.length} tokens, ${budget} fit`;
     return { status: "overflow", reason, promptTokens: ids.length };
   }
   const kept = ids.slice(over);

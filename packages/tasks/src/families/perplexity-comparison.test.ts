@@ -77,6 +77,6 @@ describe("perplexity of continuations", () => {
 
 it("refuses another way to compare", () => {
   expect(() => perplexityComparisonEvaluation({ ...options, compare: "max" as never })).toThrow(
-    'perplexityComparisonEvaluation.compare: got "max"',
+    'perplexityComparisonEvaluation options.compare: got "max"',
   );
 });

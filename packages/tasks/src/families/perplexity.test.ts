@@ -147,14 +147,16 @@ describe("a text longer than the context", () => {
 
   it("refuses a stride longer than the context", async () => {
     await expect(measure(long(5), fakeModel({ contextLength: 4 }))).rejects.toThrow(
-      "perplexityEvaluation.stride: got 5, expected at most 4, the model's context",
+      "perplexityEvaluation options.stride: got 5, expected at most 4, the model's context length",
     );
   });
 });
 
 it("refuses wrong options and a model that diverged", async () => {
   const options = { name: "p", documents: texts("ab"), text: ({ text }: { readonly text: string }) => text };
-  expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow("perplexityEvaluation.stride: got 0");
+  expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow(
+    "perplexityEvaluation options.stride: got 0",
+  );
   expect(() => perplexityEvaluation({ ...options, prefixToken: -1 })).toThrow("prefixToken: got -1");
   expect(() => perplexityEvaluation({ ...options, text: "x" as never })).toThrow('text: got "x"');
   await expect(measure(perplexityEvaluation(options), costing({ a: NaN }))).rejects.toThrow(

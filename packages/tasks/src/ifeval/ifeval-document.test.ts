@@ -31,8 +31,8 @@ describe("readDocument", () => {
 
   it.each([
     ["keywords:existence", {}, "of keywords:existence: got no keywords"],
-    ["keywords:existence", { keywords: [] }, "got keywords = [], expected keywords: one or more texts"],
-    ["keywords:existence", { keywords: ["a", " "] }, "one or more texts, none blank"],
+    ["keywords:existence", { keywords: [] }, "got keywords = [], expected keywords: one or more strings"],
+    ["keywords:existence", { keywords: ["a", " "] }, "one or more strings that are not blank"],
     [
       "keywords:existence",
       { keywords: ["a"], num_words: 3 },
@@ -57,7 +57,7 @@ describe("readDocument", () => {
     [
       "length_constraints:number_words",
       { num_words: 0, relation: "at least" },
-      "num_words: a whole number of 1 or more",
+      "num_words: a positive integer",
     ],
     ["length_constraints:number_words", { num_word: 5, relation: "at least" }, "got no num_words"],
     ["length_constraints:number_paragraphs", { num_paragraphs: 1.5 }, "got num_paragraphs = 1.5"],
@@ -78,7 +78,7 @@ describe("readDocument", () => {
     [{ key: 1, prompt: "a", instruction_id_list: [] }, "got instruction_id_list = []"],
     [
       { key: 1, prompt: "a", instruction_id_list: ["punctuation:no_comma"], kwargs: [] },
-      "kwargs: an object for each of instruction_id_list, so 1",
+      "kwargs: one object per id in instruction_id_list: 1",
     ],
   ])("tells what a record lacks: %j", (record, message) => {
     expect(() => read(record)).toThrow(message);

@@ -47,17 +47,17 @@ it("reads what it wrote, and names the field that is wrong in what another wrote
     await expect(readMetrics(path)).rejects.toThrow(says);
     await expect(appendRun(path, exampleRun)).rejects.toThrow(says);
   };
-  await wrong((run) => delete run["name"], "metrics.json: runs.1.name: got undefined, expected a text");
+  await wrong((run) => delete run["name"], "metrics.json: runs[1].name: got undefined, expected a string");
   await wrong(
     (run) => (run["metrics"] = { "mmlu/acc,none": "0.5" }),
-    'runs.1.metrics.mmlu/acc,none: got "0.5"',
+    'runs[1].metrics.mmlu/acc,none: got "0.5"',
   );
-  await wrong((run) => (run["n"] = { "mmlu/acc,none": 0.5 }), "expected a whole number");
-  await wrong((run) => (run["metrics"] = { acc: 0.5 }), "runs.1.metrics.acc");
+  await wrong((run) => (run["n"] = { "mmlu/acc,none": 0.5 }), "expected an integer of 0 or more");
+  await wrong((run) => (run["metrics"] = { acc: 0.5 }), "runs[1].metrics.acc");
   await writeFile(path, '{"schema_version": 2, "runs": []}');
   await expect(readMetrics(path)).rejects.toThrow("schema_version: got 2, expected 1");
   await writeFile(path, '{"schema_version": 1, "ru');
-  await expect(readMetrics(path)).rejects.toThrow("text that is no JSON");
+  await expect(readMetrics(path)).rejects.toThrow("invalid JSON");
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 
@@ -82,14 +82,14 @@ it("reads and continues files of other programs, which tell less", async () => {
 it.each([
   ["[]", ": got [], expected an object with schema_version and runs"],
   ['{"runs": []}', ": schema_version: got undefined, expected 1"],
-  ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected a list"],
-  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected an object"],
-  [{ extras: [] }, ": runs.0.extras: got [], expected an object"],
-  [{ metrics: null }, ": runs.0.metrics: got null, expected an object"],
-  [{ metrics: { acc: 1 } }, ': runs.0.metrics.acc: got 1, expected a key as "task/metric,filter"'],
-  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs.0.ci95.a/acc,none.1: got "2", expected a finite number'],
-  [{ ci95: { "a/acc,none": [1] } }, ": runs.0.ci95.a/acc,none: got [1], expected [low, high]"],
-  [{ n: { "a/acc,none": -1 } }, ": runs.0.n.a/acc,none: got -1, expected 0 or more"],
+  ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected an array"],
+  ['{"schema_version": 1, "runs": [3]}', ": runs[0]: got 3, expected an object"],
+  [{ extras: [] }, ": runs[0].extras: got [], expected an object"],
+  [{ metrics: null }, ": runs[0].metrics: got null, expected an object"],
+  [{ metrics: { acc: 1 } }, ': runs[0].metrics.acc: got 1, expected a key as "task/metric,filter"'],
+  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs[0].ci95.a/acc,none[1]: got "2", expected a finite number'],
+  [{ ci95: { "a/acc,none": [1] } }, ": runs[0].ci95.a/acc,none: got [1], expected [low, high]"],
+  [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
 ])("says in plain words what is wrong with %j", async (given, says) => {
   const text =
     typeof given === "string"

@@ -117,7 +117,7 @@ describe("ifeval", () => {
   });
 
   it("has no examples to show", () => {
-    expect(() => ifeval.open({ data, shots: 2 })).toThrow(/ifeval\.shots: got 2, expected 0/u);
+    expect(() => ifeval.open({ data, shots: 2 })).toThrow(/ifeval options\.shots: got 2, expected 0/u);
   });
 });
 

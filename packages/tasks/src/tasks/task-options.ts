@@ -28,7 +28,7 @@ const taskOptionsSchema = z.strictObject({
     .nullable()
     .optional(),
   // The task's family checks it.
-  subsample: z.unknown(),
+  subsample: z.unknown().optional(),
   chat: z.strictObject(chatShape).optional(),
 } satisfies Record<keyof TaskOptions, z.ZodType>);
 

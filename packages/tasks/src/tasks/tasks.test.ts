@@ -184,7 +184,7 @@ describe("mistakes", () => {
       "test.jsonl",
       smallRows.arc,
       { question: 7 },
-      /test\.jsonl:2: got question = 7, expected question: a text/,
+      /test\.jsonl:2: got question = 7, expected question: a string/,
     ],
     [
       "arc_easy",
@@ -240,7 +240,7 @@ describe("mistakes", () => {
       "anatomy.jsonl",
       smallRows.mmlu,
       { choices: ["a"] },
-      /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four texts/,
+      /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four strings/,
     ],
   ] as const)("%s: a wrong row is told with file and line (%#)", async (task, file, rows, wrong, message) => {
     const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
@@ -250,11 +250,11 @@ describe("mistakes", () => {
   });
 
   it.each([
-    [{ data: "" }, /arc_easy\.data: got ""/],
-    [{ shots: -1 }, /arc_easy\.shots: got -1/],
-    [{ limit: 0 }, /arc_easy\.limit: got 0/],
-    [{ fewshotSeed: 0.5 }, /arc_easy\.fewshotSeed: got 0\.5/],
-    [{ chat: { system: 1 } }, /arc_easy\.chat\.system: got 1/],
+    [{ data: "" }, /arc_easy options\.data: got ""/],
+    [{ shots: -1 }, /arc_easy options\.shots: got -1/],
+    [{ limit: 0 }, /arc_easy options\.limit: got 0/],
+    [{ fewshotSeed: 0.5 }, /arc_easy options\.fewshotSeed: got 0\.5/],
+    [{ chat: { system: 1 } }, /arc_easy options\.chat\.system: got 1/],
     [{ chat: { fewshotAsMultiTurn: true } }, /Did you mean "fewshotAsMultiturn"/],
     [{ shot: 1 }, /Did you mean "shots"/],
   ] as const)("an option that is wrong (%#)", async (options, message) => {
@@ -267,17 +267,19 @@ describe("mistakes", () => {
     const folder = await folderWith({ "test.csv": "a\n" });
     const found = async (task: string, options: Partial<TaskOptions>) =>
       (await thrownBy(() => itemsOf(task, options))).message;
-    expect(await found("gsm8k", { data: `${folder}/none` })).toMatch(/gsm8k\.data: got ENOENT/);
+    expect(await found("gsm8k", { data: `${folder}/none` })).toMatch(/gsm8k options\.data: got ENOENT/);
     expect(await found("mmlu_virology", { data: folder })).toMatch(/expected test\/virology_test\.csv, or/);
     expect(await found("gsm8k", { data: `${data["gsm8k"]}/test.jsonl` })).toMatch(
-      /gsm8k shots: got 5, of data without a pool/,
+      /gsm8k options\.shots: got 5 without a pool/,
     );
     const file = `${data["mmlu"]}/test/virology_test.csv`;
     expect(await found("mmlu_other", { data: file })).toMatch(
-      /got the one source .*, expected a folder, .* of 13/,
+      /got the single source .*, expected a folder, .* with 13/,
     );
-    expect(await found("mmlu", { fewshotPool: file })).toMatch(/mmlu\.fewshotPool: got the one source/);
-    expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k shots: got 5 of a pool of 4/);
+    expect(await found("mmlu", { fewshotPool: file })).toMatch(
+      /mmlu options\.fewshotPool: got the single source/,
+    );
+    expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k options\.shots: got 5 with a pool of 4/);
   });
 
   it("a task that there is not", async () => {

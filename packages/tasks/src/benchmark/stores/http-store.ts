@@ -21,7 +21,7 @@ const timeout = "a number above 0, at most 86400 (a day)";
 
 const optionsSchema = z.strictObject({
   // `checkUrl` checks it, and does not quote it.
-  url: z.unknown(),
+  url: z.unknown().optional(),
   method: z.enum(["PUT", "POST"]).optional(),
   tokenEnv: z.string().optional(),
   maxRetries: z.int(retries).nonnegative(retries).optional(),

@@ -79,7 +79,7 @@ export function extractor(args: VerifierArgs): (completion: string) => string | 
   };
 }
 
-export const nothingExtracted = "no match of `extract`";
+export const nothingExtracted = "nothing that `extract` finds";
 
 /** Quotes a value in at most 80 characters. */
 export const short = (value: unknown): string => abbreviated(quoteValue(value), 80);

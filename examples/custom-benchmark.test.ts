@@ -8,10 +8,10 @@ import { expect, it, onTestFinished } from "vitest";
 import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
-const document = "docs/own-benchmark.md";
+const document = "docs/custom-benchmark.md";
 
-it("your own benchmark in ten minutes: its blocks run as they stand, on another model and fewer steps", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "own-benchmark-"));
+it("runs the blocks of the custom benchmark page, with a smaller model and fewer steps", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "custom-benchmark-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const benchmark = join(folder, "pocket");
   mkdirSync(benchmark);
@@ -29,13 +29,13 @@ it("your own benchmark in ten minutes: its blocks run as they stand, on another 
     '"runs/1"': JSON.stringify(run),
     '"benchmarks/pocket"': JSON.stringify(benchmark),
     '"https://results.example.org/runs"': JSON.stringify(received.url),
-    // A training this short would skip the look in the middle.
+    // A run this short would skip the measurement in the middle.
     "config: { maxSteps: 200 }":
       "config: { maxSteps: 2, batchSize: 4 }, session: { budget: { overheadPercent: null } }",
     "runEvery: 50": "runEvery: 1",
     "maxTokens: 64": "maxTokens: 12",
   });
-  const printed = await runCode("own-benchmark", code, { RESULTS_TOKEN: "secret-token" });
+  const printed = await runCode("custom-benchmark", code, { RESULTS_TOKEN: "secret-token" });
 
   const [phase] = (await readRun(run)).phases;
   expect(phase!.snapshots.map(({ id, step, status }) => [id, step, status])).toEqual([
@@ -44,7 +44,7 @@ it("your own benchmark in ten minutes: its blocks run as they stand, on another 
     ["pocket", 2, "complete"],
   ]);
   const [start] = phase!.snapshots;
-  // Of val two tasks of numbers, one of the village, one of manners.
+  // The split val has two tasks about numbers, one about the village, one about manners.
   const counts = Object.entries(start!.metrics).map(([name, { n }]) => [name, n]);
   expect(Object.fromEntries(counts.filter(([name]) => String(name).startsWith("pass_rate")))).toEqual({
     pass_rate: 4,
@@ -60,7 +60,7 @@ it("your own benchmark in ten minutes: its blocks run as they stand, on another 
   ]);
 });
 
-/** A server on loopback that takes everything. */
+/** Starts a server on loopback that accepts everything. */
 async function results() {
   const puts: [path: string, authorization: string | undefined][] = [];
   const server = createServer((request, response) => {
