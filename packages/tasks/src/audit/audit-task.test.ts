@@ -59,7 +59,7 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
   expect((await auditTask(fakeModel(), evaluation, { documents: 1 })).shown).toHaveLength(1);
 });
 
-it("tells how the model writes, and what ends it", async () => {
+it("reports how the model generates, and what ends a completion", async () => {
   const report = await auditTask(fakeModel(), writing(true));
   expect(report.generation).toMatchObject({
     maxNewTokens: 4,
@@ -208,7 +208,7 @@ it("prompts that the template fails on", async () => {
   expect(auditText(report)).toContain("▲ warning template_failure (1 of 2)");
 });
 
-it("refuses what it cannot look at", async () => {
+it("rejects models and evaluations that it cannot audit", async () => {
   const message = async (run: Promise<unknown>) =>
     run.then(
       () => "",

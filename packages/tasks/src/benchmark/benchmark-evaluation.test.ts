@@ -31,7 +31,7 @@ describe.each([
   for (const check of evaluationConformance(make)) it(check.name, check.run);
 });
 
-describe("a benchmark of one's own", () => {
+describe("a custom benchmark", () => {
   it("asks each task, checks each completion by the task's verifier, and counts by metadata", async () => {
     const { snapshot, rows } = await measured({ breakdownKeys: ["topic"] });
     expect(snapshot.status).toBe("complete");
@@ -72,14 +72,14 @@ describe("a benchmark of one's own", () => {
     });
   });
 
-  it("asks the first so many of a split in the file's order, in a seeded one", async () => {
+  it("measures the first `limit` tasks of a split, in a seeded order", async () => {
     const all = tasks.map((task, at) => ({ ...task, split: at % 2 === 0 ? "val" : "test" }));
     const { rows, snapshot } = await measured({ limit: 2 }, undefined, { tasks: all });
     expect(rows.map(({ id }) => id).sort()).toEqual(["sum-1", "sum-3"]);
     expect(snapshot.provenance.evaluation).toMatchObject({ split: "val", subsample: { limit: 2, seed: 42 } });
   });
 
-  it("a task whose verifier throws is a failed grade with its reason, and the look goes on", async () => {
+  it("records a throwing verifier as a failed grade with its reason, and continues", async () => {
     const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
     const own = { id: "own", prompt: "?", split: "val", verifier: { module: "own.mjs", export: "check" } };
     const all = { tasks: [...tasks, own], files };
@@ -100,7 +100,7 @@ describe("a benchmark of one's own", () => {
     );
   });
 
-  it("a thought that does not end is no pass, and what follows one is the answer", async () => {
+  it("fails unfinished thinking, and checks the text after finished thinking", async () => {
     const said: Record<string, string> = { a: "<think>2, or 3", b: "<think>3?</think>2", c: "2" };
     const thinking = fakeModel({ reply: (prompt) => said[/>(\w)</.exec(prompt)![1]!]! });
     const all = Object.keys(said).map((id) => ({
@@ -122,7 +122,7 @@ describe("a benchmark of one's own", () => {
   });
 });
 
-describe("what is told before step 1", () => {
+describe("mistakes reported before step 1", () => {
   it("a split without tasks, a breakdown that no task has", async () => {
     const test = tasks.map((task) => ({ ...task, split: "test" }));
     await expect(measured({}, undefined, { tasks: test })).rejects.toThrow("got no tasks of the split val");
@@ -194,7 +194,7 @@ describe("what is told before step 1", () => {
   });
 });
 
-it("a look is not comparable with one of other tasks, another verifier's text or another template", async () => {
+it("is not comparable after a change of tasks, a verifier's code or the chat template", async () => {
   const source = (text: string) => ({ "own.mjs": `export const check = () => ${text};` });
   const own = { id: "own", prompt: "?", split: "val", verifier: { module: "own.mjs", export: "check" } };
   const hashOf = async (options: Partial<BenchmarkOptions>, files: FolderFiles) =>
@@ -217,7 +217,7 @@ it("a look is not comparable with one of other tasks, another verifier's text or
   ).toBe(hashes[0]);
 });
 
-it("rows are graded again as they were answered, though the folder's tasks have changed since", async () => {
+it("grades stored rows as they were answered, after the folder has changed", async () => {
   const benchmark = await benchmarkFolder({ tasks });
   const evaluation = benchmarkEvaluation({ name: "sums", benchmark });
   const { rows } = await measure(evaluation, fakeModel({ reply }));

@@ -66,7 +66,7 @@ describe.each([0, 3])("callback conformance, runEvery %d", (runEvery) => {
 });
 
 describe("in the loop", () => {
-  it("measures val every so many steps, at the start and the end, and compares with the start", async () => {
+  it("measures val every `runEvery` steps, at the start and the end, and compares with the baseline", async () => {
     const { snapshots } = await trained(await evaluatorOf({ runEvery: 3 }));
     expect(snapshots.map(({ id, step, status, crossed }) => [id, step, status, crossed])).toEqual([
       ["sums", 0, "complete", ["start"]],
@@ -90,7 +90,7 @@ describe("in the loop", () => {
     expect([snapshots, warnings]).toEqual([[], []]);
   });
 
-  it("tells what is wrong with the folder before step 1", async () => {
+  it("reports a wrong folder before step 1", async () => {
     const benchmark = await benchmarkFolder({ tasks: [{ ...tasks[0], answer: "two" }] });
     const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 2 });
     await expect(trained(evaluator)).rejects.toThrow(/tasks\.jsonl:1 answer: got "two"/);
@@ -109,7 +109,7 @@ describe("in the loop", () => {
     await expect(trained(evaluator)).rejects.toThrow("the judge is not at home");
   });
 
-  it("a verifier that throws fails no training: its look is told as failed, and its rows are kept", async () => {
+  it("marks a measurement failed when a verifier throws, keeps its rows, and continues training", async () => {
     const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
     const verifier = { module: "own.mjs", export: "check" };
     const benchmark = await benchmarkFolder({ tasks: tasks.map((task) => ({ ...task, verifier })), files });
@@ -254,7 +254,7 @@ describe("stores", () => {
     expect(kept).toMatchObject([["sums/test/sums_step_0.samples.json", [{ id: "sum-4", rewards: [null] }]]]);
   });
 
-  it("are told nothing of other callbacks' snapshots, nor of grading under way", async () => {
+  it("receive neither other callbacks' snapshots nor unfinished gradings", async () => {
     const { store, kept } = keeping();
     const evaluator = await evaluatorOf({ store });
     evaluator.onSnapshot({} as never, exampleSnapshot({ id: "capability" }));

@@ -143,7 +143,7 @@ describe("breakdowns", () => {
 });
 
 describe("the registry", () => {
-  it("is extended with metrics of one's own, also by k", () => {
+  it("accepts custom metrics, also with k", () => {
     const registry: MetricRegistry = {
       ...benchmarkMetrics,
       "best@k": ({ kit, k }) =>

@@ -67,7 +67,7 @@ describe("a folder", () => {
 });
 
 describe("a folder that is wrong", () => {
-  /** What is said of each line, `tasks.jsonl:2: got …`. */
+  /** Returns the message of each mistake: `tasks.jsonl:2: got …`. */
   const wrongs = async (tasks: readonly (object | string)[], metadata?: string, files = {}) => {
     const folder = await benchmarkFolder({ tasks, files, ...(metadata !== undefined && { metadata }) });
     const errors = await errorsOf(readBenchmark(folder));
@@ -85,7 +85,7 @@ describe("a folder that is wrong", () => {
     );
   });
 
-  it("tells of all lines at once, each with its file and line", async () => {
+  it("reports all wrong lines together, each with its file and line", async () => {
     const said = await wrongs([
       "{ id: 1 }",
       "[1]",
@@ -136,7 +136,7 @@ describe("a folder that is wrong", () => {
       'got messages[0] = {"role":"usr","content":"?"}, expected messages: an array of { role, content }',
     ],
     ["hello", 'got messages = "hello"'],
-  ])("tells what is wrong with a chat: %j", async (messages, expected) => {
+  ])("reports a wrong chat: %j", async (messages, expected) => {
     const [said] = await wrongs([{ ...task, prompt: undefined, messages }]);
     expect(said).toMatch(/^tasks\.jsonl:1: /);
     expect(said).toContain(expected);
@@ -221,7 +221,7 @@ describe("a folder that is wrong", () => {
       "2",
       'verifier.export: got "word", string, expected a function or a grader',
     ],
-  ])("tells what is wrong with a verifier: %j of %j", async (verifier, answer, expected) => {
+  ])("reports a wrong verifier: %j of %j", async (verifier, answer, expected) => {
     const files = {
       "check.mjs": 'export const check = () => true;\nexport const word = "x";\n',
       "broken.mjs": "export const check = ;\n",
@@ -239,7 +239,7 @@ describe("a folder that is wrong", () => {
     expect(said).toContain(expected);
   });
 
-  it("tells of metadata.yaml by its lines, beside the tasks", async () => {
+  it("reports mistakes in metadata.yaml with their lines, together with those of tasks", async () => {
     const metadata = "name: sums\nversion: 2\nsplits: val\nsplit: train\nverifier: numerc\ndescription:\n";
     expect(await wrongs([{ ...task, id: 1 }], metadata)).toEqual([
       'metadata.yaml:3: got the unknown key "splits", expected some of name, version, description, split, verifier. Did you mean "split"?',
@@ -268,7 +268,7 @@ describe("a folder that is wrong", () => {
     await expect(readBenchmark(folder)).rejects.toThrow(/tasks\.jsonl", which does not exist/);
   });
 
-  it("lists twenty mistakes in words, and holds all", async () => {
+  it("lists twenty mistakes in its message, and keeps all in `errors`", async () => {
     const folder = await benchmarkFolder({ tasks: Array.from({ length: 25 }, () => ({ id: 1 })) });
     const error = await readBenchmark(folder).catch((reason: unknown) => reason);
     // Four a line: no id, no prompt, no split, no verifier.

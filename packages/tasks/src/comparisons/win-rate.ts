@@ -206,7 +206,7 @@ const promptOf = (prompt: string | Prompt): Prompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
 /** Returns the prompt as the judge reads it. */
-function questionOf(prompt: Prompt, model: With<"generate">): string {
+function questionOf(prompt: Prompt, model: ModelWith<"generate">): string {
   const { tokenizer } = model as Partial<Abilities>;
   if ("text" in prompt) return prompt.text;
   if ("ids" in prompt) return tokenizer?.decode(prompt.ids) ?? JSON.stringify(prompt.ids);

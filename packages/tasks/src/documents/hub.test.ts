@@ -40,7 +40,7 @@ describe("a split of the hub", () => {
     expect(hub.requests.every((request) => request.endsWith(" -"))).toBe(true);
   });
 
-  it("is of the config that is named, and of `default` where none is", async () => {
+  it("reads the named config, or `default`", async () => {
     const files = hub.datasets.get("owner/sums")!;
     files.set("default/test/0000.parquet", parquet("d"));
     const of = async (source: string) =>

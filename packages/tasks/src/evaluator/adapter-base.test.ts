@@ -54,7 +54,7 @@ const run = (folder: string, adapter: string | null, { opened = {}, asked = [] }
   }).run();
 
 describe("fromCheckpoint", () => {
-  it("opens what it is told to, names it in the results, and disposes it", async () => {
+  it("opens the given checkpoint, names it in the results, and disposes it", async () => {
     const folder = await checkpoint("base", "B");
     const adapter = await adapterOf(folder);
     const asked: CheckpointSource[] = [];
@@ -77,7 +77,7 @@ describe("fromCheckpoint", () => {
     expect(disposed).toBe(1);
   });
 
-  it("takes the fingerprint that a model tells of itself", async () => {
+  it("uses the fingerprint that a model provides", async () => {
     const model = fakeModel({ identity: { weights: "served-1" } });
     const opened = { model, fingerprint: () => null };
     const folder = await checkpoint("base", "B");
@@ -119,7 +119,7 @@ describe("an adapter's base", () => {
     }
   });
 
-  it("is told by its weights, where a checkpoint of ours names them, whatever it is called", async () => {
+  it("is identified by the hash of its weights in a checkpoint of our trainers, whatever its name", async () => {
     const folder = await checkpoint("base", "B");
     const elsewhere = await checkpoint("other", "C");
     const opened = { baseFingerprint: () => "frozen-1" };

@@ -115,7 +115,7 @@ describe("a run", () => {
     });
   });
 
-  it("writes no samples where it is told so, and all else as with them", async () => {
+  it("writes no samples with `samples: false`, and the same other files", async () => {
     const { run, folder: job } = await evaluator({ samples: false }).run();
     const id = run.timestamp.replaceAll(":", "-");
     expect((await readdir(job)).sort()).toEqual(["results.json", `results_${id}.json`]);
@@ -298,7 +298,7 @@ describe("a run that died", () => {
     expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
   });
 
-  it("before its first task was done begins anew, of whatever it is now", async () => {
+  it("starts over when no task was finished, with the current settings", async () => {
     const before = () => {
       throw new Error("out of power");
     };

@@ -32,7 +32,7 @@ async function evaluate(folder: string, killAfter?: number) {
   );
 }
 
-/** What must be equal however often a run was killed: the run but for its time, and every sample. */
+/** Returns everything that kills must not change: the run without its time, and every sample. */
 async function outcome(folder: string): Promise<unknown> {
   const results = join(folder, "results");
   const { runs } = await readMetrics(join(results, "metrics.json"));

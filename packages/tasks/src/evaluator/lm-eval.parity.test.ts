@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 const run = (timestamp: string, edition = "", sampled = true) => {
-  // What JSON of Python and of JavaScript could write differently.
+  // Values that Python and JavaScript could write differently as JSON.
   const odd = `${edition}“Ünï” \u007f \u2028 \\ / 𝒳 "q" \t: `;
   const tasks = [choiceTask({ edition: odd, documents: 7 }), replyTask({ edition: odd })];
   const kept = sampled ? tasks : tasks.map(({ sample: _sample, ...task }) => task);

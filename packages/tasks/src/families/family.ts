@@ -9,7 +9,7 @@ import type {
   MetricOptions,
   Prompt,
   Row,
-  With,
+  ModelWith,
 } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
@@ -65,7 +65,7 @@ export interface Family<
   /** Returns how many documents it measures. */
   length(): Promise<number>;
   measure(
-    model: With<A>,
+    model: ModelWith<A>,
     items: readonly I[],
     context: MeasureContext,
     onSequence?: OnSequence,

@@ -76,7 +76,7 @@ describe("choices that continue a prompt", () => {
     expect(snapshot.metrics["gold_prob"]!.value).toBeCloseTo((1 + 1 / (1 + Math.exp(4))) / 3, 12);
   });
 
-  it("may have several right ones, and metrics of one's own", async () => {
+  it("accepts several right choices, and custom metrics", async () => {
     const evaluation = multipleChoiceEvaluation({
       ...options,
       documents: capitals

@@ -8,7 +8,7 @@ const texts = (...all: readonly string[]) => all.map((text, at) => ({ id: `t${at
 const of = (documents: readonly { readonly id: string; readonly text: string }[]) =>
   perplexityEvaluation({ name: "prose", documents, text: ({ text }) => text });
 
-/** Each byte costs so many nats by the first letter of its text; a token is a byte. */
+/** A fake model in which a token is a byte, with a cost in nats by the first letter of the text. */
 const costing = (nats: Readonly<Record<string, number>>, beginOfText = false) =>
   fakeModel({
     tokenizer: fakeTokenizer({ beginOfText }),

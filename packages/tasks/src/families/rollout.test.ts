@@ -207,7 +207,7 @@ it("counts chats that cannot be rendered", async () => {
   expect(snapshot).toMatchObject({ template_failures: 1, num_samples: 3 });
 });
 
-it("asks a model that shows no tokenizer, and cannot tell what fits", async () => {
+it("measures a model without a tokenizer, without checking lengths", async () => {
   const { tokenizer: _, ...served } = fakeModel({ contextLength: 20, reply: () => "2" });
   const { snapshot, rows } = await measure(rolloutEvaluation(options), served);
   expect(rows[0]).toMatchObject({ promptTokens: null });
@@ -218,7 +218,7 @@ describe("the subset", () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({ id: `d${at}`, question: `${at}`, answer: "" }));
   const of = (n: number) => rolloutEvaluation({ ...options, documents, subsample: { n, seed: 7 } });
 
-  it("is the same at every look, nested, and counted", async () => {
+  it("is the same at every measurement, nested, and counted", async () => {
     const model = scripted();
     const first = (await of(5).items(model)).map(({ id }) => id);
     expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);

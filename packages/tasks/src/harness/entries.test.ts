@@ -26,7 +26,7 @@ it("groups are below those that have all their rows, whichever is named first", 
     ["mmlu_stem", 3, ["mmlu_algebra", "mmlu_physics"]],
     ["mmlu_algebra", 1, []],
     ["mmlu_physics", 2, []],
-    // of the same row: the later named is below
+    // of equal groups, the later one is below
     ["mmlu_humanities", 1, ["mmlu_law"]],
     ["mmlu_law", 1, []],
   ];

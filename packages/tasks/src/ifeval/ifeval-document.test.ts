@@ -23,7 +23,7 @@ describe("readDocument", () => {
     ]);
   });
 
-  it("names the nearest kind where there is none of that name", () => {
+  it("suggests the nearest kind for an unknown name", () => {
     expect(() => read(of("keyword:existence", {}))).toThrow(
       /data\.jsonl:3 \(key 7\), kwargs\[0\]: got the instruction "keyword:existence".*Did you mean "keywords:existence"\?/su,
     );
@@ -68,7 +68,7 @@ describe("readDocument", () => {
     ],
     ["punctuation:no_comma", { frequency: 1 }, 'got the unknown "frequency", expected no kwargs'],
     ["punctuation:no_comma", null, "got null, expected an object of kwargs"],
-  ])("tells what is wrong with the kwargs of %s: %j", (id, kwargs, message) => {
+  ])("reports wrong kwargs of %s: %j", (id, kwargs, message) => {
     expect(() => read(of(id, kwargs))).toThrow(message);
   });
 
@@ -80,7 +80,7 @@ describe("readDocument", () => {
       { key: 1, prompt: "a", instruction_id_list: ["punctuation:no_comma"], kwargs: [] },
       "kwargs: one object per id in instruction_id_list: 1",
     ],
-  ])("tells what a record lacks: %j", (record, message) => {
+  ])("reports what a record lacks: %j", (record, message) => {
     expect(() => read(record)).toThrow(message);
   });
 });

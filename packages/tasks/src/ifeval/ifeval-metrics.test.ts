@@ -21,7 +21,7 @@ it("prompts count once, instructions each, and what was not asked not at all", (
   expect(values["inst_level_loose_acc"]?.value).toBeCloseTo(4 / 5, 12);
 });
 
-it("instructions of which none is followed leave room in their interval", () => {
+it("has an interval above 0 when no instruction is followed", () => {
   const none = { strict: [false, false], loose: [true] };
   const rows: readonly ScoredRow[] = ["1", "2", "3"].map((id) => ({ id, score: none }));
   const values = summarize(ifevalMetrics(metricKit<ScoredRow>()), rows);

@@ -12,7 +12,7 @@ it("keywords are texts, not patterns", () => {
   expect(check("keywords:forbidden_words", { forbidden_words: ["a.b"] })("a-b axb")).toBe(true);
 });
 
-it("a letter may be any character, as two documents of IFEval have it", () => {
+it("accepts any character as a letter, as in two documents of IFEval", () => {
   const sixMarks = check("keywords:letter_frequency", {
     letter: "!",
     let_frequency: 6,

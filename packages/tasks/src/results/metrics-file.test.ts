@@ -22,7 +22,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const namesIn = async () => (await readMetrics(path)).runs.map(({ name }) => name);
 
-it("adds runs in their order, each once, and keeps what it does not know", async () => {
+it("adds runs in order, each once, and keeps unknown keys", async () => {
   await appendRun(path, exampleRun);
   const { runs } = await readMetrics(path);
   await writeFile(
@@ -37,7 +37,7 @@ it("adds runs in their order, each once, and keeps what it does not know", async
   expect(await readdir(folder)).toEqual(["metrics.json"]);
 });
 
-it("reads what it wrote, and names the field that is wrong in what another wrote", async () => {
+it("reads its own files, and names the wrong field of others", async () => {
   await appendRun(path, exampleRun);
   expect((await readMetrics(path)).runs).toEqual([exampleRun]);
   const wrong = async (change: (run: Record<string, unknown>) => void, says: string) => {
@@ -61,7 +61,7 @@ it("reads what it wrote, and names the field that is wrong in what another wrote
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 
-it("reads and continues files of other programs, which tell less", async () => {
+it("reads and extends files of other programs, which have fewer fields", async () => {
   const { stderr: _, n: _n, ci95: _c, higher_is_better: _h, run_hash: _r, suite: _s, ...plain } = exampleRun;
   const told = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
   await writeFile(path, JSON.stringify({ schema_version: 1, runs: [plain] }));
@@ -90,7 +90,7 @@ it.each([
   [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs[0].ci95.a/acc,none[1]: got "2", expected a finite number'],
   [{ ci95: { "a/acc,none": [1] } }, ": runs[0].ci95.a/acc,none: got [1], expected [low, high]"],
   [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
-])("says in plain words what is wrong with %j", async (given, says) => {
+])("reports what is wrong with %j", async (given, says) => {
   const text =
     typeof given === "string"
       ? given
@@ -99,7 +99,7 @@ it.each([
   await expect(readMetrics(path)).rejects.toThrow(`${path}${says}`);
 });
 
-it("is of one suite, and says what another differs in", async () => {
+it("accepts one suite only, and lists how another differs", async () => {
   await appendRun(path, exampleRun);
   const other = {
     ...exampleRun,
@@ -110,7 +110,7 @@ it("is of one suite, and says what another differs in", async () => {
   expect(await namesIn()).toEqual(["sft"]);
 });
 
-it("a death at any file operation of an append leaves the file as it was, or with the run in it", async () => {
+it("keeps a valid file when the process dies at any file operation", async () => {
   await appendRun(path, exampleRun);
   const before = await readFile(path, "utf8");
   for (let at = 1; at <= 12; at++) {
@@ -124,7 +124,7 @@ it("a death at any file operation of an append leaves the file as it was, or wit
   }
 });
 
-it("nothing is left of deaths in the taking over of a dead process's lock", async () => {
+it("leaves no drafts when processes die while they take over a dead process's lock", async () => {
   const dieAt = async (operation: number) => {
     const dying = faultyFiles(({ count }) => (count === operation ? "die" : "none"));
     await appendRun(path, exampleRun, dying).catch(() => undefined);

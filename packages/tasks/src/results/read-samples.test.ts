@@ -26,7 +26,7 @@ const fileOf = async (part: string) =>
     (await readdir(job)).find((file) => file.startsWith(`samples_${part}_`))!,
   );
 
-it("tells of every metric what its documents add, those of groups by the entries below them", async () => {
+it("returns what each document adds to every metric, for groups from the entries below them", async () => {
   const samples = await readSamples(folder, run);
   expect([...samples.keys()]).toEqual(Object.keys(run.metrics));
   for (const [key, parts] of samples) {

@@ -14,7 +14,7 @@ import {
 const parse = (value: object) =>
   parseSuite({ schema_version: 1, name: "s", tasks: { mmlu: {} }, ...value }, "s.yaml");
 
-it("the default suite is what every method is compared by", async () => {
+it("the default suite has the documented tasks and settings", async () => {
   const suite = await readSuite(defaultSuitePath);
   const all = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, "/data"));
   const common = { fewshotSeed: 1234, subsample: null };
@@ -92,7 +92,7 @@ it.each<[object, string]>([
   expect(() => parse(value)).toThrow(says);
 });
 
-it("names the line of what is no YAML, and a file that is not there", async () => {
+it("reports invalid YAML with its line, and a missing file", async () => {
   const folder = await mkdtemp(join(tmpdir(), "suite-"));
   const path = join(folder, "suite.yaml");
   await writeFile(path, "schema_version: 1\nname: [\n");

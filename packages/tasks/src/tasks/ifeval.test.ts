@@ -97,7 +97,7 @@ describe("ifeval", () => {
     expect(snapshot).toMatchObject({ truncated: 1, overflows: 0, num_samples: 3 });
   });
 
-  it("reads the file as the hub has it, nulls included", async () => {
+  it("reads the hub's file, which has nulls", async () => {
     const nulls = { num_bullets: null, relation: null };
     const rows = records.map((row) => ({
       ...row,

@@ -1,4 +1,4 @@
-// What is asked, against lm-evaluation-harness 0.4.13 on a few documents of our own.
+// Requests compared with lm-evaluation-harness 0.4.13 on a few small documents.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

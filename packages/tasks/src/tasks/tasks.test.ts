@@ -242,7 +242,7 @@ describe("mistakes", () => {
       { choices: ["a"] },
       /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four strings/,
     ],
-  ] as const)("%s: a wrong row is told with file and line (%#)", async (task, file, rows, wrong, message) => {
+  ] as const)("%s: reports a wrong row with file and line (%#)", async (task, file, rows, wrong, message) => {
     const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
     const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
     expect(error.code).toBe("data");
@@ -257,13 +257,13 @@ describe("mistakes", () => {
     [{ chat: { system: 1 } }, /arc_easy options\.chat\.system: got 1/],
     [{ chat: { fewshotAsMultiTurn: true } }, /Did you mean "fewshotAsMultiturn"/],
     [{ shot: 1 }, /Did you mean "shots"/],
-  ] as const)("an option that is wrong (%#)", async (options, message) => {
+  ] as const)("rejects a wrong option (%#)", async (options, message) => {
     const error = await thrownBy(() => opened("arc_easy", options as never));
     expect(error.code).toBe("config");
     expect(error.message).toMatch(message);
   });
 
-  it("data or examples that are not there", async () => {
+  it("reports missing data and examples", async () => {
     const folder = await folderWith({ "test.csv": "a\n" });
     const found = async (task: string, options: Partial<TaskOptions>) =>
       (await thrownBy(() => itemsOf(task, options))).message;
@@ -282,7 +282,7 @@ describe("mistakes", () => {
     expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k options\.shots: got 5 with a pool of 4/);
   });
 
-  it("a task that there is not", async () => {
+  it("suggests the nearest name for an unknown task", async () => {
     const message = async (name: string) => (await thrownBy(() => taskNamed(tasks, name, "task"))).message;
     expect(await message("arc_chalenge")).toMatch(/Did you mean "arc_challenge"/);
     expect(await message("mmlu_anatomi")).toMatch(/Did you mean "mmlu_anatomy"/);

@@ -152,7 +152,7 @@ describe("tool_calls_match", () => {
   });
 });
 
-describe("a verifier of one's own", () => {
+describe("a custom verifier", () => {
   const source = `
     export const check = (completion, task) => completion === task.answer;
     export const told = async (_, task) => ({ reward: 0.5, raw: JSON.stringify(task) });
