@@ -213,17 +213,19 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
       const drawn = temperature === 0 ? {} : { sampled: true, item, ...(samples > 1 && { cluster: item }) };
       return parts.metrics(kit, drawn, options.metrics ?? defaultMetric(options.check === undefined));
     },
-    plainKeys(_, rows) {
-      const count = (is: (row: ScoredRolloutRow<S>) => boolean) => rows.filter(is).length;
-      return {
-        num_samples: count(({ status }) => status === "generated"),
-        scored: count(({ score: value }) => value !== null),
-        overflows: count(({ status }) => status === "overflow"),
-        template_failures: count(({ status }) => status === "template_failure"),
-        truncated: count(({ truncatedTokens }) => truncatedTokens > 0),
-        at_max_new_tokens: count(({ finish }) => finish === "length"),
-      };
-    },
+    plainKeys: (_, rows) => countsOf(rows),
+  };
+}
+
+function countsOf(rows: readonly ScoredRolloutRow[]) {
+  const count = (is: (row: ScoredRolloutRow) => boolean) => rows.filter(is).length;
+  return {
+    num_samples: count(({ status }) => status === "generated"),
+    scored: count(({ score }) => score !== null),
+    overflows: count(({ status }) => status === "overflow"),
+    template_failures: count(({ status }) => status === "template_failure"),
+    truncated: count(({ truncatedTokens }) => truncatedTokens > 0),
+    at_max_new_tokens: count(({ finish }) => finish === "length"),
   };
 }
 
