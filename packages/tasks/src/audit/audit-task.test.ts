@@ -115,7 +115,7 @@ it("prompts that the context does not hold, with what is scored or written behin
       .map(({ documents: some, message }) => [some, message]);
   expect(await kinds(8, choosing(plain))).toEqual([]);
   expect(await kinds(7, choosing(plain))).toEqual([
-    [1, 'document "b" has 8 tokens, and the context holds 7'],
+    [1, 'document "b" has 8 tokens, and the context length is 7'],
   ]);
   const long = rolloutEvaluation({
     name: "long",

@@ -96,7 +96,7 @@ describe("readDocuments", () => {
       columnData: [{ name: "n", data: [1n, 2n ** 60n], type: "INT64" }],
     });
     await expect(read("c.parquet", new Uint8Array(bytes))).rejects.toThrow(
-      "c.parquet row 1: got 1152921504606846976, expected a value that JSON can hold",
+      "c.parquet row 1: got 1152921504606846976n, expected a value that JSON can hold",
     );
   });
 });

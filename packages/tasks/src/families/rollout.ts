@@ -1,4 +1,13 @@
-import type { Awaitable, Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
+import type {
+  Awaitable,
+  GenerateRequest,
+  Json,
+  Metric,
+  MetricKit,
+  Prompt,
+  Row,
+  Sampling,
+} from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError } from "@periodic-eval/core/internal";
 import { completeSampling, inCalls } from "@periodic-eval/core/evaluations";
@@ -172,15 +181,8 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
         const ready = some.map(({ id, groups, prompt }) => {
           return { item: id, groups, fitted: fitPrompt(model, prompt, fitting) };
         });
-        const requests = ready.flatMap(({ fitted }) => {
-          if ("reason" in fitted) return [];
-          const { prompt } = fitted;
-          // The seed depends on prompt and sample only, so that evaluations of one step share equal completions.
-          const name = hashJson(prompt as Json);
-          return Array.from({ length: samples }, (_, sample) => {
-            return { prompt, sampling: { ...sampling, seed: seedOf(context.seed, name, sample) } };
-          });
-        });
+        const prompts = ready.flatMap(({ fitted }) => ("reason" in fitted ? [] : [fitted.prompt]));
+        const requests = requestsFor(prompts, samples, sampling, context.seed);
         const written = (await model.generate(requests, { signal: context.signal })).values();
         return ready.flatMap(({ item, groups, fitted }) =>
           Array.from({ length: samples }, (_, sample): RolloutRow => {
@@ -216,6 +218,21 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
     plainKeys: (_, rows) => countsOf(rows),
   };
 }
+
+/** Returns `samples` requests per prompt. Seeds depend on prompt and sample only, so that evaluations share equal completions. */
+const requestsFor = (
+  prompts: readonly Prompt[],
+  samples: number,
+  sampling: Omit<Sampling, "seed">,
+  seed: string,
+): readonly GenerateRequest[] =>
+  prompts.flatMap((prompt) => {
+    const name = hashJson(prompt as Json);
+    return Array.from({ length: samples }, (_, sample) => ({
+      prompt,
+      sampling: { ...sampling, seed: seedOf(seed, name, sample) },
+    }));
+  });
 
 function countsOf(rows: readonly ScoredRolloutRow[]) {
   const count = (is: (row: ScoredRolloutRow) => boolean) => rows.filter(is).length;

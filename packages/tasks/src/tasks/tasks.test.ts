@@ -184,7 +184,7 @@ describe("mistakes", () => {
       "test.jsonl",
       smallRows.arc,
       { question: 7 },
-      /test\.jsonl:2: got question = 7, expected question: a string/,
+      /test\.jsonl:2: got question = 7, expected question: a non-empty string/,
     ],
     [
       "arc_easy",

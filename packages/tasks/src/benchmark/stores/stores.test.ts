@@ -19,7 +19,7 @@ describe("folderStore", () => {
     expect(JSON.parse(await readFile(join(folder, "new/a/b.json"), "utf8"))).toEqual([2]);
     await writeFile(join(folder, "file"), "");
     await expect(folderStore(join(folder, "file")).put("a/b.json", 1, live())).rejects.toThrow(
-      /got (EEXIST|ENOTDIR) \(a file stands where a folder should be\)/,
+      /got (EEXIST|ENOTDIR) \(a file is in the place of a folder\)/,
     );
   });
 });
