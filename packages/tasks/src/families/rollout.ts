@@ -158,18 +158,12 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
     wants: ["tokenizer"],
     samplesPerItem: samples,
     async items(model) {
-      const items = (await parts.items()).map((item) => ({
-        ...item,
-        prompt: promptOf(options.prompt(item.document)),
-      }));
+      const items = (await parts.items()).map((item) => {
+        return { ...item, prompt: promptOf(options.prompt(item.document)) };
+      });
       const budget = promptBudget(parts.name, model, maxNewTokens);
       const example = firstText(parts.name, model, items, { budget, overflow });
-      const how = {
-        sampling: { ...sampling } as Json,
-        samples,
-        overflow,
-        prompt_budget: budget,
-      };
+      const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
       provenance = parts.provenance(how, example);
       return items;
     },
