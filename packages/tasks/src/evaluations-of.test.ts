@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { benchmarkFolder } from "./benchmark/benchmark-folder.test-data.ts";
 import { evaluationsOf } from "./evaluations-of.ts";
 import { choiceTask } from "./suite/fake-tasks.test-data.ts";
-import type { TaskOptions } from "./tasks/types.ts";
+import type { TaskOptions } from "./tasks/task.ts";
 
 let opened: TaskOptions | null = null;
 const choices = choiceTask();
@@ -67,16 +67,16 @@ it.each([
     '0.task: got "choces", expected choices, mmlu, or a part of one. Did you mean "choices"?',
   ],
   [{ task: 3, data: "d" }, "0.task: got 3, expected choices, mmlu, or a part of one."],
-  [{ task: "choices" }, "0.data: got nothing, expected a folder, a file, or hf:owner/dataset"],
+  [{ task: "choices" }, "0.data: got undefined, expected a folder, a file, or hf:owner/dataset"],
   [{ task: "choices", data: "d", subsample_n: 0 }, "0.subsample_n: got 0"],
   [{ task: "choices", data: "d", subsample_n: 3, subsample_seed: -1 }, "0.subsample_seed: got -1"],
-  [{ task: "choices", data: "d", limits: 3 }, '0: got the unknown option "limits"'],
+  [{ task: "choices", data: "d", limits: 3 }, '0.limits: got the unknown option "limits"'],
   [{ task: "choices", data: "d", chat: { sytem: "x" } }, 'Did you mean "system"?'],
   [{ task: "choices", data: "d", chat: true }, "0.chat: got true"],
   [{ benchmark: 3 }, "0.benchmark: got 3, expected the path of a folder"],
   [{ benchmark: "b", maxTokens: 3 }, 'Did you mean "max_tokens"?'],
   [{ benchmark: "b", registry: {} }, 'got the unknown option "registry"'],
-  [{ benchmark: "b", max_tokens: 0 }, "0, benchmark.maxTokens: got 0"],
+  [{ benchmark: "b", max_tokens: 0 }, "0, benchmark options.maxTokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
   [{ benchmark: "b", name: "a b" }, "0.name"],
 ])("%j is refused: %s", async (entry, message) => {

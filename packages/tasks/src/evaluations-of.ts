@@ -1,109 +1,106 @@
 import { basename, resolve } from "node:path";
-import { PeriodicEvalError, type EvaluationRegistry } from "@periodic-eval/core";
-import { checkKeys, checkName, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { benchmarkEvaluation } from "./benchmark/evaluation.ts";
-import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark/options.ts";
-import type { TaskRegistry } from "./suite/open-tasks.ts";
-import { taskNamed } from "./tasks/registry.ts";
-import type { TaskOptions } from "./tasks/types.ts";
+import type { EvaluationRegistry } from "@periodic-eval/core";
+import { checkName, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
+import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
+import { chatTemplateShape } from "./benchmark/chat-template.ts";
+import { taskNamed, type TaskRegistry } from "./tasks/registry.ts";
+import type { TaskOptions } from "./tasks/task.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
-const taskKeys = [
-  "task",
-  "data",
-  "shots",
-  "fewshot_pool",
-  "fewshot_seed",
-  "limit",
-  "subsample_n",
-  "subsample_seed",
-  "chat",
-];
+// A registry of functions cannot be written in a file.
+const { registry: _registry, ...fileShape } = benchmarkShape;
 
-/** What is no text, number or list in a file. */
-const notInFiles = ["registry"];
+const source = "a folder, a file, or hf:owner/dataset";
+const positive = "a positive integer, or null for all";
+const notNegative = "an integer of 0 or more";
 
-/** `maxTokens` → `max_tokens`. */
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const taskSchema = z.strictObject({
+  task: z.string(),
+  data: z.string(source).min(1, source),
+  // The task checks these.
+  shots: z.unknown().optional(),
+  fewshot_pool: z.unknown().optional(),
+  fewshot_seed: z.unknown().optional(),
+  limit: z.unknown().optional(),
+  subsample_n: z.int(positive).positive(positive).nullable().default(null),
+  subsample_seed: z.int(notNegative).nonnegative(notNegative).default(42),
+  chat: z.strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown() }).nullish(),
+});
+
+const folder = "the path of a folder";
+// The benchmark checks the values; this schema checks the keys.
+const benchmarkSchema = z.strictObject({
+  ...snakeCaseKeys(fileShape),
+  benchmark: z.string(folder).min(1, folder),
+});
+const chatTemplateSchema = z.strictObject(snakeCaseKeys(chatTemplateShape));
+const priceSchema = z.strictObject({
+  input_per_million: z.unknown().optional(),
+  output_per_million: z.unknown(),
+});
 
 /**
- * What makes the entries of `evaluations` in a `periodic_eval` block: `buildPeriodicEval(config, { evaluations:
- * evaluationsOf(tasks) })`. Options are those of tasks and of `BenchmarkEvaluator`, in the case of YAML's keys:
+ * Returns the kinds `task` and `benchmark` for the entries of `evaluations` in a `periodic_eval` block: `buildPeriodicEval(config,
+ * { evaluations: evaluationsOf(tasks) })`. Options are those of tasks and of `benchmarkEvaluation`, in snake case:
  *
  *     - { task: gsm8k, data: data/gsm8k, shots: 8, limit: 50, chat: { system: Be brief. } }
  *     - { task: mmlu, data: data/mmlu, subsample_n: 200, subsample_seed: 42 }
  *     - { benchmark: benchmarks/arithmetic, max_tokens: 64 } # its split val
  *
- * A benchmark is named after its folder where it has no `name`.
+ * A benchmark's name defaults to the name of its folder.
  */
 export const evaluationsOf = (tasks: TaskRegistry): EvaluationRegistry => ({
   task(options, where) {
-    const task = taskNamed(tasks, options["task"], `${where}.task`);
-    checkKeys(where, options, taskKeys);
+    const task = taskNamed(tasks, options["task"], where, ["task"]);
     return task.open(taskOptions(options, where));
   },
   benchmark(options, where) {
-    const { benchmark } = options;
-    if (typeof benchmark !== "string" || benchmark === "")
-      throw wrong(`${where}.benchmark`, benchmark, "the path of a folder");
-    const camel = camelCased(where, options, benchmarkOptionNames.filter(isWritten));
-    const { chat_template: chat, price } = options;
-    const name = camel["name"] ?? basename(resolve(benchmark));
+    const { benchmark } = parseOptions(where, benchmarkSchema, options);
+    const { chat_template: chat, price, ...rest } = options;
+    const name = options["name"] ?? basename(resolve(benchmark));
     checkName(`${where}.name`, name);
+    if (isRecord(chat)) parseOptions(`${where}.chat_template`, chatTemplateSchema, chat);
+    if (isRecord(price)) parseOptions(`${where}.price`, priceSchema, price);
     return benchmarkEvaluation({
-      ...camel,
+      ...camelCaseKeys(rest),
       name,
-      ...(isMap(chat) && { chatTemplate: camelCased(`${where}.chat_template`, chat, chatKeys) }),
-      ...(isMap(price) && { price: camelCased(`${where}.price`, price, priceKeys) }),
+      ...(isRecord(chat) && { chatTemplate: camelCaseKeys(chat) }),
+      ...(isRecord(price) && { price: camelCaseKeys(price) }),
     } as unknown as BenchmarkOptions);
   },
 });
 
-// What is written is checked by those that take it.
-const isWritten = (name: string): boolean => !notInFiles.includes(name);
-const chatKeys = ["systemPrompt", "userTemplate", "enableThinking"];
-const priceKeys = ["inputPerMillion", "outputPerMillion"];
-
 function taskOptions(options: Options, where: string): TaskOptions {
-  const { task: _task, fewshot_pool: pool, fewshot_seed: fewshotSeed, chat, ...rest } = options;
-  const { subsample_n: n = null, subsample_seed: seed = 42, ...own } = rest;
-  if (typeof own["data"] !== "string" || own["data"] === "")
-    throw wrong(`${where}.data`, own["data"], "a folder, a file, or hf:owner/dataset");
-  if (n !== null && !isCount(n, 1))
-    throw wrong(`${where}.subsample_n`, n, "a whole number of 1 or more, or null for all");
-  if (!isCount(seed)) throw wrong(`${where}.subsample_seed`, seed, "a whole number of 0 or more");
+  const {
+    task: _task,
+    fewshot_pool: pool,
+    fewshot_seed: fewshotSeed,
+    subsample_n: n,
+    subsample_seed: seed,
+    chat,
+    ...rest
+  } = parseOptions(where, taskSchema, options);
   return {
-    ...own,
+    ...rest,
     ...(pool !== undefined && { fewshotPool: pool }),
     ...(fewshotSeed !== undefined && { fewshotSeed }),
     ...(n !== null && { subsample: { n, seed } }),
-    ...(chat != null && {
-      chat: camelCased(`${where}.chat`, chat as Options, ["system", "fewshotAsMultiturn"]),
-    }),
+    ...(chat != null && { chat: camelCaseKeys(chat) }),
   } as unknown as TaskOptions;
 }
 
-/** @throws PeriodicEvalError `config` for a key that is none of these names in the case of YAML's. */
-function camelCased(where: string, options: Options, names: readonly string[]): Record<string, unknown> {
-  checkKeys(where, options, names.map(snakeCase));
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = options[snakeCase(name)];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+/** `maxTokens` → `max_tokens`, with any value. */
+function snakeCaseKeys(shape: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> {
+  const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.keys(shape).map((name) => [snakeCase(name), z.unknown().optional()]));
 }
 
-const isMap = (value: unknown): value is Options =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-function wrong(where: string, got: unknown, expected: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where,
-    got: got === undefined ? "nothing" : quoteValue(got),
-    expected,
-    fix: "Correct the value.",
-  });
+/** `max_tokens` → `maxTokens`; leaves out undefined values. */
+function camelCaseKeys(options: Options): Options {
+  const camelCase = (name: string) => name.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
 }

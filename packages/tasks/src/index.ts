@@ -4,8 +4,15 @@ export type { DataRow, PlacedRow } from "./documents/rows.ts";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
-export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
-export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
+export type {
+  Documents,
+  Family,
+  FamilyItem,
+  FamilyOptions,
+  FamilyRow,
+  PromptInput,
+} from "./families/family.ts";
+export type { ChoicesItem, ChoicesOptions, ChoicesRow, ChoiceVerdict } from "./families/choices.ts";
 export {
   multipleChoiceEvaluation,
   multipleChoiceMetrics,
@@ -20,7 +27,7 @@ export {
 } from "./families/perplexity-comparison.ts";
 export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
 export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
-export type { Tell, TokenSequence } from "./families/token-sequence.ts";
+export type { OnSequence, TokenSequence } from "./families/token-sequence.ts";
 export {
   rolloutEvaluation,
   type RolloutItem,
@@ -28,49 +35,61 @@ export {
   type RolloutRow,
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
-export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
-export { ifevalMetrics } from "./ifeval/metrics.ts";
+export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
+export { ifevalMetrics } from "./ifeval/ifeval-metrics.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from "./audit/audit-task.ts";
 export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
 export type { ShownToken } from "./audit/shown-tokens.ts";
-export { taskNamed, tasks } from "./tasks/registry.ts";
-export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
+export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";
+export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
-export { benchmarkEvaluation } from "./benchmark/evaluation.ts";
+export { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 export {
   BenchmarkEvaluator,
   type BenchmarkEvaluatorOptions,
   type BenchmarkRunOptions,
-} from "./benchmark/evaluator.ts";
+} from "./benchmark/benchmark-evaluator.ts";
 export { readBenchmark, type Benchmark } from "./benchmark/folder.ts";
 export {
   benchmarkMetrics,
   type MetricDefinition,
   type MetricRegistry,
   type MetricSetup,
-} from "./benchmark/metrics.ts";
-export type { BenchmarkOptions } from "./benchmark/options.ts";
-export { folderStore } from "./benchmark/stores/folder-store.ts";
+} from "./benchmark/benchmark-metrics.ts";
+export type { BenchmarkOptions } from "./benchmark/benchmark-options.ts";
+export { folderStore } from "./benchmark/stores/store.ts";
 export { httpStore, type HttpStoreOptions } from "./benchmark/stores/http-store.ts";
 export type { BenchmarkStore } from "./benchmark/stores/store.ts";
 export type { StoreFailure } from "./benchmark/stores/uploads.ts";
-export type * from "./benchmark/types.ts";
-export type { VerifierResult, Verifier, VerifierTask } from "@periodic-eval/core/grading";
+export type {
+  AnsweredTaskRow,
+  BenchmarkCompletion,
+  BenchmarkRow,
+  BenchmarkTask,
+  BenchmarkVerdict,
+  Split,
+} from "./benchmark/benchmark-task.ts";
+export type { VerifierSpec } from "./benchmark/verifiers/verifier-spec.ts";
+export type { VerifierResult, Verifier, VerifierArgs, VerifierTask } from "@periodic-eval/core/grading";
 export { evaluationsOf } from "./evaluations-of.ts";
-export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
-export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
-export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
-export type { TaskRegistry } from "./suite/open-tasks.ts";
-export { readSamples, type DocumentParts, type RunSamples } from "./suite/harness/read-samples.ts";
+export { Evaluator, type SuiteRun } from "./evaluator/evaluator.ts";
+export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./evaluator/evaluator-options.ts";
+export type {
+  CheckpointSource,
+  EvaluableTrainer,
+  OpenedModel,
+  OpenModel,
+} from "./evaluator/evaluator-options.ts";
+export { readSamples, type DocumentParts, type RunSamples } from "./results/read-samples.ts";
 export {
   appendRun,
   readMetrics,
   type GivenRun,
   type MetricsFile,
   type MetricsRun,
-} from "./suite/metrics-file.ts";
+} from "./results/metrics-file.ts";
 export {
   defaultSuitePath,
   hashOfSuite,
@@ -80,7 +99,7 @@ export {
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export type { SampleDetail, SampledTask } from "./tasks/sampled-task.ts";
+export type { SampleDetail, SampledTask } from "./tasks/task.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {
   winRate,

@@ -47,7 +47,7 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
   const evaluation = choosing(plain);
   const report = await auditTask(fakeModel(), evaluation, { shown: 1 });
   const [first] = await evaluation.items(fakeModel());
-  expect(report).toMatchObject({ name: "choosing", documents: 2, audited: 2, writing: null });
+  expect(report).toMatchObject({ name: "choosing", documents: 2, audited: 2, generation: null });
   expect(report.shown).toMatchObject([{ id: first!.id, gold: [0] }]);
   expect(report.shown[0]!.prompt!.map(({ text }) => text).join("")).toBe(first!.document.question);
   const text = auditText(report);
@@ -59,15 +59,17 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
   expect((await auditTask(fakeModel(), evaluation, { documents: 1 })).shown).toHaveLength(1);
 });
 
-it("tells how the model writes, and what ends it", async () => {
+it("reports how the model generates, and what ends a completion", async () => {
   const report = await auditTask(fakeModel(), writing(true));
-  expect(report.writing).toMatchObject({
+  expect(report.generation).toMatchObject({
     maxNewTokens: 4,
     temperature: 0,
     stop: [],
     stopTokens: [{ id: 257, text: "<|end|>", isSpecial: true }],
   });
-  expect(auditText(report)).toContain("then it writes at most 4 tokens, greedily, until <|end|> (257)\n");
+  expect(auditText(report)).toContain(
+    "then the model generates at most 4 tokens, greedily, until <|end|> (257)\n",
+  );
   const painted = auditText(report, { ...identity, special: (text) => `{${text}}` });
   expect(painted).toContain("{<|user|>}│1│?│⏎\n│A│:│{<|end|>}│{<|assistant|>}\n");
 });
@@ -113,7 +115,7 @@ it("prompts that the context does not hold, with what is scored or written behin
       .map(({ documents: some, message }) => [some, message]);
   expect(await kinds(8, choosing(plain))).toEqual([]);
   expect(await kinds(7, choosing(plain))).toEqual([
-    [1, 'document "b" has 8 tokens, and the context holds 7'],
+    [1, 'document "b" has 8 tokens, and the context length is 7'],
   ]);
   const long = rolloutEvaluation({
     name: "long",
@@ -124,7 +126,7 @@ it("prompts that the context does not hold, with what is scored or written behin
   });
   expect(await kinds(10, long)).toEqual([]);
   expect(await kinds(9, long)).toEqual([
-    [1, 'document "c" has 6 tokens and 4 to be written, and the context holds 9'],
+    [1, 'document "c" has 6 tokens and 4 new ones, and the context length is 9'],
   ]);
 });
 
@@ -150,7 +152,7 @@ it("completions that nothing stops, of evaluations that write", async () => {
   expect(await kindsOf(other, writing(false))).toEqual([]);
   const report = await auditTask(withTokenizer(other), writing(true));
   expect(report.findings[0]!.message).toContain(
-    '"<|end|>" (257), and completions stop only at "<|begin|>" (256)',
+    '"<|end|>" (257), but completions stop only at "<|begin|>" (256)',
   );
 });
 
@@ -206,7 +208,7 @@ it("prompts that the template fails on", async () => {
   expect(auditText(report)).toContain("▲ warning template_failure (1 of 2)");
 });
 
-it("refuses what it cannot look at", async () => {
+it("rejects models and evaluations that it cannot audit", async () => {
   const message = async (run: Promise<unknown>) =>
     run.then(
       () => "",
@@ -214,10 +216,10 @@ it("refuses what it cannot look at", async () => {
     );
   const { tokenizer: _, ...blind } = fakeModel();
   expect(await message(auditTask(blind, writing(false)))).toMatch(
-    /auditTask model: got the model "fake", which shows no/,
+    /auditTask model: got the model "fake", which has no/,
   );
   const encoding = encodingEvaluation({ name: "encoding", documents, text: ({ question }) => question });
-  expect(await message(auditTask(fakeModel(), encoding))).toMatch(/"encoding", which tells no prompts/);
+  expect(await message(auditTask(fakeModel(), encoding))).toMatch(/"encoding", which has no prompts/);
   expect(await message(auditTask(fakeModel(), writing(false), { documents: 0 }))).toMatch(/documents: got 0/);
   expect(await message(auditTask(fakeModel(), writing(false), { shown: -1 }))).toMatch(/shown: got -1/);
 });

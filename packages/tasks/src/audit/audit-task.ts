@@ -6,37 +6,39 @@ import {
   type Prompt,
   type Tokenizer,
 } from "@periodic-eval/core";
-import { checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { errorMessage, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { findingsOf, type AuditedPrompt, type Finding } from "./findings.ts";
 import { shownTokens, type ShownToken } from "./shown-tokens.ts";
 
 export interface AuditOptions {
-  /** How many documents are looked at, the first in the evaluation's order; default 200. */
+  /** How many documents to audit: the first in the evaluation's order; default 200. */
   readonly documents?: number;
-  /** How many of them are shown; default 2. */
+  /** How many of them to show; default 2. */
   readonly shown?: number;
 }
 
 /** A document as the model reads it. */
 export interface ShownDocument {
   readonly id: string;
-  /** Null where the template fails. */
+  /** Null if the template fails. */
   readonly prompt: readonly ShownToken[] | null;
-  /** Why the template fails; null where it does not. */
+  /** Why the template fails; null if it does not. */
   readonly failure: string | null;
-  /** Of each choice the tokens that are scored; empty where the model writes. */
+  /** The scored tokens of each choice; empty if the model generates. */
   readonly continuations: readonly (readonly ShownToken[])[];
-  /** Indices of the right choices; empty where there are none. */
+  /** Indices of the right choices; empty if there are none. */
   readonly gold: readonly number[];
 }
 
-/** How the model writes, as the evaluation's provenance tells it; null where it does not. */
-export interface Writing {
+/** How the model generates, from the evaluation's provenance; null if unknown. */
+export interface GenerationSettings {
   readonly maxNewTokens: number | null;
   readonly temperature: number | null;
-  /** Texts and tokens that end a completion. */
+  /** Strings that end a completion. */
   readonly stop: readonly string[];
+  /** Tokens that end a completion. */
   readonly stopTokens: readonly ShownToken[];
 }
 
@@ -44,46 +46,56 @@ export interface TaskAudit {
   readonly name: string;
   readonly version: string;
   readonly model: string;
-  /** Documents that the evaluation asks, and how many of them were looked at. */
+  /** Number of documents of the evaluation. */
   readonly documents: number;
+  /** How many of them were audited. */
   readonly audited: number;
   readonly shown: readonly ShownDocument[];
-  /** Null where the model writes nothing. */
-  readonly writing: Writing | null;
+  /** Null if the model does not generate. */
+  readonly generation: GenerationSettings | null;
   readonly findings: readonly Finding[];
 }
 
 /**
- * Looks at how a model reads the prompts of a task, or of any evaluation that tells its prompts, without asking the model
- * anything, so that it needs no weights: a begin-of-text token twice, completions that nothing stops, a system prompt that a
- * template adds, choices that cannot be told apart by their first token, prompts that the context does not hold.
+ * Checks how a model reads the prompts of a task, or of any evaluation with `prompts`. The model is not run, so it needs no
+ * weights. Finds a duplicated begin-of-text token, completions that nothing stops, a system prompt added by the template,
+ * choices with equal first tokens, and prompts that exceed the context.
  *
- * @throws PeriodicEvalError `model` for a model without a tokenizer; `config` for a wrong option, or an evaluation that
- *   tells no prompts; and what the evaluation's `items` throws.
+ * @throws PeriodicEvalError `model` for a model without a tokenizer; `config` for a wrong option or an evaluation without
+ *   prompts; and what the evaluation's `items` throws.
  */
 export async function auditTask(
   model: EvaluableModel,
   evaluation: AnyEvaluation,
   options: AuditOptions = {},
 ): Promise<TaskAudit> {
-  const { documents, shown: first } = checked(options);
+  const { documents, shown: first } = parseOptions("auditTask options", optionsSchema, options);
   const { tokenizer, contextLength } = model;
   if (tokenizer === undefined) {
-    const got = `the model "${model.identity.name}", which shows no tokenizer`;
-    throw wrong("model", "model", got, "a model with a tokenizer", "Open the model with its tokenizer.");
+    throw new PeriodicEvalError({
+      code: "model",
+      where: "auditTask model",
+      got: `the model "${model.identity.name}", which has no tokenizer`,
+      expected: "a model with a tokenizer",
+      fix: "Open the model with its tokenizer.",
+    });
   }
   const items = (await evaluation.items(model as never)) as readonly AuditedItem[];
   const some = items.slice(0, documents);
   const prompts = evaluation.prompts?.(model as never, some);
   if (prompts === undefined || prompts.length === 0) {
-    const got = `"${evaluation.name}", which tells ${prompts === undefined ? "no prompts" : "no document"}`;
-    const fix = "Open a task, or a family with prompts.";
-    throw wrong("config", "evaluation", got, "an evaluation of prompts", fix);
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "auditTask evaluation",
+      got: `"${evaluation.name}", which has no ${prompts === undefined ? "prompts" : "documents"}`,
+      expected: "an evaluation with prompts",
+      fix: "Open a task, or use a family with prompts.",
+    });
   }
   const audited = some.map((item, at) => auditedPrompt(tokenizer, item, prompts[at]!));
-  const isWriting = (evaluation.needs as readonly string[]).includes("generate");
-  const writing = isWriting ? writingOf(tokenizer, evaluation.provenance?.() ?? null) : null;
-  const maxNewTokens = writing?.maxNewTokens ?? 0;
+  const isGenerating = (evaluation.needs as readonly string[]).includes("generate");
+  const generation = isGenerating ? generationSettings(tokenizer, evaluation.provenance?.() ?? null) : null;
+  const maxNewTokens = generation?.maxNewTokens ?? 0;
   return {
     name: evaluation.name,
     version: evaluation.version,
@@ -91,12 +103,17 @@ export async function auditTask(
     documents: items.length,
     audited: audited.length,
     shown: audited.slice(0, first).map((prompt, at) => shownDocument(tokenizer, prompt, some[at]!)),
-    writing,
-    findings: findingsOf(tokenizer, audited, { isWriting, contextLength, maxNewTokens }),
+    generation,
+    findings: findingsOf(tokenizer, audited, { isGenerating, contextLength, maxNewTokens }),
   };
 }
 
-/** Of a family's item. */
+const optionsSchema = z.strictObject({
+  documents: z.int("a positive integer").positive("a positive integer").default(200),
+  shown: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").default(2),
+} satisfies Record<keyof AuditOptions, z.ZodType>);
+
+/** The fields of a family's item that an audit reads. */
 interface AuditedItem {
   readonly id: string;
   readonly continuations?: readonly string[];
@@ -138,37 +155,16 @@ function shownDocument(
   };
 }
 
-/** A rollout's provenance tells its sampling. */
-function writingOf(tokenizer: Tokenizer, provenance: Json): Writing {
-  const sampling = (isMap(provenance) && provenance["sampling"]) || null;
-  const told = isMap(sampling) ? sampling : {};
-  const number = (value: Json | undefined) => (typeof value === "number" ? value : null);
-  const stop = Array.isArray(told["stop"]) ? (told["stop"] as readonly string[]) : [];
+/** Reads the sampling settings from a rollout's provenance. */
+function generationSettings(tokenizer: Tokenizer, provenance: Json): GenerationSettings {
+  const given: unknown = isRecord(provenance) ? provenance["sampling"] : null;
+  const sampling = isRecord(given) ? given : {};
+  const number = (value: unknown) => (typeof value === "number" ? value : null);
+  const stop = Array.isArray(sampling["stop"]) ? (sampling["stop"] as readonly string[]) : [];
   return {
-    maxNewTokens: number(told["maxNewTokens"]),
-    temperature: number(told["temperature"]),
+    maxNewTokens: number(sampling["maxNewTokens"]),
+    temperature: number(sampling["temperature"]),
     stop,
     stopTokens: shownTokens(tokenizer, tokenizer.stopIds),
   };
-}
-
-const isMap = (value: Json): value is { readonly [key: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-function checked(options: AuditOptions): Required<AuditOptions> {
-  checkKeys("auditTask", options, ["documents", "shown"]);
-  const { documents = 200, shown: first = 2 } = options;
-  for (const [name, value, least] of [
-    ["documents", documents, 1],
-    ["shown", first, 0],
-  ] as const) {
-    if (isCount(value, least)) continue;
-    const fix = `Leave it out for ${name === "shown" ? 2 : 200}.`;
-    throw wrong("config", name, quoteValue(value), `a whole number of ${least} or more`, fix);
-  }
-  return { documents, shown: first };
-}
-
-function wrong(code: "config" | "model", option: string, got: string, expected: string, fix: string) {
-  return new PeriodicEvalError({ code, where: `auditTask ${option}`, got, expected, fix });
 }

@@ -1,8 +1,8 @@
-import type { ShownDocument, TaskAudit, Writing } from "./audit-task.ts";
+import type { ShownDocument, TaskAudit, GenerationSettings } from "./audit-task.ts";
 import type { Finding } from "./findings.ts";
 import type { ShownToken } from "./shown-tokens.ts";
 
-/** How a terminal paints the parts of an audit; plain by default. */
+/** Functions that color the parts of an audit in a terminal; plain text by default. */
 export type AuditPaint = Readonly<
   Record<"title" | "dim" | "special" | "right" | "warning" | "note" | "good", (text: string) => string>
 >;
@@ -17,18 +17,18 @@ const plain: AuditPaint = {
   good: String,
 };
 
-/** An audit as a terminal shows it: prompts cut at their tokens, what is scored or written, then what was found. */
+/** Formats an audit for a terminal: prompts split into tokens, the scored choices or the generation settings, then findings. */
 export function auditText(audit: TaskAudit, paint: AuditPaint = plain): string {
-  const { name, version, model, documents, audited, shown, writing, findings } = audit;
+  const { name, version, model, documents, audited, shown, generation, findings } = audit;
   const warnings = findings.filter(({ severity }) => severity === "warning").length;
   const counted = `${plural(warnings, "warning")}, ${plural(findings.length - warnings, "note")}`;
-  const looked = `${audited === documents ? "all" : `the first ${audited}`} looked at`;
+  const auditedText = `${audited === documents ? "all" : `the first ${audited}`} audited`;
   return [
-    `${paint.title(`${name} ${version} on ${model}`)}  ${plural(documents, "document")}, ${looked}`,
+    `${paint.title(`${name} ${version} on ${model}`)}  ${plural(documents, "document")}, ${auditedText}`,
     ...shown.map((document) => documentText(document, paint)),
-    ...(writing === null ? [] : [writingText(writing, paint)]),
+    ...(generation === null ? [] : [generationText(generation, paint)]),
     [
-      findings.length === 0 ? paint.good("✓ nothing found") : paint.title(counted),
+      findings.length === 0 ? paint.good("✓ no findings") : paint.title(counted),
       ...findings.map((finding) => findingText(finding, audited, paint)),
     ].join("\n"),
   ].join("\n\n");
@@ -50,22 +50,25 @@ function documentText(document: ShownDocument, paint: AuditPaint): string {
   ].join("\n");
 }
 
-/** Tokens between bars; a line's end is shown, and ends the line. */
+/** Joins tokens with bars. A line feed is shown as ⏎ and also breaks the line. */
 const cut = (tokens: readonly ShownToken[], paint: AuditPaint): string =>
   tokens
     .map(({ text, isSpecial }) => (isSpecial ? paint.special(text) : text.replaceAll("\n", "⏎\n")))
     .join(paint.dim("│"));
 
-/** `then it writes at most 256 tokens, greedily, until "Question:" or <|im_end|> (2)`. */
-function writingText({ maxNewTokens, temperature, stop, stopTokens }: Writing, paint: AuditPaint): string {
+/** Returns `then the model generates at most 256 tokens, greedily, until "Question:" or <|im_end|> (2)`. */
+function generationText(
+  { maxNewTokens, temperature, stop, stopTokens }: GenerationSettings,
+  paint: AuditPaint,
+): string {
   const ends = [
     ...stop.map((text) => JSON.stringify(text)),
     ...stopTokens.map(({ id, text }) => `${paint.special(text)} (${id})`),
   ];
   const parts = [
-    maxNewTokens === null ? "then it writes" : `then it writes at most ${maxNewTokens} tokens`,
+    `then the model generates${maxNewTokens === null ? "" : ` at most ${maxNewTokens} tokens`}`,
     ...(temperature === null ? [] : [temperature === 0 ? "greedily" : `at temperature ${temperature}`]),
-    ends.length === 0 ? "until no token or text: nothing stops it" : `until ${ends.join(" or ")}`,
+    ends.length === 0 ? "and no token or string stops it" : `until ${ends.join(" or ")}`,
   ];
   return parts.join(", ");
 }

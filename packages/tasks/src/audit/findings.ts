@@ -1,6 +1,6 @@
 import type { Prompt, RenderedPrompt, Tokenizer } from "@periodic-eval/core";
 
-/** What may be wrong with how prompts are read. */
+/** Possible problems with how a model reads prompts. */
 export type FindingKind =
   | "template_failure"
   | "prompt_too_long"
@@ -12,52 +12,52 @@ export type FindingKind =
 
 export interface Finding {
   readonly kind: FindingKind;
-  /** `note`: a number that it changes is still what the task defines. */
+  /** `note`: numbers are still as the task defines them. */
   readonly severity: "warning" | "note";
-  /** How many of the documents looked at; null where it is the tokenizer's. */
+  /** How many audited documents it affects; null if it concerns the tokenizer. */
   readonly documents: number | null;
-  /** What was found, and where first. */
+  /** The problem, and the first document with it. */
   readonly message: string;
   /** What to do. */
   readonly fix: string;
 }
 
-/** A prompt as a tokenizer reads it; rendered and failure: one of them is null. */
+/** A prompt as a tokenizer reads it. Either `rendered` or `failure` is null. */
 export interface AuditedPrompt {
   readonly id: string;
   readonly prompt: Prompt;
   readonly rendered: RenderedPrompt | null;
   readonly failure: string | null;
-  /** Ids of each choice that are scored after the prompt. */
+  /** The scored token ids of each choice. */
   readonly continuations: readonly (readonly number[])[];
 }
 
-/** How prompts are asked. */
-export interface Asking {
-  readonly isWriting: boolean;
-  /** Null: nobody can tell. */
+/** How the model is used on the prompts. */
+export interface PromptUse {
+  readonly isGenerating: boolean;
+  /** Null if unknown. */
   readonly contextLength: number | null;
-  /** 0 where the model does not write. */
+  /** 0 if the model does not generate. */
   readonly maxNewTokens: number;
 }
 
 export function findingsOf(
   tokenizer: Tokenizer,
   prompts: readonly AuditedPrompt[],
-  asking: Asking,
+  use: PromptUse,
 ): readonly Finding[] {
   return [
     templateFailures(prompts),
-    tooLong(prompts, asking),
+    tooLong(prompts, use),
     doubleBeginnings(tokenizer, prompts),
-    asking.isWriting ? missingStops(tokenizer, prompts) : null,
+    use.isGenerating ? missingStops(tokenizer, prompts) : null,
     injectedSystem(tokenizer, prompts),
     equalChoices(prompts),
     collisions(tokenizer, prompts),
   ].filter((finding) => finding !== null);
 }
 
-/** What a finding says of the first document that has it, and what is to be done. */
+/** The text of a finding. */
 interface Words {
   readonly kind: FindingKind;
   readonly severity?: Finding["severity"];
@@ -78,21 +78,24 @@ function templateFailures(prompts: readonly AuditedPrompt[]): Finding | null {
   return found(failed, {
     kind: "template_failure",
     describe: ({ failure }) => `cannot be rendered: ${failure}`,
-    fix: "These are not asked: ask without a chat, or correct the model's chat template.",
+    fix: "These documents are skipped: use plain text instead of a chat, or correct the model's chat template.",
   });
 }
 
-/** Of a model that reads a window; the longest choice counts. */
-function tooLong(prompts: readonly AuditedPrompt[], { contextLength, maxNewTokens }: Asking): Finding | null {
+/** Finds prompts that exceed the context together with their longest choice or their completion. */
+function tooLong(
+  prompts: readonly AuditedPrompt[],
+  { contextLength, maxNewTokens }: PromptUse,
+): Finding | null {
   if (contextLength === null) return null;
   const lengthOf = ({ rendered, continuations }: AuditedPrompt) =>
     (rendered?.ids.length ?? 0) + Math.max(0, ...continuations.map((ids) => ids.length));
   const over = prompts.filter((prompt) => lengthOf(prompt) + maxNewTokens > contextLength);
-  const room = maxNewTokens === 0 ? "" : ` and ${maxNewTokens} to be written`;
+  const room = maxNewTokens === 0 ? "" : ` and ${maxNewTokens} new ones`;
   return found(over, {
     kind: "prompt_too_long",
-    describe: (prompt) => `has ${lengthOf(prompt)} tokens${room}, and the context holds ${contextLength}`,
-    fix: "It is cut on the left, or not asked: show fewer examples, or take a model of longer context.",
+    describe: (prompt) => `has ${lengthOf(prompt)} tokens${room}, and the context length is ${contextLength}`,
+    fix: "It is cut on the left or skipped: use fewer examples, or a model with a longer context.",
   });
 }
 
@@ -103,8 +106,8 @@ function doubleBeginnings(tokenizer: Tokenizer, prompts: readonly AuditedPrompt[
   return found(twice, {
     kind: "double_bos",
     describe: () =>
-      `begins with ${quoted(tokenizer, begin)} twice: the text writes it, and the tokenizer too`,
-    fix: "Leave it out of the text.",
+      `begins with ${quoted(tokenizer, begin)} twice: once from the text and once from the tokenizer`,
+    fix: "Remove it from the text.",
   });
 }
 
@@ -115,20 +118,20 @@ function missingStops(tokenizer: Tokenizer, prompts: readonly AuditedPrompt[]): 
   };
   if (stopIds.length === 0) {
     return missing(
-      "no token ends a completion: each is written to its last token or a stop string",
-      "Name the end-of-text token as eos_token_id in the model's generation_config.json.",
+      "no token ends a completion: only a stop string or the token limit does",
+      "Set eos_token_id in the model's generation_config.json to the end-of-text token.",
     );
   }
   const end = prompts.some(({ prompt }) => "messages" in prompt) ? endOfTurn(tokenizer) : null;
   if (end === null || stopIds.includes(end)) return null;
   const stops = stopIds.map((id) => quoted(tokenizer, id)).join(", ");
   return missing(
-    `the chat template ends a turn with ${quoted(tokenizer, end)}, and completions stop only at ${stops}`,
+    `the chat template ends a turn with ${quoted(tokenizer, end)}, but completions stop only at ${stops}`,
     `Add ${end} to eos_token_id in the model's generation_config.json.`,
   );
 }
 
-/** The token behind an assistant's message; null where the template cannot tell. */
+/** Returns the token that ends an assistant's turn; null if the template does not determine it. */
 function endOfTurn(tokenizer: Tokenizer): number | null {
   const messages = [
     { role: "user", content: "Hi" },
@@ -157,12 +160,12 @@ function injectedSystem(tokenizer: Tokenizer, prompts: readonly AuditedPrompt[])
   };
   const describe = ({ prompt, rendered }: AuditedPrompt) => {
     const before = "messages" in prompt ? rendered?.text?.split(prompt.messages[0]?.content ?? "")[0] : null;
-    return `gets a system prompt of the template, though none was given: ${JSON.stringify(before ?? "")}`;
+    return `gets the template's default system prompt: ${JSON.stringify(before ?? "")}`;
   };
   return found(prompts.filter(isInjected), {
     kind: "injected_system_prompt",
     describe,
-    fix: "Give a system prompt, which stands in its place; or keep it, where the model was tuned with it.",
+    fix: "Set a system prompt to replace it, or keep it if the model was tuned with it.",
   });
 }
 
@@ -170,12 +173,12 @@ function equalChoices(prompts: readonly AuditedPrompt[]): Finding | null {
   const equal = prompts.filter(({ continuations }) => repeats(continuations.map((ids) => ids.join(","))));
   return found(equal, {
     kind: "equal_choices",
-    describe: () => "has two choices of the same tokens",
-    fix: "The model cannot tell them apart, and the first counts: look at the document.",
+    describe: () => "has two choices with the same tokens",
+    fix: "The model cannot distinguish them, and the first counts: check the document.",
   });
 }
 
-/** Of choices of one token each it matters: the others are told apart by their further tokens. */
+/** Finds choices with equal first tokens. That matters for one-token labels; longer choices differ in later tokens. */
 function collisions(tokenizer: Tokenizer, prompts: readonly AuditedPrompt[]): Finding | null {
   const colliding = prompts.filter(({ continuations }) => repeats(continuations.map(([id]) => id)));
   const areLabels = prompts.every(({ continuations }) => continuations.every((ids) => ids.length <= 2));
@@ -189,8 +192,8 @@ function collisions(tokenizer: Tokenizer, prompts: readonly AuditedPrompt[]): Fi
     severity: areLabels ? "warning" : "note",
     describe,
     fix: areLabels
-      ? "Take labels whose first tokens differ."
-      : "Nothing: all their tokens are scored. Do not score such choices by their first tokens.",
+      ? "Use labels with different first tokens."
+      : "No action is needed, because all tokens are scored. Do not score such choices by their first tokens.",
   });
 }
 

@@ -1,17 +1,18 @@
 import type { Tokenizer } from "@periodic-eval/core";
 
-/** A token as text; of one that is part of a character, or that no text shows, its id in brackets. */
+/** A token for display. */
 export interface ShownToken {
   readonly id: number;
+  /** The token's text, or its id in brackets for a part of a character or a token without text. */
   readonly text: string;
-  /** Whether it is the tokenizer's own, as `<|im_end|>`, and no text. */
+  /** Whether it is a special token such as `<|im_end|>`. */
   readonly isSpecial: boolean;
 }
 
 /**
- * Each token as it stands behind the one before it: alone, a SentencePiece decoder would drop its leading space.
+ * Decodes each token after its predecessor, because a SentencePiece decoder drops the leading space of a single token.
  *
- * @param before what stands before the first; null for nothing
+ * @param before The token before the first; null for none.
  */
 export function shownTokens(
   tokenizer: Tokenizer,

@@ -28,7 +28,7 @@ export async function benchmarkFolder({ tasks = [], files = {}, ...given }: Fold
   return folder;
 }
 
-/** What a promise rejects with: one error as a list of one. */
+/** Returns the errors that a promise rejects with. */
 export async function errorsOf(work: Promise<unknown>): Promise<readonly Error[]> {
   const error: unknown = await work.then(
     () => null,

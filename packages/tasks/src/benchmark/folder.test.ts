@@ -67,7 +67,7 @@ describe("a folder", () => {
 });
 
 describe("a folder that is wrong", () => {
-  /** What is said of each line, `tasks.jsonl:2: got …`. */
+  /** Returns the message of each mistake: `tasks.jsonl:2: got …`. */
   const wrongs = async (tasks: readonly (object | string)[], metadata?: string, files = {}) => {
     const folder = await benchmarkFolder({ tasks, files, ...(metadata !== undefined && { metadata }) });
     const errors = await errorsOf(readBenchmark(folder));
@@ -81,11 +81,11 @@ describe("a folder that is wrong", () => {
     const text = `${texts[file as keyof typeof texts]}\n# caf\u00e9\n`;
     await writeFile(join(folder, file), Buffer.from(text, "latin1"));
     await expect(readBenchmark(folder)).rejects.toThrow(
-      `${join(folder, file)}:2: got bytes that are no UTF-8, expected a text file in UTF-8`,
+      `${join(folder, file)}:2: got bytes that are not UTF-8, expected a text file in UTF-8`,
     );
   });
 
-  it("tells of all lines at once, each with its file and line", async () => {
+  it("reports all wrong lines together, each with its file and line", async () => {
     const said = await wrongs([
       "{ id: 1 }",
       "[1]",
@@ -100,20 +100,18 @@ describe("a folder that is wrong", () => {
       { ...task, prompt: "again" },
     ]);
     expect(said).toEqual([
-      expect.stringMatching(
-        /^tasks\.jsonl:1: got text that is no JSON \(.*, expected a JSON object\. Write one/s,
-      ),
-      "tasks.jsonl:2: got [1], expected a JSON object. Write one JSON object a line (JSONL), with no commas between lines.",
-      'tasks.jsonl:3: got id = "", expected id: a text. Give the line an id.',
-      'tasks.jsonl:4: got prompt = " ", expected prompt: a text that is not empty. Write what is asked.',
-      "tasks.jsonl:5: got both, expected prompt or messages. Give the line a prompt, or the messages of a chat.",
-      "tasks.jsonl:6: got neither (keys: id, answer, split, verifier), expected prompt or messages. Give the line a prompt, or the messages of a chat.",
-      'tasks.jsonl:7: got split = "train", expected split: val or test. Give the line a split, or metadata.yaml one for all lines.',
-      "tasks.jsonl:8: got no split, here or in metadata.yaml, expected split: val or test. Give the line a split, or metadata.yaml one for all lines.",
-      "tasks.jsonl:8: got no verifier, here or in metadata.yaml, expected a verifier. Give the line a verifier, or metadata.yaml one for all lines.",
+      expect.stringMatching(/^tasks\.jsonl:1: got invalid JSON \(.*, expected a JSON object\. Write one/s),
+      "tasks.jsonl:2: got [1], expected a JSON object. Write one JSON object per line (JSONL), without commas between lines.",
+      'tasks.jsonl:3: got id = "", expected id: a string. Add an id to the line.',
+      'tasks.jsonl:4: got prompt = " ", expected prompt: a non-empty string. Write the prompt.',
+      "tasks.jsonl:5: got both, expected prompt or messages. Add a prompt, or the messages of a chat, to the line.",
+      "tasks.jsonl:6: got neither (keys: id, answer, split, verifier), expected prompt or messages. Add a prompt, or the messages of a chat, to the line.",
+      'tasks.jsonl:7: got split = "train", expected split: val or test. Add a split to the line, or to metadata.yaml for all lines.',
+      "tasks.jsonl:8: got no split, here or in metadata.yaml, expected split: val or test. Add a split to the line, or to metadata.yaml for all lines.",
+      "tasks.jsonl:8: got no verifier, here or in metadata.yaml, expected a verifier. Add a verifier to the line, or to metadata.yaml for all lines.",
       'tasks.jsonl:9: got the unknown key "verifer", expected some of id, prompt, messages, answer, split, verifier, metadata. Did you mean "verifier"?',
       "tasks.jsonl:9: got metadata = [], expected metadata: an object. Write { key: value }.",
-      'tasks.jsonl:11: got the id "a", which tasks.jsonl:10 has already, expected ids that differ. Rename one of the two.',
+      'tasks.jsonl:11: got the id "a", which tasks.jsonl:10 also has, expected unique ids. Rename one of the two.',
     ]);
   });
 
@@ -135,10 +133,10 @@ describe("a folder that is wrong", () => {
     ],
     [
       [{ role: "usr", content: "?" }],
-      'got messages[0] = {"role":"usr","content":"?"}, expected messages: a list of { role, content }',
+      'got messages[0] = {"role":"usr","content":"?"}, expected messages: an array of { role, content }',
     ],
     ["hello", 'got messages = "hello"'],
-  ])("tells what is wrong with a chat: %j", async (messages, expected) => {
+  ])("reports a wrong chat: %j", async (messages, expected) => {
     const [said] = await wrongs([{ ...task, prompt: undefined, messages }]);
     expect(said).toMatch(/^tasks\.jsonl:1: /);
     expect(said).toContain(expected);
@@ -153,7 +151,7 @@ describe("a folder that is wrong", () => {
     [
       { name: "numeric", rel_tol: 1 },
       2,
-      'verifier: got the unknown key "rel_tol", expected some of name, args. Remove it; arguments stand under args.',
+      'verifier: got the unknown key "rel_tol", expected some of name, args. Remove it, or move it into args.',
     ],
     [
       { name: "numeric", args: { rel_tool: 1 } },
@@ -169,10 +167,10 @@ describe("a folder that is wrong", () => {
     [
       "exact_match",
       2,
-      "answer: got 2, expected a text that is not empty, or a list of such. Put it in quotes, or take the verifier numeric.",
+      "answer: got 2, expected a non-empty string, or an array of them. Put it in quotes, or use the verifier numeric.",
     ],
     [{ name: "contains", args: { all: "yes" } }, "2", 'args.all: got "yes", expected true or false'],
-    ["regex_match", "(", 'answer: got "(", expected a pattern of JavaScript'],
+    ["regex_match", "(", 'answer: got "(", expected a JavaScript pattern'],
     [
       { name: "regex_match", args: { flags: "g" } },
       "2",
@@ -183,7 +181,7 @@ describe("a folder that is wrong", () => {
     [
       { name: "json_schema", args: { schema: {} } },
       {},
-      "answer: got {}, expected no answer beside args.schema",
+      "answer: got {}, expected no answer together with args.schema",
     ],
     ["tool_calls_match", { tool: "f" }, 'answer: got {"tool":"f"}, expected tool calls'],
     [
@@ -194,7 +192,7 @@ describe("a folder that is wrong", () => {
     [
       { module: "./x.mjs" },
       "2",
-      "verifier.export: got undefined, expected the name of what the module exports",
+      "verifier.export: got undefined, expected the name of an export of the module",
     ],
     [
       { module: "./missing.mjs", export: "check" },
@@ -204,7 +202,7 @@ describe("a folder that is wrong", () => {
     [
       { name: "exact_match", args: { ignore_punctuation: true } },
       ["yes", "?!"],
-      'answer: got "?!", expected more than punctuation, where ignore_punctuation is true',
+      'answer: got "?!", expected more than punctuation, because ignore_punctuation is true',
     ],
     ["numeric", "1 000 000", 'answer: got "1 000 000", expected a number'],
     ["numeric", "1.000.000", 'answer: got "1.000.000", expected a number'],
@@ -223,7 +221,7 @@ describe("a folder that is wrong", () => {
       "2",
       'verifier.export: got "word", string, expected a function or a grader',
     ],
-  ])("tells what is wrong with a verifier: %j of %j", async (verifier, answer, expected) => {
+  ])("reports a wrong verifier: %j of %j", async (verifier, answer, expected) => {
     const files = {
       "check.mjs": 'export const check = () => true;\nexport const word = "x";\n',
       "broken.mjs": "export const check = ;\n",
@@ -241,24 +239,24 @@ describe("a folder that is wrong", () => {
     expect(said).toContain(expected);
   });
 
-  it("tells of metadata.yaml by its lines, beside the tasks", async () => {
+  it("reports mistakes in metadata.yaml with their lines, together with those of tasks", async () => {
     const metadata = "name: sums\nversion: 2\nsplits: val\nsplit: train\nverifier: numerc\ndescription:\n";
     expect(await wrongs([{ ...task, id: 1 }], metadata)).toEqual([
       'metadata.yaml:3: got the unknown key "splits", expected some of name, version, description, split, verifier. Did you mean "split"?',
-      "metadata.yaml:6: got description = null, expected description: a text. Write it in quotes.",
-      "metadata.yaml:2: got version = 2, expected version: a text. Write it in quotes.",
+      "metadata.yaml:6: got description = null, expected description: a string. Write it in quotes.",
+      "metadata.yaml:2: got version = 2, expected version: a string. Write it in quotes.",
       'metadata.yaml:4: got "train", expected split: val or test. Correct it, or leave it out.',
       expect.stringMatching(/^metadata\.yaml:5 verifier: got "numerc".*Did you mean "numeric"\?$/),
-      "tasks.jsonl:1: got id = 1, expected id: a text. Put it in quotes.",
+      "tasks.jsonl:1: got id = 1, expected id: a string. Put it in quotes.",
     ]);
     expect(await wrongs([task], "- sums\n")).toEqual([
-      expect.stringContaining('metadata.yaml: got ["sums"], expected a map with name and version'),
+      expect.stringContaining('metadata.yaml: got ["sums"], expected an object with name and version'),
     ]);
     expect(await wrongs([task], "name: [\n")).toEqual([
       expect.stringMatching(/^metadata\.yaml:2: got .*, expected YAML or JSON/),
     ]);
     expect((await wrongs([], "{}"))[2]).toBe(
-      'tasks.jsonl: got no tasks, expected one task a line. Write lines such as {"id": "t1", "prompt": "…", "answer": "…"}.',
+      'tasks.jsonl: got no tasks, expected one task per line. Write lines such as {"id": "t1", "prompt": "…", "answer": "…"}.',
     );
   });
 
@@ -270,7 +268,7 @@ describe("a folder that is wrong", () => {
     await expect(readBenchmark(folder)).rejects.toThrow(/tasks\.jsonl", which does not exist/);
   });
 
-  it("lists twenty mistakes in words, and holds all", async () => {
+  it("lists twenty mistakes in its message, and keeps all in `errors`", async () => {
     const folder = await benchmarkFolder({ tasks: Array.from({ length: 25 }, () => ({ id: 1 })) });
     const error = await readBenchmark(folder).catch((reason: unknown) => reason);
     // Four a line: no id, no prompt, no split, no verifier.

@@ -6,29 +6,29 @@ import { utf8Text } from "../documents/utf8.ts";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
-import type { BenchmarkTask } from "./types.ts";
-import { openVerifiers, type OpenVerifiers } from "./verifiers/open.ts";
+import type { BenchmarkTask } from "./benchmark-task.ts";
+import { openVerifiers, type OpenVerifiers } from "./verifiers/open-verifiers.ts";
 
-/** A benchmark of one's own: what its folder says. */
+/** A custom benchmark, read from its folder. */
 export interface Benchmark {
   readonly name: string;
   readonly version: string;
-  /** Of both splits, in the file's order. */
+  /** The tasks of both splits, in the file's order. */
   readonly tasks: readonly BenchmarkTask[];
   /** `path/to/tasks.jsonl:12`, by the task's id. */
   readonly places: ReadonlyMap<string, string>;
-  /** Of the texts of `tasks.jsonl` and `metadata.yaml`. */
+  /** Hashes of the text of `tasks.jsonl` and `metadata.yaml`. */
   readonly hashes: Readonly<Record<string, string>>;
-  /** Versions of the verifiers that its tasks name, hashes of its own. */
+  /** Versions of the built-in verifiers that tasks use, and hashes of the benchmark's modules. */
   readonly verifiers: Readonly<Record<string, string>>;
 }
 
 /**
- * Reads a folder of `tasks.jsonl` and `metadata.yaml` (`docs/own-benchmark.md`) and opens the verifier of each task. All of
- * it is looked through before what is wrong is told.
+ * Reads a folder with `tasks.jsonl` and `metadata.yaml` (`docs/custom-benchmark.md`) and opens the verifier of each task. Checks
+ * everything before it reports mistakes.
  *
- * @param verifiers the folder's, where the caller will ask them again.
- * @throws PeriodicEvalError `data` with file and line; several mistakes are an AggregateError of such.
+ * @param verifiers The folder's verifiers, if the caller uses them again.
+ * @throws PeriodicEvalError `data` with file and line; several mistakes become an AggregateError.
  */
 export async function readBenchmark(
   folder: string,
@@ -67,8 +67,8 @@ function parseTasks(
     if (task === null) return [];
     const earlier = places.get(task.id);
     if (earlier !== undefined) {
-      const got = `the id "${task.id}", which ${earlier} has already`;
-      mistakes.add({ where: place, got, expected: "ids that differ", fix: "Rename one of the two." });
+      const got = `the id "${task.id}", which ${earlier} also has`;
+      mistakes.add({ where: place, got, expected: "unique ids", fix: "Rename one of the two." });
       return [];
     }
     places.set(task.id, place);
@@ -78,7 +78,7 @@ function parseTasks(
     mistakes.add({
       where: file,
       got: "no tasks",
-      expected: "one task a line",
+      expected: "one task per line",
       fix: 'Write lines such as {"id": "t1", "prompt": "…", "answer": "…"}.',
     });
   return { tasks, places };

@@ -1,7 +1,7 @@
 import type { Completion, EvaluableModel, GenerateRequest, ModelWith } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
-import type { BenchmarkOptions } from "./options.ts";
+import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { measured } from "./sums.test-data.ts";
 
 describe("the chat template", () => {

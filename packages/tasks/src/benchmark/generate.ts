@@ -10,30 +10,30 @@ import type {
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
-import type { BenchmarkCompletion } from "./types.ts";
+import type { BenchmarkCompletion } from "./benchmark-task.ts";
 
-export interface Generating {
+export interface GenerationOptions {
   readonly numSamples: number;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly nConcurrent: number;
 }
 
-/** Tasks of one call, so that a call's requests are at most `nConcurrent` wherever one task has no more. */
-export const tasksPerCall = ({ numSamples, nConcurrent }: Generating): number =>
+/** Returns how many tasks make at most `nConcurrent` requests; at least one. */
+export const tasksPerCall = ({ numSamples, nConcurrent }: GenerationOptions): number =>
   Math.max(1, Math.floor(nConcurrent / numSamples));
 
 /**
- * `numSamples` completions of each task, at most `nConcurrent` requests at once. Each draws from a stream of its own, named
- * by step, prompt and sample: what asks the same prompt at the same step shares its completion.
+ * Generates `numSamples` completions of each task, with at most `nConcurrent` requests at once. Each completion has its own
+ * random stream, named by step, prompt and sample, so that equal prompts at one step share completions.
  *
- * @param model one whose evaluation wants the ability `tokenizer`
- * @throws whatever the model throws.
+ * @param model A model whose evaluation wants the ability `tokenizer`.
+ * @returns The completions by item id.
  */
 export async function generateFor(
   model: ModelWith<"generate">,
   items: readonly (Row & { readonly chat: Prompt })[],
-  how: Generating,
+  how: GenerationOptions,
   { signal, seed }: MeasureContext,
 ): Promise<ReadonlyMap<string, readonly BenchmarkCompletion[]>> {
   const { numSamples, maxTokens, temperature, nConcurrent } = how;
@@ -69,7 +69,7 @@ export async function generateFor(
   );
 }
 
-/** Null where the model shows no tokenizer. */
+/** Returns the number of prompt tokens; null if the model has no tokenizer. */
 export function tokensOf(model: object, chat: Prompt): number | null {
   const { tokenizer } = model as Partial<Abilities>;
   return tokenizer === undefined ? null : tokenizer.render(chat, { ending: "generation" }).ids.length;

@@ -1,16 +1,16 @@
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
-import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./types.ts";
-import type { OpenVerifiers } from "./verifiers/open.ts";
+import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./benchmark-task.ts";
+import type { OpenVerifiers } from "./verifiers/open-verifiers.ts";
 
-/** What became of one completion. */
+/** The grade of one completion. */
 interface Outcome {
   readonly reward: number | null;
   readonly passed: boolean | null;
   readonly verdict: BenchmarkVerdict;
 }
 
-/** Each row with what its verifier says of each completion; an earlier verdict in a row is replaced. */
+/** Grades each completion with its task's verifier. Replaces earlier verdicts. */
 export async function gradeTasks(
   rows: readonly AnsweredTaskRow[],
   { verifiers, nConcurrent }: { readonly verifiers: OpenVerifiers; readonly nConcurrent: number },
@@ -45,7 +45,7 @@ async function gradeTask(
   };
 }
 
-/** A grader that throws fails to grade the task's completions; the other tasks' are graded. */
+/** Returns one verdict per answer. If the grader throws, they are errors; other tasks are still graded. */
 async function verdictsOf(
   grader: Grader,
   question: string,
@@ -67,7 +67,7 @@ async function verdictsOf(
   }
 }
 
-/** There is no answer within `maxTokens`: that is known, and is no pass. */
+/** The thinking used all of `maxTokens`, so there is no answer: that counts as not passed. */
 const unfinished: Outcome = {
   reward: 0,
   passed: false,

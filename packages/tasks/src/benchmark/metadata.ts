@@ -1,11 +1,11 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { nearest, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
-import { splits, type Split, type VerifierSpec } from "./types.ts";
-import { verifierSpec } from "./verifier-spec.ts";
+import { splits, type Split } from "./benchmark-task.ts";
+import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
 
 export interface BenchmarkMetadata extends TaskDefaults {
   readonly name: string;
@@ -14,7 +14,7 @@ export interface BenchmarkMetadata extends TaskDefaults {
 
 const known = ["name", "version", "description", "split", "verifier"];
 
-/** What `metadata.yaml` says, and its text. What is wrong with it is among the mistakes, and has a stand-in here. */
+/** Reads `metadata.yaml`. Adds wrong values to the mistakes, and returns placeholders for them. */
 export async function readMetadata(
   path: string,
   mistakes: Mistakes,
@@ -22,19 +22,19 @@ export async function readMetadata(
   const { value, text } = await readYaml(path, "benchmark").catch((error: unknown) => {
     throw withLine(error, path);
   });
-  const nothing = { metadata: { name: "", version: "", split: null, verifier: null }, text };
+  const placeholder = { metadata: { name: "", version: "", split: null, verifier: null }, text };
   const lineOf = await linesOf(text);
   const at = (key: string) => `${path}:${lineOf(key)}`;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isRecord(value)) {
     mistakes.add({
       where: path,
       got: quoteValue(value),
-      expected: `a map with name and version (${known.join(", ")})`,
+      expected: `an object with name and version (${known.join(", ")})`,
       fix: "Write `name: …` and `version: …`.",
     });
-    return nothing;
+    return placeholder;
   }
-  const fields = value as Readonly<Record<string, unknown>>;
+  const fields = value;
   for (const key of Object.keys(fields)) {
     if (known.includes(key)) continue;
     const close = nearest(key, known);
@@ -45,16 +45,16 @@ export async function readMetadata(
       fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
     });
   }
-  const text_ = (key: "name" | "version" | "description"): string => {
+  const readText = (key: "name" | "version" | "description"): string => {
     const given = fields[key];
     if (typeof given === "string" && given.trim() !== "") return given;
     const got = key in fields ? `${key} = ${quoteValue(given)}` : `no ${key}`;
     const fix = given === undefined ? `Add \`${key}: …\`.` : "Write it in quotes.";
-    mistakes.add({ where: key in fields ? at(key) : path, got, expected: `${key}: a text`, fix });
+    mistakes.add({ where: key in fields ? at(key) : path, got, expected: `${key}: a string`, fix });
     return "";
   };
-  if ("description" in fields) text_("description");
-  const metadata = { name: text_("name"), version: text_("version") };
+  if ("description" in fields) readText("description");
+  const metadata = { name: readText("name"), version: readText("version") };
   return { metadata: { ...metadata, ...defaultsOf(fields, at, mistakes) }, text };
 }
 
@@ -81,7 +81,7 @@ function defaultsOf(
   return { split: (split as Split | undefined) ?? null, verifier: spec };
 }
 
-/** An error of YAML knows its line, and says it in words. */
+/** Adds the line of a YAML syntax error to its place. */
 function withLine(error: unknown, path: string): unknown {
   if (!PeriodicEvalError.is(error)) return error;
   const { code, where, got, expected, fix, cause } = error;
@@ -90,7 +90,7 @@ function withLine(error: unknown, path: string): unknown {
   return new PeriodicEvalError({ code, where: `${path}:${line}`, got, expected, fix, cause });
 }
 
-/** On which line a key of the outermost map stands. */
+/** Returns a function that gives the line of a top-level key. */
 async function linesOf(text: string): Promise<(key: string) => number> {
   const { isMap, isScalar, LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();

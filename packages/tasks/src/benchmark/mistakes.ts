@@ -1,15 +1,15 @@
 import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/core";
 
-/** What is wrong with a folder: all of it is told at once. */
+/** Collects the mistakes in a folder, to report them together. */
 export interface Mistakes {
   add(mistake: Omit<ErrorDetails, "code">): void;
-  /** Keeps an error of ours under another place; throws every other. */
+  /** Adds a PeriodicEvalError with another place; throws any other error. */
   keep(error: unknown, place: string): void;
-  /** @throws PeriodicEvalError `data` where there is one; several are an AggregateError. */
+  /** @throws PeriodicEvalError `data` for one mistake, an AggregateError for several. */
   throwAny(): void;
 }
 
-/** Mistakes that a message lists; the AggregateError's `errors` holds all. */
+/** The most mistakes in a message; the AggregateError's `errors` has all. */
 const mostListed = 20;
 
 export function mistakes(): Mistakes {

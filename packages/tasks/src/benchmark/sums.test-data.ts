@@ -1,9 +1,9 @@
 import { measure, type EvaluableModel } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { benchmarkFolder, type FolderFiles } from "./benchmark-folder.test-data.ts";
-import { benchmarkEvaluation } from "./evaluation.ts";
-import type { BenchmarkOptions } from "./options.ts";
-import type { BenchmarkRow } from "./types.ts";
+import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
+import type { BenchmarkOptions } from "./benchmark-options.ts";
+import type { BenchmarkRow } from "./benchmark-task.ts";
 
 /** Sums whose prompts are `1 + 1 =`, and two words. */
 export const tasks = [

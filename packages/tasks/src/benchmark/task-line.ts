@@ -1,10 +1,11 @@
 import type { Json, Message } from "@periodic-eval/core";
-import { nearest, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated } from "../documents/rows.ts";
 import type { Mistakes } from "./mistakes.ts";
-import { splits, type BenchmarkTask, type Split, type VerifierSpec } from "./types.ts";
-import { verifierSpec } from "./verifier-spec.ts";
+import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
+import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
 
-/** What a line may leave out. */
+/** Defaults for lines, from `metadata.yaml`. */
 export interface TaskDefaults {
   readonly split: Split | null;
   readonly verifier: VerifierSpec | null;
@@ -13,7 +14,7 @@ export interface TaskDefaults {
 const known = ["id", "prompt", "messages", "answer", "split", "verifier", "metadata"];
 const roles = ["system", "user", "assistant"];
 
-/** The task of one line, null where something is wrong with it: then all of that is among the mistakes. */
+/** Parses the task of one line. Adds everything wrong with it to the mistakes, and then returns null. */
 export function parseTask(
   line: string,
   place: string,
@@ -21,31 +22,31 @@ export function parseTask(
   mistakes: Mistakes,
 ): BenchmarkTask | null {
   let isRight = true;
-  const wrong = (got: string, expected: string, fix: string, cause?: unknown): null => {
+  const report = (got: string, expected: string, fix: string, cause?: unknown): null => {
     isRight = false;
     mistakes.add({ where: place, got, expected, fix, cause });
     return null;
   };
-  const value = parsed(line, wrong);
+  const value = parseObject(line, report);
   if (value === null) return null;
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue;
     const close = nearest(key, known);
     const fix = close === null ? 'Remove it, or put it under "metadata".' : `Did you mean "${close}"?`;
-    wrong(`the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
+    report(`the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
   }
   const { id, answer = null, metadata = {} } = value;
   if (typeof id !== "string" || id === "")
-    wrong(
+    report(
       gotOf(value, "id"),
-      "id: a text",
-      typeof id === "number" ? "Put it in quotes." : "Give the line an id.",
+      "id: a string",
+      typeof id === "number" ? "Put it in quotes." : "Add an id to the line.",
     );
-  if (!isObject(metadata)) wrong(gotOf(value, "metadata"), "metadata: an object", "Write { key: value }.");
-  const messages = messagesOf(value, wrong);
-  const split = splitOf(value, defaults, wrong);
+  if (!isRecord(metadata)) report(gotOf(value, "metadata"), "metadata: an object", "Write { key: value }.");
+  const messages = messagesOf(value, report);
+  const split = splitOf(value, defaults, report);
   const verifier = verifierOf(value, defaults, {
-    wrong,
+    report,
     keep(error) {
       isRight = false;
       mistakes.keep(error, place);
@@ -64,75 +65,72 @@ export function parseTask(
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Wrong = (got: string, expected: string, fix: string, cause?: unknown) => null;
+type Report = (got: string, expected: string, fix: string, cause?: unknown) => null;
 
-function parsed(line: string, wrong: Wrong): Fields | null {
-  const fix = "Write one JSON object a line (JSONL), with no commas between lines.";
+function parseObject(line: string, report: Report): Fields | null {
+  const fix = "Write one JSON object per line (JSONL), without commas between lines.";
   try {
     const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : wrong(short(value), "a JSON object", fix);
+    return isRecord(value) ? value : report(short(value), "a JSON object", fix);
   } catch (cause) {
-    return wrong(`text that is no JSON (${(cause as Error).message})`, "a JSON object", fix, cause);
+    return report(`invalid JSON (${(cause as Error).message})`, "a JSON object", fix, cause);
   }
 }
 
-function messagesOf(value: Fields, wrong: Wrong): readonly Message[] | null {
+function messagesOf(value: Fields, report: Report): readonly Message[] | null {
   const { prompt, messages } = value;
   if ((prompt === undefined) === (messages === undefined)) {
     const got = prompt === undefined ? `neither (keys: ${Object.keys(value).join(", ")})` : "both";
-    return wrong(got, "prompt or messages", "Give the line a prompt, or the messages of a chat.");
+    return report(got, "prompt or messages", "Add a prompt, or the messages of a chat, to the line.");
   }
   if (prompt !== undefined) {
     if (isFilled(prompt)) return [{ role: "user", content: prompt }];
-    return wrong(gotOf(value, "prompt"), "prompt: a text that is not empty", "Write what is asked.");
+    return report(gotOf(value, "prompt"), "prompt: a non-empty string", "Write the prompt.");
   }
-  const expected = `messages: a list of { role, content }, the role one of ${roles.join(", ")}`;
+  const expected = `messages: an array of { role, content }, with a role of ${roles.join(", ")}`;
   const isMessage = (one: unknown): one is Message =>
-    isObject(one) &&
+    isRecord(one) &&
     Object.keys(one).length === 2 &&
     roles.includes(one["role"] as string) &&
     typeof one["content"] === "string";
   if (!Array.isArray(messages) || messages.length === 0)
-    return wrong(gotOf(value, "messages"), expected, "Write the chat, the user's message last.");
-  const odd = messages.findIndex((one) => !isMessage(one));
-  if (odd >= 0) return wrong(`messages[${odd}] = ${short(messages[odd])}`, expected, "Correct that message.");
+    return report(gotOf(value, "messages"), expected, "Write the chat, with the user's message last.");
+  const at = messages.findIndex((one) => !isMessage(one));
+  if (at >= 0) return report(`messages[${at}] = ${short(messages[at])}`, expected, "Correct that message.");
   const chat = messages as readonly Message[];
   if (chat.at(-1)!.role !== "user" || chat.some(({ role }, at) => role === "system" && at > 0)) {
     const order = chat.map(({ role }) => role).join(", ");
-    const fix = "Order them so: the model answers the user's.";
-    return wrong(`messages of ${order}`, "the user's message last, and a system message only first", fix);
+    const fix = "Reorder them: the model answers the last message.";
+    return report(`messages of ${order}`, "the user's message last, and a system message only first", fix);
   }
   return chat;
 }
 
-function splitOf(value: Fields, defaults: TaskDefaults, wrong: Wrong): Split | null {
+function splitOf(value: Fields, defaults: TaskDefaults, report: Report): Split | null {
   const { split = defaults.split } = value;
   if (splits.includes(split as Split)) return split as Split;
-  return wrong(
+  return report(
     split === null && !("split" in value) ? "no split, here or in metadata.yaml" : `split = ${short(split)}`,
     `split: ${splits.join(" or ")}`,
-    "Give the line a split, or metadata.yaml one for all lines.",
+    "Add a split to the line, or to metadata.yaml for all lines.",
   );
 }
 
 function verifierOf(
   value: Fields,
   defaults: TaskDefaults,
-  told: { readonly wrong: Wrong; readonly keep: (error: unknown) => null },
+  { report, keep }: { readonly report: Report; readonly keep: (error: unknown) => null },
 ): VerifierSpec | null {
   if (value["verifier"] === undefined) {
-    const fix = "Give the line a verifier, or metadata.yaml one for all lines.";
-    return defaults.verifier ?? told.wrong("no verifier, here or in metadata.yaml", "a verifier", fix);
+    const fix = "Add a verifier to the line, or to metadata.yaml for all lines.";
+    return defaults.verifier ?? report("no verifier, here or in metadata.yaml", "a verifier", fix);
   }
   try {
     return verifierSpec(value["verifier"]);
   } catch (error) {
-    return told.keep(error);
+    return keep(error);
   }
 }
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 
@@ -141,7 +139,4 @@ const gotOf = (value: Fields, name: string): string =>
     ? `${name} = ${short(value[name])}`
     : `no ${name} (keys: ${Object.keys(value).join(", ") || "none"})`;
 
-function short(value: unknown): string {
-  const text = quoteValue(value);
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
-}
+const short = (value: unknown): string => abbreviated(quoteValue(value));

@@ -1,6 +1,6 @@
 import { judgeGrader, type JudgeGrader, type JudgeOptions } from "@periodic-eval/core";
 
-/** The scores that a judge of pairs gives: of the answer that it is shown first, and of the second. */
+/** The scores of a pair judge: for the answer that it sees first, and for the second. */
 export const pairScores = ["first", "second"] as const;
 
 const instructions = `Two assistants were given the same request. Compare their answers.
@@ -15,17 +15,17 @@ Rate each answer from 0 (useless) to 100 (could not be better) by how well it do
 Reply with one JSON object and nothing else, in this form:
 {"reasoning": "<one short sentence>", "first": <number>, "second": <number>}`;
 
-/** Two answers as a judge is shown them. */
+/** Formats two answers for the judge's prompt. */
 export const pairText = (first: string, second: string): string =>
   `[FIRST ANSWER]\n${first}\n[END OF FIRST ANSWER]\n\n[SECOND ANSWER]\n${second}\n[END OF SECOND ANSWER]`;
 
 export interface PairJudgeOptions extends Omit<JudgeOptions, "scores" | "prompts" | "method"> {
-  /** What the judge is asked, with `{question}` and `{answer}` (both answers) in it; ours where left out. */
+  /** The judge's prompt, with `{question}` and `{answer}` (both answers) in it; a default is included. */
   readonly prompt?: string;
 }
 
 /**
- * A language model that compares two answers, for `winRate`: it is shown both at once and scores each.
+ * Returns a grader for `winRate`: a language model that sees two answers at once and scores each.
  *
  * @throws PeriodicEvalError as `judgeGrader`.
  */

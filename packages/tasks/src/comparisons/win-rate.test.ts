@@ -114,11 +114,14 @@ describe("the win rate", () => {
 
 describe("options", () => {
   it.each<[Partial<WinRateOptions> | object, string]>([
-    [{ prompts: [] }, "winRate.prompts: got []"],
-    [{ reference: { answers: { win: "c" } } }, 'winRate.reference.answers: got none for the prompt "loss"'],
-    [{ reference: { identity: fakeModel().identity, contextLength: null } }, "which generates nothing"],
-    [{ sampling: { maxNewTokens: 0 } }, "winRate.sampling.maxNewTokens: got 0"],
-    [{ sampling: { temperature: -1 } }, "winRate.sampling.temperature: got -1"],
+    [{ prompts: [] }, "winRate options.prompts: got []"],
+    [
+      { reference: { answers: { win: "c" } } },
+      'winRate options.reference.answers: got no answer for the prompt "loss"',
+    ],
+    [{ reference: { identity: fakeModel().identity, contextLength: null } }, "which cannot generate"],
+    [{ sampling: { maxNewTokens: 0 } }, "winRate options.sampling.maxNewTokens: got 0"],
+    [{ sampling: { temperature: -1 } }, "winRate options.sampling.temperature: got -1"],
     [{ sampling: { topp: 1 } }, 'Did you mean "topP"?'],
     [{ judges: judge }, 'Did you mean "judge"?'],
   ])("%o is refused", (given, says) => {

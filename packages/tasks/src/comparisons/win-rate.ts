@@ -14,24 +14,25 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
 
 export interface PairPrompt extends Row {
-  /** What both are asked: a chat of one user turn where it is a text. */
+  /** The prompt of both models; a string becomes a chat with one user turn. */
   readonly prompt: string | Prompt;
 }
 
 export interface WinRateOptions {
   readonly prompts: readonly PairPrompt[];
-  /** Another model, which answers the same prompts in the same window, or its answers by the id of their prompt. */
+  /** Another model, which answers the same prompts in the same window, or its answers by prompt id. */
   readonly reference: EvaluableModel | { readonly answers: Readonly<Record<string, string>> };
-  /** Scores `first` and `second` of two answers shown at once; `pairJudge` makes one of a language model. */
+  /** Grades two answers shown at once, with the scores `first` and `second`; see `pairJudge`. */
   readonly judge: Grader;
-  /** Of both models; default greedy, 512 tokens. */
+  /** The sampling of both models; default greedy, 512 tokens. */
   readonly sampling?: Partial<Pick<Sampling, "maxNewTokens" | "temperature" | "topP">>;
-  /** Share of prompts whose verdicts may fail before the look is `failed`; default 0.1. */
+  /** The share of prompts without a verdict above which a measurement is `failed`; default 0.1. */
   readonly maxErrorShare?: number;
 }
 
@@ -46,27 +47,26 @@ export interface PairRow extends Row {
   readonly referenceAnswer: string;
 }
 
-/** What one reading of a pair said: which answer is better. */
+/** The better answer, according to one verdict on a pair. */
 export type Preference = "model" | "reference" | "tie";
 
 export interface JudgedPair extends PairRow {
-  /** Shown the model's answer first, and shown it second; null where the judge failed. */
+  /** The verdicts with the model's answer shown first, and second; null if the judge failed. */
   readonly preferences: readonly [first: Preference | null, second: Preference | null];
-  /** Null where one of the two is. */
+  /** Null if one of the preferences is. */
   readonly outcome: "win" | "loss" | "tie" | null;
-  /** What the judge said, in the same order. */
+  /** The judge's replies, in the same order. */
   readonly raw: readonly [string | null, string | null];
 }
 
 const pairsPerCall = 16;
 
 /**
- * How often a model's answer is preferred to a reference's, as a judge sees it. Each pair is judged in both orders, and won
- * only where both say so: where they disagree it is a tie (Zheng et al. 2023, arXiv:2306.05685). `win_rate`, the primary
- * metric, counts a tie as half a win; its interval is over prompts. `order_disagreement` is the share of pairs on which the
- * two orders differ; `first_preferred` tells the judge's bias: of all readings that preferred one answer, the share that
- * preferred the one shown first, 0.5 where the place does not matter. Pairs of which a reading failed are in none of them,
- * and counted as `ungraded`.
+ * Measures how often a judge prefers the model's answer to a reference's. Each pair is judged in both orders; the model wins only if
+ * both verdicts say so, and disagreement is a tie (Zheng et al. 2023, arXiv:2306.05685). `win_rate`, the primary metric, counts a tie
+ * as half a win; its interval is over prompts. `order_disagreement` is the share of pairs whose two verdicts differ.
+ * `first_preferred` measures the judge's position bias: the share of decided verdicts that prefer the answer shown first, 0.5
+ * without bias. Pairs with a failed verdict are in none of these; `ungraded` counts them.
  *
  * @throws PeriodicEvalError `config` for a wrong option, or a prompt whose reference answer is missing.
  */
@@ -205,7 +205,7 @@ async function answersOf(
 const promptOf = (prompt: string | Prompt): Prompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
-/** As the judge reads it. */
+/** Returns the prompt as the judge reads it. */
 function questionOf(prompt: Prompt, model: ModelWith<"generate">): string {
   const { tokenizer } = model as Partial<Abilities>;
   if ("text" in prompt) return prompt.text;
@@ -221,45 +221,45 @@ function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): Periodic
   return new PeriodicEvalError({
     code: "judge",
     where: "win_rate",
-    got: `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "nothing said"})`,
+    got: `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "no reply"})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Look at what the judge said; a judge that does not keep to the form wants another prompt, or is too small.",
+    fix: "Read the judge's replies; if they do not follow the format, change the prompt or use a larger judge.",
   });
 }
+
+const prompts = "a non-empty array of { id, prompt }";
+const positive = "a positive integer";
+const temperature = "a finite number of 0 or more";
+const topP = "a number above 0, at most 1";
+const share = "a share from 0 to 1";
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+
+const optionsSchema = z.strictObject({
+  prompts: z.array(z.unknown(), prompts).min(1, prompts),
+  reference: z.custom(isObject, "a model, or { answers }"),
+  judge: z.custom(isObject, "a grader"),
+  sampling: z
+    .strictObject({
+      maxNewTokens: z.int(positive).positive(positive).optional(),
+      temperature: z.number(temperature).nonnegative(temperature).optional(),
+      topP: z.number(topP).gt(0, topP).max(1, topP).optional(),
+    })
+    .optional(),
+  maxErrorShare: z.number(share).min(0, share).max(1, share).optional(),
+} satisfies Record<keyof WinRateOptions, z.ZodType>);
+
+const where = "winRate options";
 
 function checkOptions(options: WinRateOptions): void {
-  checkKeys("winRate", options, ["prompts", "reference", "judge", "sampling", "maxErrorShare"]);
-  const { prompts, reference, sampling = {}, maxErrorShare = 0.1 } = options;
-  if (!Array.isArray(prompts) || prompts.length === 0)
-    throw wrong("prompts", prompts, "a list of { id, prompt }");
-  checkKeys("winRate.sampling", sampling, ["maxNewTokens", "temperature", "topP"]);
-  const { maxNewTokens = 1, temperature = 0, topP = 1 } = sampling;
-  if (!isCount(maxNewTokens, 1))
-    throw wrong("sampling.maxNewTokens", maxNewTokens, "a whole number of 1 or more");
-  if (!(Number.isFinite(temperature) && temperature >= 0))
-    throw wrong("sampling.temperature", temperature, "a finite number of 0 or more");
-  if (!(topP > 0 && topP <= 1)) throw wrong("sampling.topP", topP, "a number over 0, at most 1");
-  if (!(maxErrorShare >= 0 && maxErrorShare <= 1))
-    throw wrong("maxErrorShare", maxErrorShare, "a share from 0 to 1");
+  parseOptions(where, optionsSchema, options);
+  const { reference } = options;
   if ("answers" in reference) {
-    const missing = prompts.find(({ id }) => !Object.hasOwn(reference.answers, id));
-    if (missing !== undefined)
-      throw wrong("reference.answers", `none for the prompt "${missing.id}"`, "an answer to each prompt");
-  } else if (reference.generate === undefined) {
-    throw wrong(
-      "reference",
-      `the model "${reference.identity.name}", which generates nothing`,
-      "one that generates",
-    );
+    const missing = options.prompts.find(({ id }) => !Object.hasOwn(reference.answers, id));
+    if (missing === undefined) return;
+    const got = `no answer for the prompt "${missing.id}"`;
+    throw configError({ where, path: ["reference", "answers"], got, expected: "an answer to each prompt" });
   }
-}
-
-function wrong(option: string, got: unknown, expected: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where: `winRate.${option}`,
-    got: typeof got === "string" ? got : quoteValue(got),
-    expected,
-    fix: "Correct the option.",
-  });
+  if (reference.generate !== undefined) return;
+  const got = `the model "${reference.identity.name}", which cannot generate`;
+  throw configError({ where, path: ["reference"], got, expected: "a model with the ability generate" });
 }

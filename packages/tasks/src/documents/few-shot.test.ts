@@ -98,8 +98,12 @@ it("refuses more than there are", () => {
   const of = (fewShot: Partial<FewShot<number>>) => () =>
     drawExamples([0], { pool: six, shots: 6, ...fewShot }, "gsm8k");
   expect(of({})).not.toThrow();
-  expect(of({ shots: 7 })).toThrow("gsm8k shots: got 7 of a pool of 6, expected no more than the pool has.");
-  expect(of({ isSame })).toThrow("got 6 of a pool of 6, expected no more than the pool has, one of them");
-  expect(of({ sampler: "first", isSame })).toThrow("got 6 of a pool of 6");
+  expect(of({ shots: 7 })).toThrow(
+    "gsm8k options.shots: got 7 with a pool of 6, expected at most the size of the pool.",
+  );
+  expect(of({ isSame })).toThrow(
+    "got 6 with a pool of 6, expected fewer examples than the pool has: one more",
+  );
+  expect(of({ sampler: "first", isSame })).toThrow("got 6 with a pool of 6");
   expect(of({ shots: -1 })).toThrow("got -1");
 });

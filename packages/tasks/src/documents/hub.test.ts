@@ -40,7 +40,7 @@ describe("a split of the hub", () => {
     expect(hub.requests.every((request) => request.endsWith(" -"))).toBe(true);
   });
 
-  it("is of the config that is named, and of `default` where none is", async () => {
+  it("reads the named config, or `default`", async () => {
     const files = hub.datasets.get("owner/sums")!;
     files.set("default/test/0000.parquet", parquet("d"));
     const of = async (source: string) =>
@@ -66,7 +66,7 @@ describe("refuses", () => {
     ["hf:owner/sums/main/tset", 'the split "tset" of owner/sums, config main', 'Did you mean "test"?'],
     ["hf:owner/sums/mian/test", 'the config "mian" of owner/sums', 'Did you mean "main"?'],
     ["hf:owner/other/test", "status 404 for owner/other", "Check the name"],
-    ["hf:sums/test", '"hf:sums/test", expected hf:owner/dataset/split', "Name the split"],
+    ["hf:sums/test", '"hf:sums/test", expected hf:owner/dataset/split', "Use the split's name"],
   ])("%s", async (source, got, fix) => {
     const failed = readDocuments(source, "task.data");
     await expect(failed).rejects.toThrow(`task.data: got ${got}`);
@@ -91,7 +91,7 @@ describe("refuses", () => {
 
   it("settings that cannot be", async () => {
     vi.stubEnv("HF_TOKEN", "abc");
-    await expect(readDocuments("hf:owner/sums/test", "x")).rejects.toThrow("HF_TOKEN: got another text");
+    await expect(readDocuments("hf:owner/sums/test", "x")).rejects.toThrow("HF_TOKEN: got another string");
     vi.stubEnv("HF_TOKEN", "");
     vi.stubEnv("HF_ENDPOINT", "hub");
     await expect(readDocuments("hf:owner/sums/test", "x")).rejects.toThrow('HF_ENDPOINT: got "hub"');

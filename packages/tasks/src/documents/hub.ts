@@ -2,30 +2,30 @@ import { createHash } from "node:crypto";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage, nearest } from "@periodic-eval/core/internal";
 import { readParquet } from "./parquet.ts";
-import { badData, type PlacedRow } from "./rows.ts";
+import { dataError, type PlacedRow } from "./rows.ts";
 
-/** A split of a data set on the Hugging Face hub. */
+/** A split of a dataset on the Hugging Face hub. */
 export interface HubSplit {
   /** `owner/name`. */
   readonly dataset: string;
-  /** Null: the only one, or the one named `default`. */
+  /** Null selects the only one, or the one named `default`. */
   readonly config: string | null;
   readonly split: string;
 }
 
 export interface HubRows {
   readonly rows: readonly PlacedRow[];
-  /** Of its files one after the other. */
+  /** SHA-256 of the split's files, concatenated. */
   readonly sha256: string;
   readonly config: string;
 }
 
-/** The branch into which the hub converts a data set, whatever its own files are: `<config>/<split>/0000.parquet`. */
+/** The branch that holds the hub's Parquet conversion of any dataset: `<config>/<split>/0000.parquet`. */
 const revision = "refs/convert/parquet";
 
 const word = /^\w[\w.-]*$/;
 
-/** Reads `owner/dataset/split` or `owner/dataset/config/split`; null where the text is neither. */
+/** Parses `owner/dataset/split` or `owner/dataset/config/split`; returns null for any other string. */
 export function parseHubSplit(text: string): HubSplit | null {
   const parts = text.split("/");
   if (![3, 4].includes(parts.length) || !parts.every((part) => word.test(part))) return null;
@@ -34,10 +34,10 @@ export function parseHubSplit(text: string): HubSplit | null {
 }
 
 /**
- * The rows of a split, from the hub of HF_ENDPOINT with HF_TOKEN. Nothing is kept on disk: each call asks anew.
+ * Downloads the rows of a split from the hub at HF_ENDPOINT, with HF_TOKEN. Nothing is cached on disk: each call downloads.
  *
- * @throws PeriodicEvalError `config` for a wrong endpoint or token, `data` where there is no such split, no answer, or
- *   another content than the listing says.
+ * @throws PeriodicEvalError `config` for a wrong endpoint or token; `data` if the split does not exist, the hub does not
+ *   answer, or a file differs from the SHA-256 that the hub lists.
  */
 export async function readHubSplit(asked: HubSplit, where: string): Promise<HubRows> {
   const { dataset, split } = asked;
@@ -70,14 +70,14 @@ export async function readHubSplit(asked: HubSplit, where: string): Promise<HubR
   return { rows, sha256: hash.digest("hex"), config };
 }
 
-/** Names of the folders under a folder. */
+/** Returns the names of the folders in a folder. */
 const foldersOf = (files: readonly { readonly path: string }[], under: string): readonly string[] => [
   ...new Set(
     files.flatMap(({ path }) => (path.startsWith(under) ? [path.slice(under.length).split("/")[0]!] : [])),
   ),
 ];
 
-/** The one asked for; where none was, the only one or `default`. */
+/** Returns the requested name, or without a request `default` or the only name. */
 function chosen(
   kind: "config" | "split",
   asked: string | null,
@@ -89,7 +89,7 @@ function chosen(
   if (asked === null && names.includes("default")) return "default";
   if (asked === null && names.length === 1) return names[0]!;
   const guess = asked === null ? null : nearest(asked, names);
-  throw badData(
+  throw dataError(
     where,
     asked === null ? `no ${kind} of ${of}, which has ${names.length}` : `the ${kind} "${asked}" of ${of}`,
     `one of ${names.join(", ")}`,
@@ -106,35 +106,35 @@ async function download(
   let bytes: Uint8Array;
   try {
     const blob = await ask();
-    if (blob === null) throw new Error("no such file, though it is listed");
+    if (blob === null) throw new Error("a listed file does not exist");
     bytes = new Uint8Array(await blob.arrayBuffer());
   } catch (error) {
     throw requestError(file, where, error);
   }
   const found = createHash("sha256").update(bytes).digest("hex");
   if (expected === null || found === expected) return bytes;
-  const fix = "Run it again; where it stays so, the hub or what is between you and it changes files.";
-  throw badData(where, `${file} with the SHA-256 ${found}`, `the ${expected} that the hub lists`, fix);
+  const fix = "Run it again. If the hash still differs, the hub or a proxy changes files.";
+  throw dataError(where, `${file} with the SHA-256 ${found}`, `the ${expected} that the hub lists`, fix);
 }
 
 function requestError(of: string, where: string, error: unknown): PeriodicEvalError {
   if (PeriodicEvalError.is(error)) return error;
   const { statusCode: status } = (error ?? {}) as { readonly statusCode?: unknown };
   const got = typeof status === "number" ? `status ${status} for ${of}` : `${errorMessage(error)} for ${of}`;
-  const expected = "an answer of the hub";
+  const expected = "an answer from the hub";
   if (status === 401 || status === 403) {
     const fix =
-      "Check the name; for a gated or private data set accept its terms on its page, and set HF_TOKEN.";
-    return badData(where, got, "a data set that is there and that you may read", fix, error);
+      "Check the name; for a gated or private dataset accept its terms on its page, and set HF_TOKEN.";
+    return dataError(where, got, "a dataset that exists and that you may read", fix, error);
   }
   if (status === 404) {
     const fix =
-      "Check the name; the hub must have converted it to Parquet. Else download it and name the file.";
-    return badData(where, got, "a data set of this name", fix, error);
+      "Check the name. If the hub has not converted the dataset to Parquet, download it and name the file.";
+    return dataError(where, got, "a dataset with this name", fix, error);
   }
   if (status === 429)
-    return badData(where, got, expected, "Wait, or set HF_TOKEN: the hub limits requests.", error);
-  return badData(where, got, expected, "Check the network and HF_ENDPOINT, or name a file.", error);
+    return dataError(where, got, expected, "Wait, or set HF_TOKEN: the hub limits requests.", error);
+  return dataError(where, got, expected, "Check the network and HF_ENDPOINT, or name a file.", error);
 }
 
 function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string } {
@@ -143,7 +143,7 @@ function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string
   if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
     throw wrongSetting("HF_ENDPOINT", JSON.stringify(endpoint), "the address of a hub");
   if (token && !token.startsWith("hf_"))
-    throw wrongSetting("HF_TOKEN", "another text", "an access token, which begins with hf_");
+    throw wrongSetting("HF_TOKEN", "another string", "an access token, which begins with hf_");
   return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };
 }
 

@@ -1,11 +1,11 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Json } from "@periodic-eval/core";
 import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
-import { badData, placed, type PlacedRow } from "./rows.ts";
+import { dataError, placed, type PlacedRow } from "./rows.ts";
 
 /**
- * The rows of a Parquet file in their order, as JSON holds them: whole numbers of 64 bits as numbers, times as ISO 8601,
- * what is missing as null. Pages may be uncompressed or compressed by snappy, gzip or brotli.
+ * Reads the rows of a Parquet file as JSON, in the file's order: 64-bit integers become numbers, times ISO 8601 strings,
+ * missing values null. Pages may be uncompressed, or compressed with snappy, gzip or brotli.
  *
  * @throws PeriodicEvalError `data` for a file that cannot be read, or a value that JSON cannot hold.
  */
@@ -16,8 +16,9 @@ export async function readParquet(bytes: Uint8Array, file: string): Promise<read
   try {
     rows = await parquetReadObjects({ file: whole, compressors });
   } catch (cause) {
-    const fix = "Check that the file is whole, and compressed by snappy, gzip or brotli if at all.";
-    throw badData(file, errorMessage(cause), "a Parquet file", fix, cause);
+    const fix =
+      "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
+    throw dataError(file, errorMessage(cause), "a Parquet file", fix, cause);
   }
   return rows.map((row, at) => {
     const place = `${file} row ${at}`;
@@ -25,7 +26,7 @@ export async function readParquet(bytes: Uint8Array, file: string): Promise<read
   });
 }
 
-/** The reader brings snappy itself. */
+/** hyparquet includes snappy. */
 const compressors = {
   GZIP: (bytes: Uint8Array, maxOutputLength: number) => gunzipSync(bytes, { maxOutputLength }),
   BROTLI: (bytes: Uint8Array, maxOutputLength: number) => brotliDecompressSync(bytes, { maxOutputLength }),
@@ -42,5 +43,5 @@ function jsonOf(value: unknown, place: string): Json {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
   }
   const got = ArrayBuffer.isView(value) ? "bytes" : quoteValue(value);
-  throw badData(place, got, "what JSON can hold", "Leave that column out of the file.");
+  throw dataError(place, got, "a value that JSON can hold", "Leave that column out of the file.");
 }

@@ -1,25 +1,28 @@
 import { errorMessage } from "@periodic-eval/core/internal";
-import { abbreviated, badData, placed, type PlacedRow } from "./rows.ts";
+import { abbreviated, dataError, placed, type PlacedRow } from "./rows.ts";
 
-/** The rows of a text, by the format that its file's name says. */
+/** Parses the content of a text file into rows. */
 export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
 
-/** One object a line; empty lines are passed over. */
+/** Parses one object per line; skips empty lines. */
 const parseJsonLines: ParseText = async (text, file) =>
   text.split("\n").flatMap((line, at) => {
     const place = `${file}:${at + 1}`;
-    return line.trim() === "" ? [] : [placed(place, parseJson(line, place, "Write one JSON object a line."))];
+    return line.trim() === ""
+      ? []
+      : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
   });
 
-/** A list of objects. */
+/** Parses an array of objects. */
 const parseJsonList: ParseText = async (text, file) => {
-  const value = parseJson(text, file, "Write a list of objects, or name a file of lines (.jsonl).");
+  const value = parseJson(text, file, "Write an array of objects, or rename a JSON Lines file to .jsonl.");
   if (Array.isArray(value)) return value.map((row, at) => placed(`${file}[${at}]`, row));
   const got = abbreviated(JSON.stringify(value));
-  throw badData(file, got, "a list of objects", "Write [{…}, {…}], or name a file of lines (.jsonl).");
+  const fix = "Write [{…}, {…}], or rename a JSON Lines file to .jsonl.";
+  throw dataError(file, got, "an array of objects", fix);
 };
 
-/** RFC 4180 with a header; all values are texts. */
+/** Parses RFC 4180 CSV with a header; all values are strings. */
 const parseCsv: ParseText = async (text, file) => {
   const { CsvError, parse } = await import("csv-parse/sync");
   let records: readonly { readonly record: unknown; readonly info: { readonly lines: number } }[];
@@ -32,12 +35,12 @@ const parseCsv: ParseText = async (text, file) => {
     records = parse(text, { columns, skip_empty_lines: true, info: true });
   } catch (cause) {
     const line = cause instanceof CsvError ? `:${String(cause["lines"])}` : "";
-    const fix = "Close its quotes, and give it as many fields as the header has.";
-    throw badData(`${file}${line}`, errorMessage(cause), "a record of a CSV file", fix, cause);
+    const fix = "Close its quotes, and write as many fields as the header has.";
+    throw dataError(`${file}${line}`, errorMessage(cause), "a record of a CSV file", fix, cause);
   }
   const twice = header.find((name, at) => header.indexOf(name) !== at);
   if (twice !== undefined)
-    throw badData(
+    throw dataError(
       `${file}:1`,
       `the column ${JSON.stringify(twice)} twice`,
       "columns that differ",
@@ -46,7 +49,7 @@ const parseCsv: ParseText = async (text, file) => {
   return records.map(({ record, info }) => placed(`${file}:${info.lines}`, record));
 };
 
-/** By the ending of the file's name. */
+/** Parsers by file extension. */
 export const textFormats: Readonly<Record<string, ParseText>> = {
   jsonl: parseJsonLines,
   ndjson: parseJsonLines,
@@ -58,6 +61,6 @@ function parseJson(text: string, where: string, fix: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw badData(where, `text that is no JSON (${errorMessage(cause)})`, "JSON", fix, cause);
+    throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
 }

@@ -63,20 +63,20 @@ describe("readDocuments", () => {
   });
 
   const refused: readonly (readonly [string, string, string | Uint8Array, string])[] = [
-    ["a line that is no JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got text that is no JSON"],
+    ["a line that is no JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got invalid JSON"],
     ["a line that is no object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
-    ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected a list of objects'],
+    ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected an array of objects'],
     ["an entry that is no object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
     ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],
     ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
     ["a column twice", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
     ["no row", "b.csv", "a,b\n", "b.csv: got no row"],
-    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are no UTF-8"],
+    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are not UTF-8"],
     [
       "a line in Latin-1",
       "b.jsonl",
       Buffer.from('{"a":"\u00e9"}\n{"a":"\xe9"}'.replace("\u00e9", "e"), "latin1"),
-      "b.jsonl:2: got bytes that are no UTF-8",
+      "b.jsonl:2: got bytes that are not UTF-8",
     ],
     ["what is no Parquet", "b.parquet", "PAR", "b.parquet: got "],
     ["another kind of file", "b.txt", "x", "task.data: got "],
@@ -96,12 +96,12 @@ describe("readDocuments", () => {
       columnData: [{ name: "n", data: [1n, 2n ** 60n], type: "INT64" }],
     });
     await expect(read("c.parquet", new Uint8Array(bytes))).rejects.toThrow(
-      "c.parquet row 1: got 1152921504606846976, expected what JSON can hold",
+      "c.parquet row 1: got 1152921504606846976n, expected a value that JSON can hold",
     );
   });
 });
 
-const data = fileURLToPath(new URL("../../../../../shared/data", import.meta.url));
+const data = fileURLToPath(new URL("../../../../shared/data", import.meta.url));
 describe.runIf(existsSync(data))("real files of ../shared/data", () => {
   it.each([
     ["mmlu/test/anatomy_test.csv", 135],

@@ -5,34 +5,34 @@ import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { parseHubSplit, readHubSplit } from "./hub.ts";
 import { textFormats } from "./parse-text.ts";
 import { readParquet } from "./parquet.ts";
-import { abbreviated, badData, type PlacedRow } from "./rows.ts";
+import { abbreviated, dataError, type PlacedRow } from "./rows.ts";
 import { utf8Text } from "./utf8.ts";
 
 export interface ReadDocuments {
-  /** In the source's order, one or more. */
+  /** One or more, in the source's order. */
   readonly rows: readonly PlacedRow[];
-  /** Of the file's bytes; of several files one after the other. */
+  /** SHA-256 of the file's bytes, or of several files concatenated. */
   readonly sha256: string;
-  /** What an evaluation's provenance says of them; no path, so that it is the same on another machine. */
+  /** Goes into an evaluation's provenance. Contains no path, so that it is the same on another machine. */
   readonly provenance: { readonly [key: string]: Json };
 }
 
 /**
- * The rows of a data set.
+ * Reads the rows of a dataset.
  *
- * - A file, by its ending: JSON Lines (`.jsonl`, `.ndjson`), a JSON list of objects (`.json`), CSV with a header (`.csv`; all
- *   values are texts), Parquet (`.parquet`).
- * - `hf:owner/dataset/split` or `hf:owner/dataset/config/split`: a split of a data set on the Hugging Face hub, as the hub
- *   converts it to Parquet; from HF_ENDPOINT where it is set, with HF_TOKEN.
+ * - A file, by its extension: JSON Lines (`.jsonl`, `.ndjson`), a JSON array of objects (`.json`), CSV with a header (`.csv`;
+ *   all values are strings), Parquet (`.parquet`).
+ * - `hf:owner/dataset/split` or `hf:owner/dataset/config/split`: a split of a dataset on the Hugging Face hub, from the hub's
+ *   Parquet conversion. HF_ENDPOINT selects another hub; HF_TOKEN is sent.
  *
- * @param where names the option that led here: `gsm8k.data`
- * @throws PeriodicEvalError `data` with file and line for a row that is wrong; for a source that cannot be read, is of
- *   another kind, or has no row.
+ * @param where The option that names the source, for errors: `gsm8k options.data`.
+ * @throws PeriodicEvalError `data` with file and line for a wrong row; also for a source that cannot be read, has another
+ *   format, or has no rows.
  */
 export async function readDocuments(source: string, where: string): Promise<ReadDocuments> {
   const read = await (source.startsWith("hf:") ? fromHub(source, where) : fromFile(source, where));
   if (read.rows.length > 0) return read;
-  throw badData(source, "no row", "one or more", "Check that the file was written whole.");
+  throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
 }
 
 async function fromHub(source: string, where: string): Promise<ReadDocuments> {
@@ -43,7 +43,7 @@ async function fromHub(source: string, where: string): Promise<ReadDocuments> {
     return { rows, sha256, provenance: { ...of, sha256, rows: rows.length } };
   }
   const expected = "hf:owner/dataset/split, or hf:owner/dataset/config/split";
-  throw badData(where, quoteValue(source), expected, "Name the split as its page on the hub does.");
+  throw dataError(where, quoteValue(source), expected, "Use the split's name from its page on the hub.");
 }
 
 async function fromFile(path: string, where: string): Promise<ReadDocuments> {
@@ -51,15 +51,15 @@ async function fromFile(path: string, where: string): Promise<ReadDocuments> {
   const parse = textFormats[ending];
   if (parse === undefined && ending !== "parquet") {
     const known = [...Object.keys(textFormats), "parquet"].map((one) => `.${one}`).join(", ");
-    const fix = "Rename the file by what it holds, or convert it.";
-    throw badData(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix);
+    const fix = "Rename the file to match its format, or convert it.";
+    throw dataError(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix);
   }
   let bytes: Buffer;
   try {
     bytes = await readFile(path);
   } catch (cause) {
     const fix = `Check the path: it is relative to ${process.cwd()}.`;
-    throw badData(where, errorMessage(cause), "a readable file", fix, cause);
+    throw dataError(where, errorMessage(cause), "a readable file", fix, cause);
   }
   const rows =
     parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);

@@ -1,28 +1,32 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 
-/** A row of data by its columns or keys. */
+/** A row of data, by column or key. */
 export type DataRow = Readonly<Record<string, Json>>;
 
-/** A row, and where it stands: `test.jsonl:3`. */
+/** A row and its place: `test.jsonl:3`. */
 export interface PlacedRow {
   readonly place: string;
   readonly row: DataRow;
 }
 
-/** @throws PeriodicEvalError `data` at `place` for what is no object. */
+/**
+ * Returns `value` as a row.
+ *
+ * @throws PeriodicEvalError `data` at `place` if `value` is not an object.
+ */
 export function placed(place: string, value: unknown): PlacedRow {
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return { place, row: value as DataRow };
-  throw badData(
+  if (isRecord(value)) return { place, row: value as DataRow };
+  throw dataError(
     place,
     abbreviated(quoteValue(value)),
     "an object of names and values",
-    "Write one object a row.",
+    "Write one object per row.",
   );
 }
 
-export function badData(
+/** Returns the `data` error for a wrong row, file or folder at `where`. */
+export function dataError(
   where: string,
   got: string,
   expected: string,
@@ -32,5 +36,6 @@ export function badData(
   return new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });
 }
 
-/** At most 60 characters. */
-export const abbreviated = (text: string): string => (text.length > 60 ? `${text.slice(0, 57)}…` : text);
+/** Shortens a string to `length` characters. */
+export const abbreviated = (text: string, length = 60): string =>
+  text.length > length ? `${text.slice(0, length - 3)}…` : text;

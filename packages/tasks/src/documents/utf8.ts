@@ -1,23 +1,29 @@
 import { isUtf8 } from "node:buffer";
-import { badData } from "./rows.ts";
+import { dataError } from "./rows.ts";
 
 /**
- * The text of a file's bytes, without a byte-order mark.
+ * Decodes a file's bytes as UTF-8, without a byte-order mark.
  *
- * @param path of the file, for errors
- * @throws PeriodicEvalError `data` with file and line of the first bytes that are no UTF-8.
+ * @param path The file's path, for errors.
+ * @throws PeriodicEvalError `data` with file and line of the first invalid bytes.
  */
 export function utf8Text(bytes: Uint8Array, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
     const fix = "Convert the file to UTF-8.";
-    throw badData(`${path}:${badLine(bytes)}`, "bytes that are no UTF-8", "a text file in UTF-8", fix, cause);
+    throw dataError(
+      `${path}:${firstInvalidLine(bytes)}`,
+      "bytes that are not UTF-8",
+      "a text file in UTF-8",
+      fix,
+      cause,
+    );
   }
 }
 
-/** From 1; a line end is never part of a longer sign, so that lines can be read each by itself. */
-function badLine(bytes: Uint8Array): number {
+/** Returns a line number, from 1. In UTF-8 a line feed is never part of another character, so lines are checked one by one. */
+function firstInvalidLine(bytes: Uint8Array): number {
   let line = 1;
   for (let start = 0; ; line++) {
     const end = bytes.indexOf(0x0a, start);

@@ -1,11 +1,4 @@
-import {
-  PeriodicEvalError,
-  type Json,
-  type Metric,
-  type MetricKit,
-  type Prompt,
-  type Row,
-} from "@periodic-eval/core";
+import type { Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
 import { isCount, quoteValue } from "@periodic-eval/core/internal";
 import {
   encodePair,
@@ -13,31 +6,33 @@ import {
   scoreChoices,
   type ChoiceScores,
 } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import {
   familyParts,
   promptOf,
-  type Asked,
+  type PromptInput,
   type Family,
   type FamilyItem,
   type FamilyOptions,
   type FamilyRow,
 } from "./family.ts";
+import { dataError } from "../documents/rows.ts";
 import { firstText, fitPrompt, type Reading } from "./fit-prompt.ts";
-import { sequenceOf, type Tell } from "./token-sequence.ts";
+import { sequenceOf, type OnSequence } from "./token-sequence.ts";
 
-/** What the families take whose documents have choices that continue a prompt. */
+/** Options of the families whose documents have choices that continue a prompt. */
 export interface ChoicesOptions<D extends Row> extends FamilyOptions<D> {
-  readonly prompt: (document: D) => Asked;
-  /** One or more, none of them empty. */
+  readonly prompt: (document: D) => PromptInput;
+  /** One or more non-empty strings. */
   readonly choices: (document: D) => readonly string[];
-  /** The index of the right choice, or those of all that are right. */
+  /** The index of the right choice, or the indices of all right choices. */
   readonly gold: (document: D) => number | readonly number[];
 }
 
 export interface ChoicesItem<D> extends FamilyItem<D> {
   readonly prompt: Prompt;
   readonly choices: readonly string[];
-  /** What is scored after the prompt: each choice behind the delimiter. */
+  /** The scored strings: the delimiter followed by each choice. */
   readonly continuations: readonly string[];
   /** Indices of the right choices, one or more. */
   readonly gold: readonly number[];
@@ -45,66 +40,61 @@ export interface ChoicesItem<D> extends FamilyItem<D> {
 
 /** The result of one document; C choices. */
 export interface ChoicesRow extends FamilyRow {
-  /** `template_failure`: the chat could not be rendered, and was not asked. */
+  /** `template_failure`: the chat could not be rendered and was not scored. */
   readonly status: "scored" | "template_failure";
   readonly gold: readonly number[];
-  /** Σ log p of each choice, [C]; null where not scored, like all that follows from it. */
+  /** Σ log p of each choice, [C]; null if not scored, like the fields that derive from it. */
   readonly nats: readonly number[] | null;
   /** Tokens of each choice, [C]. */
   readonly tokens: readonly number[] | null;
-  /** Whether every token of a choice was the most likely one, [C]; of null the engine cannot tell. */
+  /** Whether every token of a choice was the most likely one, [C]; null if the engine does not report it. */
   readonly isGreedy: readonly (boolean | null)[] | null;
-  /** Tokens of the prompt cut on the left to fit the model, the most over choices. */
+  /** Tokens of the prompt cut on the left to fit the model; the maximum over choices. */
   readonly truncatedTokens: number;
-  /** Why it was not scored. */
+  /** Why the document was not scored. */
   readonly reason?: string;
 }
 
-/** What a family makes of the scores. */
-export interface Verdict {
-  /** The index of the best choice, the first of equals; null where not scored. */
+/** The prediction that a family derives from the scores. */
+export interface ChoiceVerdict {
+  /** The index of the best choice, the first of ties; null if not scored. */
   readonly predicted: number | null;
   readonly correct: boolean | null;
 }
 
-export interface ChoicesFamily<D extends Row, V extends Verdict> {
+export interface ChoicesFamily<D extends Row, V extends ChoiceVerdict> {
   /** The function's name, for errors. */
   readonly where: string;
   readonly options: ChoicesOptions<D>;
-  /** Names of the options that only it has. */
-  readonly own: readonly string[];
-  /** Between prompt and choice. */
+  /** Schemas of the options that only this family has. */
+  readonly ownShape: z.ZodRawShape;
+  /** The string between prompt and choice. */
   readonly delimiter: string;
-  /** What of its options changes a number. */
+  /** Those of its options that change a number, for provenance. */
   readonly how: Readonly<Record<string, Json>>;
-  /** Null: the document was not scored. */
+  /** Receives null if the document was not scored. */
   readonly judge: (item: ChoicesItem<D>, scores: ChoiceScores | null) => V;
   readonly metrics: (kit: MetricKit<ChoicesRow & V>) => Readonly<Record<string, Metric<ChoicesRow & V>>>;
 }
 
-/** An evaluation that compares continuations of a prompt by their log-likelihoods. */
-export function choicesFamily<D extends Row, V extends Verdict>({
+const documentFunction = z.custom((value) => typeof value === "function", "a function of a document");
+
+/** Returns an evaluation that compares continuations of a prompt by their log-likelihoods. */
+export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
   where,
   options,
-  own,
+  ownShape,
   delimiter,
   how,
   judge,
   metrics,
 }: ChoicesFamily<D, V>): Family<D, ChoicesItem<D>, ChoicesRow & V, "logLikelihoods"> {
-  const parts = familyParts(where, options, ["prompt", "choices", "gold", ...own]);
-  for (const name of ["prompt", "choices", "gold"] as const) {
-    if (typeof options[name] === "function") continue;
-    const fix = "Give what it is of a document.";
-    const got = quoteValue(options[name]);
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${where}.${name}`,
-      got,
-      expected: "a function of a document",
-      fix,
-    });
-  }
+  const parts = familyParts(where, options, {
+    prompt: documentFunction,
+    choices: documentFunction,
+    gold: documentFunction,
+    ...ownShape,
+  });
   let provenance: Json = null;
   return {
     name: parts.name,
@@ -126,9 +116,9 @@ export function choicesFamily<D extends Row, V extends Verdict>({
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    measure: (model, items, context, tell) =>
+    measure: (model, items, context, onSequence) =>
       measureInBatches(items, context, async (some) => {
-        const ready = some.map((item) => ({ item, reason: refusalOf(model, item.prompt) }));
+        const ready = some.map((item) => ({ item, reason: templateFailure(model, item.prompt) }));
         const asked = ready.filter(({ reason }) => reason === null);
         const answers = await scoreChoices(
           model,
@@ -142,7 +132,7 @@ export function choicesFamily<D extends Row, V extends Verdict>({
           if (reason !== null)
             return { ...row, ...unscored, status: "template_failure", reason, ...judge(item, null) };
           const scores = next.next().value!;
-          if (tell !== undefined) tellChoices(model, item, tell);
+          if (onSequence !== undefined) reportChoices(model, item, onSequence);
           return {
             ...row,
             status: "scored",
@@ -166,39 +156,29 @@ export function choicesFamily<D extends Row, V extends Verdict>({
 
 const unscored = { nats: null, tokens: null, isGreedy: null, truncatedTokens: 0 };
 
-/** Why a chat cannot be rendered; null where it can, or nobody can tell. */
-function refusalOf(model: Reading, prompt: Prompt): string | null {
+/** Returns why a chat cannot be rendered; null if it can, or without a tokenizer. */
+function templateFailure(model: Reading, prompt: Prompt): string | null {
   if (!("messages" in prompt)) return null;
   const fitted = fitPrompt(model, prompt, { budget: null, overflow: "report" });
   return "reason" in fitted ? fitted.reason : null;
 }
 
-function tellChoices<D>(model: Reading, item: ChoicesItem<D>, tell: Tell): void {
+function reportChoices<D>(model: Reading, item: ChoicesItem<D>, onSequence: OnSequence): void {
   const { tokenizer } = model;
   if (tokenizer === undefined) return;
   for (const continuation of item.continuations) {
     const { context, continuation: own } = encodePair(tokenizer, { context: item.prompt, continuation });
-    tell(item.id, sequenceOf(context, own));
+    onSequence(item.id, sequenceOf(context, own));
   }
 }
 
 function checkChoices(where: string, choices: readonly string[], gold: readonly number[]): void {
-  const refuse = (got: string, expected: string, fix: string) => {
-    throw new PeriodicEvalError({ code: "data", where, got, expected, fix });
-  };
-  if (!Array.isArray(choices) || choices.length === 0 || !choices.every(isText))
-    refuse(
-      `choices ${quoteValue(choices)}`,
-      "one or more texts, none empty",
-      "Mend the document, or leave it out.",
-    );
+  const fix = "Correct the document, or leave it out.";
+  const isFilled = (choice: unknown) => typeof choice === "string" && choice !== "";
+  if (!Array.isArray(choices) || choices.length === 0 || !choices.every(isFilled))
+    throw dataError(where, `choices ${quoteValue(choices)}`, "one or more non-empty strings", fix);
   const isIndex = (at: unknown) => isCount(at) && at < choices.length;
-  if (gold.length === 0 || !gold.every(isIndex))
-    refuse(
-      `gold ${quoteValue(gold)} of ${choices.length} choices`,
-      "one or more of their indices, from 0",
-      "Mend the document, or leave it out.",
-    );
+  if (gold.length > 0 && gold.every(isIndex)) return;
+  const got = `gold ${quoteValue(gold)} for ${choices.length} choices`;
+  throw dataError(where, got, "one or more indices of choices, from 0", fix);
 }
-
-const isText = (choice: unknown) => typeof choice === "string" && choice !== "";

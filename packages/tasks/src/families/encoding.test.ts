@@ -72,7 +72,7 @@ describe("next-token accuracy", () => {
     expect(await evaluate(written, model)).toBe(expected / 6);
   });
 
-  it("wants an engine that can tell", async () => {
+  it("requires an engine that reports the most likely tokens", async () => {
     const blind = fakeModel({ logLikelihood: () => -1 });
     await expect(measure(evaluation(), blind)).rejects.toThrow(
       'next_token document "a": got log-likelihoods without `tokenIsGreedy`',

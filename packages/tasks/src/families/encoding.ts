@@ -3,18 +3,17 @@ import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
 
 export interface EncodingRow extends TextsRow {
-  /** Tokens that were the most likely one at their place, ties included; null where too short. */
+  /** Number of tokens that were the most likely ones at their positions, ties included; null for `too_short`. */
   readonly correct: number | null;
 }
 
 /**
- * Next-token prediction accuracy: the share of all scored tokens of the texts that the model would have written there
- * itself, greedily, with the true text before them. `accuracy` is Σ right / Σ tokens, so that a long text weighs more
- * than a short one; per text (`evaluate` with `reduce: "none"`) it is the text's own share. First tokens and long
- * texts as in `perplexityEvaluation`.
+ * Measures next-token prediction accuracy: the share of scored tokens that greedy decoding would produce after the true text
+ * before them. `accuracy` is Σ right / Σ tokens over all texts, so long texts weigh more than short ones; with `evaluate` and
+ * `reduce: "none"` it is the share per text. First tokens and long texts are handled as in `perplexityEvaluation`.
  *
- * @throws PeriodicEvalError `config` for a wrong option; `model`, when measured, for an engine that does not tell which
- *   tokens were the most likely.
+ * @throws PeriodicEvalError `config` for a wrong option; `model`, when measured, if the engine does not report which tokens
+ *   were the most likely.
  */
 export function encodingEvaluation<D extends Row>(
   options: TextsOptions<D>,
@@ -22,7 +21,7 @@ export function encodingEvaluation<D extends Row>(
   return textsFamily<D, Omit<EncodingRow, keyof TextsRow>>({
     where: "encodingEvaluation",
     options,
-    own: [],
+    ownShape: {},
     judge({ id }, scores) {
       if (scores === null) return { correct: null };
       if (scores.isGreedy !== null) return { correct: scores.isGreedy.filter(Boolean).length };
@@ -30,8 +29,8 @@ export function encodingEvaluation<D extends Row>(
         code: "model",
         where: `${options.name} document "${id}"`,
         got: "log-likelihoods without `tokenIsGreedy`",
-        expected: "an engine that tells of each token whether it was the most likely one",
-        fix: "Measure a model in memory (`inMemory` of @periodic-eval/core/tfjs), or take `perplexityEvaluation`.",
+        expected: "an engine that reports whether each token was the most likely one",
+        fix: "Measure a model in memory (`inMemory` of @periodic-eval/core/tfjs), or use `perplexityEvaluation`.",
       });
     },
     metrics: ({ ratio }) => ({

@@ -125,9 +125,11 @@ describe("intermediates", () => {
 it("refuses wrong options, and tokens of a model that has none", async () => {
   const { tokenizer: _, ...served } = fakeModel();
   await expect(evaluate(sums, served, { returnIntermediates: true })).rejects.toThrow(
-    'the model "fake", which shows no tokenizer',
+    'the model "fake", which has no tokenizer',
   );
-  await expect(evaluate(sums, scripted(), { chunkSize: 0 })).rejects.toThrow("evaluate chunkSize: got 0");
+  await expect(evaluate(sums, scripted(), { chunkSize: 0 })).rejects.toThrow(
+    "evaluate options.chunkSize: got 0",
+  );
   await expect(evaluate(sums, scripted(), { reduce: "median" as never })).rejects.toThrow('got "median"');
   await expect(evaluate(sums, scripted(), { chunk: 1 } as never)).rejects.toThrow('unknown option "chunk"');
 });

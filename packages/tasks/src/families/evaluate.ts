@@ -6,47 +6,62 @@ import {
   type MeasureOptions,
   type Metric,
 } from "@periodic-eval/core";
-import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import type { AnyFamily, FamilyItem, FamilyRow } from "./family.ts";
-import type { Tell, TokenSequence } from "./token-sequence.ts";
+import type { OnSequence, TokenSequence } from "./token-sequence.ts";
 
 export type Reduce = "mean" | "sum" | "none";
 
 export interface EvaluateOptions extends Pick<MeasureOptions, "signal" | "seed" | "guards"> {
   /**
-   * What becomes of the samples. `mean` (default): the primary metric as a snapshot tells it (Σ of what they add over Σ of
-   * what it is counted by; of perplexity exp of that); `sum`: Σ of what they add (right answers, nats); `none`: the
-   * metric of each sample by itself, in the documents' order. The mean of these is not `mean` where samples differ in
-   * weight, as texts do in tokens.
+   * How samples are combined. `mean` (default) returns the primary metric, as in a snapshot: Σ values / Σ weights, for
+   * perplexity the exp of that. `sum` returns Σ values (right answers, nats). `none` returns the metric of each sample, in the
+   * documents' order; their mean is not `mean` if samples differ in weight, as texts do in tokens.
    */
   readonly reduce?: Reduce;
-  /** Also gives the token ids; the model then needs a tokenizer. */
+  /** Also returns the token ids. The model then needs a tokenizer. Default false. */
   readonly returnIntermediates?: boolean;
-  /** Documents measured at a time, at most; default all. */
+  /** The most documents measured at a time; default all. */
   readonly chunkSize?: number;
 }
 
-/** The sequences of an evaluation side by side, as a training batch. S sequences, T tokens. */
+/** The sequences of an evaluation as one padded batch. S sequences, T tokens. */
 export interface Intermediates {
-  /** [S] ids of the rows, in the documents' order; of a row with choices once a choice. A row without tokens (not asked, or written by an engine that does not tell them) has none. */
+  /**
+   * [S] row ids, in the documents' order. A row with choices appears once per choice; a row without tokens (skipped, or from an
+   * engine that returns no ids) is missing.
+   */
   readonly rows: readonly string[];
   /** [S·T] token ids, row-major, right-padded with 0. */
   readonly ids: Int32Array;
   readonly shape: readonly [S: number, T: number];
   /** [S·T] 1 at a token, 0 at padding. */
   readonly paddingMask: Uint8Array;
-  /** [S·T] 1 at a token that was generated; of families that generate nothing, at one that is scored. */
+  /** [S·T] 1 at a generated token, or at a scored token in families that do not generate. */
   readonly actionMask: Uint8Array;
 }
 
-/** Null where nothing was scored. */
+/** Null if nothing was scored. */
 type Reduced<M extends Reduce> = M extends "none" ? readonly (number | null)[] : number | null;
 
-const known = ["reduce", "returnIntermediates", "chunkSize", "signal", "seed", "guards"];
+const optionsSchema = z.strictObject({
+  reduce: z.enum(["mean", "sum", "none"]).optional(),
+  returnIntermediates: z.boolean("true or false").optional(),
+  chunkSize: z
+    .int("a positive integer")
+    .positive("a positive integer")
+    .meta({ fix: "Leave it out to measure all documents at once." })
+    .optional(),
+  // `measure` checks these.
+  signal: z.unknown().optional(),
+  seed: z.unknown().optional(),
+  guards: z.unknown().optional(),
+} satisfies Record<keyof EvaluateOptions, z.ZodType>);
 
 /**
- * Runs a family by itself, and gives its primary metric.
+ * Measures a family once and returns the value of its primary metric.
  *
  *     await evaluate(sums, model); // 0.5
  *     await evaluate(sums, model, { reduce: "none" }); // [1, 0, null, 1]
@@ -68,10 +83,12 @@ export async function evaluate(
   model: EvaluableModel,
   options: EvaluateOptions = {},
 ): Promise<Reduced<Reduce> | { readonly value: Reduced<Reduce>; readonly intermediates: Intermediates }> {
-  check(model, options);
+  parseOptions("evaluate options", optionsSchema, options);
+  if (options.returnIntermediates === true) checkTokenizer(model);
   const { reduce = "mean", returnIntermediates = false, chunkSize, ...measuring } = options;
   const sequences = new Map<string, TokenSequence[]>();
-  const tell: Tell = (row, sequence) => void sequences.set(row, [...(sequences.get(row) ?? []), sequence]);
+  const onSequence: OnSequence = (row, sequence) =>
+    void sequences.set(row, [...(sequences.get(row) ?? []), sequence]);
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyFamily = {
     ...family,
@@ -81,7 +98,10 @@ export async function evaluate(
       return items;
     },
     measure: (target, items, context) =>
-      inChunks(family, target, items, context, { size: chunkSize, ...(returnIntermediates && { tell }) }),
+      inChunks(family, target, items, context, {
+        size: chunkSize,
+        ...(returnIntermediates && { onSequence }),
+      }),
   };
   const { snapshot, rows } = await measure(watched, model, measuring);
   const ordered = (rows as readonly FamilyRow[]).toSorted(
@@ -105,7 +125,7 @@ function reduced(
 
 interface Chunking {
   readonly size: number | undefined;
-  readonly tell?: Tell;
+  readonly onSequence?: OnSequence;
 }
 
 async function inChunks(
@@ -113,17 +133,17 @@ async function inChunks(
   model: EvaluableModel,
   items: readonly FamilyItem<unknown>[],
   context: MeasureContext,
-  { size = items.length, tell }: Chunking,
+  { size = items.length, onSequence }: Chunking,
 ): Promise<readonly FamilyRow[]> {
   const rows: FamilyRow[] = [];
   for (let done = 0; done < items.length; done += size) {
     const progress = (more: number) => context.progress(done + more);
-    // `measure` has checked that the model can do what the family needs.
+    // `measure` has checked that the model has the abilities that the family needs.
     const chunk = await family.measure(
       model as never,
       items.slice(done, done + size),
       { ...context, progress },
-      tell,
+      onSequence,
     );
     rows.push(...(chunk as readonly FamilyRow[]));
   }
@@ -134,44 +154,32 @@ function sideBySide(
   rows: readonly FamilyRow[],
   sequences: ReadonlyMap<string, readonly TokenSequence[]>,
 ): Intermediates {
-  const told = rows.flatMap(({ id }) => (sequences.get(id) ?? []).map((sequence) => ({ id, ...sequence })));
-  const length = Math.max(0, ...told.map(({ ids }) => ids.length));
-  const size = told.length * length;
+  const all = rows.flatMap(({ id }) => (sequences.get(id) ?? []).map((sequence) => ({ id, ...sequence })));
+  const length = Math.max(0, ...all.map(({ ids }) => ids.length));
+  const size = all.length * length;
   const [ids, padding, action] = [new Int32Array(size), new Uint8Array(size), new Uint8Array(size)];
-  for (const [at, sequence] of told.entries()) {
+  for (const [at, sequence] of all.entries()) {
     ids.set(sequence.ids, at * length);
     padding.fill(1, at * length, at * length + sequence.ids.length);
     action.set(sequence.actionMask.map(Number), at * length);
   }
   return {
-    rows: told.map(({ id }) => id),
+    rows: all.map(({ id }) => id),
     ids,
-    shape: [told.length, length],
+    shape: [all.length, length],
     paddingMask: padding,
     actionMask: action,
   };
 }
 
-function check(model: EvaluableModel, options: EvaluateOptions): void {
-  checkKeys("evaluate", options, known);
-  const { reduce, chunkSize, returnIntermediates } = options;
-  if (reduce !== undefined) checkWord("evaluate reduce", reduce, ["mean", "sum", "none"]);
-  if (chunkSize !== undefined && !isCount(chunkSize, 1)) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "evaluate chunkSize",
-      got: quoteValue(chunkSize),
-      expected: "a whole number of 1 or more",
-      fix: "Leave it out to measure all at once.",
-    });
-  }
-  if (returnIntermediates === true && model.tokenizer === undefined) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: "evaluate returnIntermediates",
-      got: `the model "${model.identity.name}", which shows no tokenizer`,
-      expected: "a model with a tokenizer",
-      fix: "Open the model with its tokenizer, or do without the tokens.",
-    });
-  }
+function checkTokenizer({ tokenizer, identity }: EvaluableModel): void {
+  if (tokenizer !== undefined) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "evaluate options.returnIntermediates",
+    path: ["returnIntermediates"],
+    got: `the model "${identity.name}", which has no tokenizer`,
+    expected: "a model with a tokenizer",
+    fix: "Open the model with its tokenizer, or leave returnIntermediates out.",
+  });
 }

@@ -1,47 +1,48 @@
-import {
-  PeriodicEvalError,
-  type Ability,
-  type Awaitable,
-  type Evaluation,
-  type Json,
-  type MeasureContext,
-  type Metric,
-  type MetricKit,
-  type MetricOptions,
-  type Prompt,
-  type Row,
-  type ModelWith,
+import type {
+  Ability,
+  Awaitable,
+  Evaluation,
+  Json,
+  MeasureContext,
+  Metric,
+  MetricKit,
+  MetricOptions,
+  Prompt,
+  Row,
+  ModelWith,
 } from "@periodic-eval/core";
-import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import type { Tell } from "./token-sequence.ts";
+import { z } from "zod";
+import { dataError } from "../documents/rows.ts";
+import type { OnSequence } from "./token-sequence.ts";
 
-/** Documents, and what provenance says of where they are from. */
+/** Documents and their source, for provenance. */
 export interface Documents<D> {
   readonly documents: readonly D[];
   readonly provenance: Json;
 }
 
-/** What every family takes. A document is a row of data with an id; what JSON drops of it does not count. */
+/** Options of every family. A document is a row of data with an id; fields that JSON drops are ignored. */
 export interface FamilyOptions<D extends Row> {
   readonly name: string;
-  /** Changes when the same answers would give other numbers; default "1". */
+  /** Must change when the same answers would give other numbers; default "1". */
   readonly version?: string;
-  /** Put before the name of each metric: `"val_"` gives `val_accuracy`. */
+  /** Prefix of each metric's name: `"val_"` gives `val_accuracy`. */
   readonly prefix?: string;
-  /** In their order; a function is asked anew each time. */
+  /** The documents, in their order. A function is called at each measurement. */
   readonly documents: readonly D[] | (() => Awaitable<readonly D[] | Documents<D>>);
-  /** The first n of the documents' seeded order, the same at every look; null (default) for all of them. */
+  /** The first n of the documents' seeded order, the same at every measurement; null (default) for all. */
   readonly subsample?: Subsample;
-  /** Metrics are also told of each group, as `metric/group`; null is in none. */
+  /** The groups of a document; null for none. Metrics are also computed per group, as `metric/group`. */
   readonly by?: (document: D) => string | readonly string[] | null;
-  /** What else changes a number: what `clean` does, the source of a prompt. */
+  /** Anything else that changes a number, such as the source of a prompt or what `clean` does. */
   readonly provenance?: Json;
 }
 
-/** A document that is asked. */
+/** An item to measure, made from a document. */
 export interface FamilyItem<D> extends Row {
-  /** Its place among the documents, from 0. */
+  /** The document's index, from 0. */
   readonly at: number;
   readonly groups: readonly string[];
   readonly document: D;
@@ -53,7 +54,7 @@ export interface FamilyRow extends Row {
   readonly groups: readonly string[];
 }
 
-/** An evaluation of documents: of a `PeriodicCallback`, of `measure`, and by itself (`evaluate`). */
+/** An evaluation of documents, for `PeriodicCallback`, `measure` and `evaluate`. */
 export interface Family<
   D extends Row,
   I extends FamilyItem<D>,
@@ -61,36 +62,54 @@ export interface Family<
   A extends Ability,
   G extends R = R,
 > extends Evaluation<I, R, G, A> {
-  /** How many documents it asks. */
+  /** Returns how many documents it measures. */
   length(): Promise<number>;
   measure(
     model: ModelWith<A>,
     items: readonly I[],
     context: MeasureContext,
-    tell?: Tell,
+    onSequence?: OnSequence,
   ): Promise<readonly R[]>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- families of every document and row type
 export type AnyFamily = Family<any, any, any, any, any>;
 
-const commonOptions = ["name", "version", "prefix", "documents", "subsample", "by", "provenance"];
+const isDocuments = (value: unknown) => Array.isArray(value) || typeof value === "function";
 
-/** Seed of the order where all documents are asked: a budget may still cut them. */
+const commonShape = {
+  name: z.string(),
+  version: z.string().optional(),
+  prefix: z.string().optional(),
+  documents: z
+    .custom(isDocuments, "an array of documents, or a function that returns one")
+    .meta({ fix: "Read the file first." }),
+  subsample: z
+    .strictObject({
+      n: z.int("a positive integer").positive("a positive integer"),
+      seed: z.int("an integer"),
+    })
+    .nullable()
+    .optional(),
+  by: z.custom((value) => typeof value === "function", "a function of a document").optional(),
+  provenance: z.unknown().optional(),
+} satisfies Record<keyof FamilyOptions<Row>, z.ZodType>;
+
+/** Seed of the order in which all documents are measured: a budget may still cut them. */
 const seedOfAll = 42;
 
-/** What a family is made of, whatever it asks of its documents. */
+/** The parts that all families share. */
 export interface FamilyParts<D extends Row> {
   readonly name: string;
   readonly version: string;
   readonly length: () => Promise<number>;
-  /** In the order in which a smaller budget would take them. */
+  /** Items in the order in which a smaller budget takes them. */
   readonly items: () => Promise<readonly FamilyItem<D>[]>;
-  /** The document of a row, read again where nobody asked for the items yet. */
+  /** Returns the document of a row; reads the documents if `items` has not run yet. */
   readonly documentOf: (id: string) => Promise<D>;
   /** `example` is the first prompt as text. */
   readonly provenance: (how: Readonly<Record<string, Json>>, example: string | null) => Json;
-  /** A kit whose metrics have the family's groups, and `options` where they do not say otherwise; their names the prefix. */
+  /** Makes metrics with a kit that adds the family's groups and default `options`, and prefixes their names. */
   readonly metrics: <G extends FamilyRow>(
     kit: MetricKit<G>,
     options: MetricOptions<G>,
@@ -99,17 +118,18 @@ export interface FamilyParts<D extends Row> {
 }
 
 /**
- * @param where the function's name, for errors
- * @param own the names of its own options
- * @throws PeriodicEvalError `config` for an option that does not exist, or a common one that is wrong
+ * Checks a family's options and returns the parts that all families share.
+ *
+ * @param where The function's name, for errors.
+ * @param ownShape Schemas of the options that only this family has.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function familyParts<D extends Row>(
   where: string,
   options: FamilyOptions<D>,
-  own: readonly string[],
+  ownShape: z.ZodRawShape,
 ): FamilyParts<D> {
-  checkKeys(where, options, [...commonOptions, ...own]);
-  checkCommon(where, options);
+  parseOptions(`${where} options`, z.strictObject({ ...commonShape, ...ownShape }), options);
   const { name, version = "1", prefix = "", documents, subsample = null, by } = options;
   let source: Json = null;
   let known: ReadonlyMap<string, D> | null = null;
@@ -138,13 +158,8 @@ export function familyParts<D extends Row>(
       if (known === null) await read();
       const document = known!.get(id);
       if (document !== undefined) return document;
-      throw new PeriodicEvalError({
-        code: "data",
-        where: `${name} row of "${id}"`,
-        got: "an id that no document has",
-        expected: "rows of these documents",
-        fix: "Grade the rows with the documents that they were measured on.",
-      });
+      const fix = "Grade the rows with the documents that they were measured on.";
+      throw dataError(`${name} row of "${id}"`, "an id that no document has", "rows of these documents", fix);
     },
     provenance: (how, example) => ({
       documents: source,
@@ -170,34 +185,7 @@ const kitWith = <G extends Row>(kit: MetricKit<G>, defaults: MetricOptions<G>): 
   contrast: (of, isFirst) => kit.contrast(of, isFirst),
 });
 
-function checkCommon(
-  where: string,
-  options: { readonly documents: unknown; readonly prefix?: unknown; readonly subsample?: Subsample },
-): void {
-  const { documents, prefix, subsample } = options;
-  const refuse = (option: string, got: unknown, expected: string, fix: string) => {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${where}.${option}`,
-      got: quoteValue(got),
-      expected,
-      fix,
-    });
-  };
-  if (!Array.isArray(documents) && typeof documents !== "function")
-    refuse(
-      "documents",
-      documents,
-      "a list of documents, or a function that gives one",
-      "Read the file first.",
-    );
-  if (prefix !== undefined && typeof prefix !== "string")
-    refuse("prefix", prefix, "a text", "Leave it out for none.");
-  if (subsample !== undefined && subsample !== null)
-    checkKeys(`${where}.subsample`, subsample, ["n", "seed"]);
-}
+/** A prompt, or a string that is used as plain text. */
+export type PromptInput = string | Prompt;
 
-/** What a family's `prompt` may give: a text is asked as it is. */
-export type Asked = string | Prompt;
-
-export const promptOf = (asked: Asked): Prompt => (typeof asked === "string" ? { text: asked } : asked);
+export const promptOf = (asked: PromptInput): Prompt => (typeof asked === "string" ? { text: asked } : asked);

@@ -5,55 +5,55 @@ import {
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import { renderPrompt } from "@periodic-eval/core/evaluations";
 
-/** A prompt that can be asked. */
+/** A prompt that fits the model. */
 export interface FittedPrompt {
   readonly prompt: Prompt;
-  /** Null where the model shows no tokenizer. */
+  /** Null if the model has no tokenizer. */
   readonly ids: readonly number[] | null;
   readonly text: string | null;
   readonly truncatedTokens: number;
 }
 
-/** Why a prompt is not asked. */
+/** A prompt that is not sent to the model, and the reason. */
 export interface UnaskedPrompt {
   readonly status: "overflow" | "template_failure";
   readonly reason: string;
-  /** Null where it could not be rendered. */
+  /** Null if the prompt could not be rendered. */
   readonly promptTokens: number | null;
 }
 
 export interface Fitting {
-  /** In tokens; null: unbounded, or nobody can tell. */
+  /** In tokens; null if unbounded or unknown. */
   readonly budget: number | null;
-  /** A prompt over it is not asked, or cut on the left. */
+  /** What happens to a prompt over the budget: it is skipped (`report`), or cut on the left. */
   readonly overflow: "report" | "left";
 }
 
-/** Of the model no more than an evaluation sees that wants its tokenizer. */
+/** The part of a model that an evaluation sees if it wants the tokenizer. */
 export type Reading = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
 
 /**
- * How many tokens a prompt may have; null where the model does not say how long its context is, or shows no tokenizer.
+ * Returns how many tokens a prompt may have; null if the model's context length is unknown, or it has no tokenizer.
  *
- * @throws PeriodicEvalError `config` where nothing is left for a prompt.
+ * @throws PeriodicEvalError `config` if `maxNewTokens` leaves no room for a prompt.
  */
 export function promptBudget(name: string, model: Reading, maxNewTokens: number): number | null {
   const { contextLength, tokenizer } = model;
   if (contextLength === null || tokenizer === undefined) return null;
   if (contextLength > maxNewTokens) return contextLength - maxNewTokens;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `${name} maxNewTokens`,
-    got: `${maxNewTokens}, of a model whose context is ${contextLength} tokens long`,
-    expected: `at most ${contextLength - 1}, and room for the prompt`,
-    fix: "Lower maxNewTokens, or take a model with a longer context.",
+  throw configError({
+    where: `${name} options`,
+    path: ["maxNewTokens"],
+    got: `${maxNewTokens} for a model with a context of ${contextLength} tokens`,
+    expected: `at most ${contextLength - 1}, which leaves room for the prompt`,
+    fix: "Lower maxNewTokens, or use a model with a longer context.",
   });
 }
 
-/** A prompt as it is asked within its budget. */
+/** Renders a prompt, and cuts or rejects it if it exceeds its budget. */
 export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): FittedPrompt | UnaskedPrompt {
   const { tokenizer } = model;
   if (tokenizer === undefined) return { prompt, ids: null, text: null, truncatedTokens: 0 };
@@ -76,9 +76,9 @@ export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): Fit
 }
 
 /**
- * The first prompt that can be asked, as text; null where it has none, or nobody can tell.
+ * Returns the text of the first prompt that fits the model; null if it has no text, or without a tokenizer.
  *
- * @throws PeriodicEvalError `model` where none can: a template that fails is told of before step 1.
+ * @throws PeriodicEvalError `model` if no prompt fits, so that a failing template is reported before step 1.
  */
 export function firstText(
   name: string,
@@ -96,8 +96,8 @@ export function firstText(
   throw new PeriodicEvalError({
     code: "model",
     where: `${name} prompt`,
-    got: `no document that can be asked (of "${first.id}": ${first.reason})`,
-    expected: "prompts that the model's chat template renders and its context holds",
-    fix: "Choose another template or shorter prompts, or allow fewer new tokens.",
+    got: `no document with a usable prompt ("${first.id}": ${first.reason})`,
+    expected: "prompts that the model's chat template renders and that fit its context",
+    fix: "Choose another template or shorter prompts, or lower the number of new tokens.",
   });
 }

@@ -76,7 +76,7 @@ describe("choices that continue a prompt", () => {
     expect(snapshot.metrics["gold_prob"]!.value).toBeCloseTo((1 + 1 / (1 + Math.exp(4))) / 3, 12);
   });
 
-  it("may have several right ones, and metrics of one's own", async () => {
+  it("accepts several right choices, and custom metrics", async () => {
     const evaluation = multipleChoiceEvaluation({
       ...options,
       documents: capitals
@@ -140,7 +140,11 @@ describe("refuses", () => {
   });
 
   const refused: readonly (readonly [string, object, string])[] = [
-    ["no gold", { gold: 0 }, "multipleChoiceEvaluation.gold: got 0, expected a function of a document"],
+    [
+      "no gold",
+      { gold: 0 },
+      "multipleChoiceEvaluation options.gold: got 0, expected a function of a document",
+    ],
     ["an unknown option", { delimeter: "" }, 'Did you mean "delimiter"?'],
   ];
   it.each(refused)("%s", (_, changes, message) => {
@@ -148,8 +152,8 @@ describe("refuses", () => {
   });
 
   const wrong: readonly (readonly [string, Partial<MultipleChoiceOptions<Capital>>, string])[] = [
-    ["an answer that is no choice", { gold: () => 2 }, "gold [2] of 2 choices"],
-    ["no answer", { gold: () => [] }, "gold [] of 2 choices"],
+    ["an answer that is no choice", { gold: () => 2 }, "gold [2] for 2 choices"],
+    ["no answer", { gold: () => [] }, "gold [] for 2 choices"],
     ["no choices", { choices: () => [] }, "choices []"],
     ["an empty choice", { choices: () => ["a", ""] }, 'choices ["a",""]'],
   ];

@@ -1,16 +1,17 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import {
   choicesFamily,
   type ChoicesItem,
   type ChoicesOptions,
   type ChoicesRow,
-  type Verdict,
+  type ChoiceVerdict,
 } from "./choices.ts";
 import type { Family } from "./family.ts";
 
-/** `predicted` and `correct` by the sum; these by the sum over code points, and over bytes, of the choice. */
-export interface MultipleChoiceVerdict extends Verdict {
+/** `predicted` and `correct` use Σ log p; the others divide it by the code points, or by the bytes, of the choice. */
+export interface MultipleChoiceVerdict extends ChoiceVerdict {
   readonly predictedNorm: number | null;
   readonly correctNorm: boolean | null;
   readonly predictedBytes: number | null;
@@ -20,21 +21,21 @@ export interface MultipleChoiceVerdict extends Verdict {
 export type MultipleChoiceRow = ChoicesRow & MultipleChoiceVerdict;
 
 export interface MultipleChoiceOptions<D extends Row> extends ChoicesOptions<D> {
-  /** Between prompt and choice; default a space. */
+  /** The string between prompt and choice; default a space. */
   readonly delimiter?: string;
-  /** Also tells `acc_bytes`; default false. */
+  /** Adds the metric `acc_bytes`; default false. */
   readonly accBytes?: boolean;
-  /** In place of `multipleChoiceMetrics`. */
+  /** Replaces `multipleChoiceMetrics`. */
   readonly metrics?: (
     kit: MetricKit<MultipleChoiceRow>,
   ) => Readonly<Record<string, Metric<MultipleChoiceRow>>>;
 }
 
 /**
- * Scores every choice as the continuation of the prompt, as lm-evaluation-harness 0.4.13 does where `output_type` is
- * `multiple_choice`: `acc` takes the highest Σ log p, `acc_norm` the highest Σ log p per code point of the choice,
- * `acc_bytes` per UTF-8 byte; the first of equals. It is right where that choice is one of those that are. A context that
- * does not fit is cut on the left, and counted (`truncated`).
+ * Scores every choice as a continuation of the prompt, as lm-evaluation-harness 0.4.13 does for `output_type:
+ * multiple_choice`. `acc` predicts the choice with the highest Σ log p, `acc_norm` with the highest Σ log p per code point of the
+ * choice, `acc_bytes` per UTF-8 byte; ties go to the first. A context that does not fit is cut on the left and counted
+ * (`truncated`).
  *
  *     multipleChoiceEvaluation({
  *       name: "capitals",
@@ -44,8 +45,8 @@ export interface MultipleChoiceOptions<D extends Row> extends ChoicesOptions<D> 
  *       gold: ({ answer }) => answer,
  *     });
  *
- * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a document without choices or right
- *   ones, `model` for a chat template that fails on every document.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a document without choices or without right
+ *   choices, and `model` for a chat template that fails on every document.
  */
 export function multipleChoiceEvaluation<D extends Row>(
   options: MultipleChoiceOptions<D>,
@@ -55,7 +56,11 @@ export function multipleChoiceEvaluation<D extends Row>(
   return choicesFamily<D, MultipleChoiceVerdict>({
     where: "multipleChoiceEvaluation",
     options,
-    own: ["delimiter", "accBytes", "metrics"],
+    ownShape: {
+      delimiter: z.string().optional(),
+      accBytes: z.boolean("true or false").optional(),
+      metrics: z.custom((value) => typeof value === "function", "a function of a metric kit").optional(),
+    },
     delimiter,
     how: {},
     judge({ choices, gold }, scores) {
@@ -76,9 +81,9 @@ export function multipleChoiceEvaluation<D extends Row>(
 }
 
 /**
- * `acc` carries the verdict. The continuous companions see smaller drifts, because a question that is still answered right
- * may be answered with less certainty: `gold_log_prob` (log p of the right choices together), `gold_margin` (best right one
- * against best wrong one) and `gold_prob` (their probability among the choices).
+ * Returns the default metrics. `acc` is primary. The continuous metrics detect smaller drifts, because certainty may fall
+ * while answers stay right: `gold_log_prob` (log p of all right choices together), `gold_margin` (best right choice minus best
+ * wrong choice) and `gold_prob` (probability of the right choices among all choices).
  */
 export function multipleChoiceMetrics(
   kit: MetricKit<MultipleChoiceRow>,

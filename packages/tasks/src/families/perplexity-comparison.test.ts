@@ -38,7 +38,7 @@ describe("perplexity of continuations", () => {
     const byMean = await measure(perplexityComparisonEvaluation(options), model());
     expect(byMean.snapshot.metrics["accuracy"]).toMatchObject({ value: 0.5, n: 2 });
     expect(byMean.rows.find(({ id }) => id === "a")).toMatchObject({ tokens: [3, 11], predicted: 1 });
-    // In sum the short ones: none is right.
+    // The sum favours the short choices, which are all wrong.
     const bySum = await measure(perplexityComparisonEvaluation({ ...options, compare: "sum" }), model());
     expect(bySum.snapshot.metrics["accuracy"]).toMatchObject({ value: 0 });
   });
@@ -77,6 +77,6 @@ describe("perplexity of continuations", () => {
 
 it("refuses another way to compare", () => {
   expect(() => perplexityComparisonEvaluation({ ...options, compare: "max" as never })).toThrow(
-    'perplexityComparisonEvaluation.compare: got "max"',
+    'perplexityComparisonEvaluation options.compare: got "max"',
   );
 });

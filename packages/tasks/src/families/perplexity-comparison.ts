@@ -1,28 +1,27 @@
 import type { Row } from "@periodic-eval/core";
-import { checkWord } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import { indexOfHighest } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
   type ChoicesItem,
   type ChoicesOptions,
   type ChoicesRow,
-  type Verdict,
+  type ChoiceVerdict,
 } from "./choices.ts";
 import type { Family } from "./family.ts";
 
 export interface PerplexityComparisonOptions<D extends Row> extends ChoicesOptions<D> {
-  /** Between prompt and choice; default nothing. */
+  /** The string between prompt and choice; default empty. */
   readonly delimiter?: string;
-  /** `mean` (default): the choice of the lowest perplexity; `sum`: of the highest probability. */
+  /** `mean` (default) predicts the choice with the lowest perplexity, `sum` the one with the highest probability. */
   readonly compare?: "mean" | "sum";
 }
 
-export type PerplexityComparisonRow = ChoicesRow & Verdict;
+export type PerplexityComparisonRow = ChoicesRow & ChoiceVerdict;
 
 /**
- * Which continuation of a prompt the model finds least surprising: the lowest negative log-likelihood per token, or in
- * sum, over all tokens of the continuation, the first included; the first of equals. `accuracy` is the share of documents
- * whose right choice that is.
+ * Predicts the continuation of a prompt with the lowest negative log-likelihood, per token or in sum, over all tokens of the
+ * continuation, the first included. Ties go to the first. `accuracy` is the share of documents whose prediction is right.
  *
  * @throws as `multipleChoiceEvaluation`.
  */
@@ -30,11 +29,11 @@ export function perplexityComparisonEvaluation<D extends Row>(
   options: PerplexityComparisonOptions<D>,
 ): Family<D, ChoicesItem<D>, PerplexityComparisonRow, "logLikelihoods"> {
   const { delimiter = "", compare = "mean" } = options;
-  checkWord("perplexityComparisonEvaluation.compare", compare, ["mean", "sum"]);
-  return choicesFamily<D, Verdict>({
+
+  return choicesFamily<D, ChoiceVerdict>({
     where: "perplexityComparisonEvaluation",
     options,
-    own: ["delimiter", "compare"],
+    ownShape: { delimiter: z.string().optional(), compare: z.enum(["mean", "sum"]).optional() },
     delimiter,
     how: { compare },
     judge({ gold }, scores) {

@@ -8,7 +8,7 @@ const texts = (...all: readonly string[]) => all.map((text, at) => ({ id: `t${at
 const of = (documents: readonly { readonly id: string; readonly text: string }[]) =>
   perplexityEvaluation({ name: "prose", documents, text: ({ text }) => text });
 
-/** Each byte costs so many nats by the first letter of its text; a token is a byte. */
+/** A fake model in which a token is a byte, with a cost in nats by the first letter of the text. */
 const costing = (nats: Readonly<Record<string, number>>, beginOfText = false) =>
   fakeModel({
     tokenizer: fakeTokenizer({ beginOfText }),
@@ -147,14 +147,16 @@ describe("a text longer than the context", () => {
 
   it("refuses a stride longer than the context", async () => {
     await expect(measure(long(5), fakeModel({ contextLength: 4 }))).rejects.toThrow(
-      "perplexityEvaluation.stride: got 5, expected at most 4, the model's context",
+      "perplexityEvaluation options.stride: got 5, expected at most 4, the model's context length",
     );
   });
 });
 
 it("refuses wrong options and a model that diverged", async () => {
   const options = { name: "p", documents: texts("ab"), text: ({ text }: { readonly text: string }) => text };
-  expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow("perplexityEvaluation.stride: got 0");
+  expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow(
+    "perplexityEvaluation options.stride: got 0",
+  );
   expect(() => perplexityEvaluation({ ...options, prefixToken: -1 })).toThrow("prefixToken: got -1");
   expect(() => perplexityEvaluation({ ...options, text: "x" as never })).toThrow('text: got "x"');
   await expect(measure(perplexityEvaluation(options), costing({ a: NaN }))).rejects.toThrow(

@@ -1,33 +1,33 @@
 import type { Row } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
 
 export interface PerplexityOptions<D extends Row> extends TextsOptions<D> {
-  /** The text whose words and bytes are counted; the scored one by default. Wikitext counts those before detokenization. */
+  /** The text whose words and bytes are counted; default the scored text. Wikitext counts them before detokenization. */
   readonly original?: (document: D) => string;
 }
 
 export interface PerplexityRow extends TextsRow {
-  /** Negative log-likelihood of all scored tokens, in nats; null where too short. */
+  /** Negative log-likelihood of all scored tokens, in nats; null for `too_short`. */
   readonly nats: number | null;
   readonly words: number;
-  /** UTF-8 bytes; of the scored text, those of a first token that is not scored left out. */
+  /** UTF-8 bytes of the counted text, without those of a first token that is not scored. */
   readonly bytes: number;
 }
 
 /**
- * How surprising texts are: `perplexity` is exp(Σ nats / Σ tokens) over all of them, lower is better. Per text
- * (`evaluate` with `reduce: "none"`) it is exp of that text's own mean; the mean of these is not the corpus' value, for
- * texts differ in length and exp is not linear. Where the tokenizer adds no begin-of-text token, the first token of a text
- * has nothing before it and is not scored (unless a `prefixToken` is given). Texts longer than the model's context are
- * read in rolling windows, each token scored once.
+ * Measures the perplexity of texts: `perplexity` is exp(Σ nats / Σ tokens) over all texts; lower is better. With `evaluate` and
+ * `reduce: "none"` it is exp of each text's mean. The mean of these is not the corpus value, because texts differ in length and
+ * exp is not linear. If the tokenizer adds no begin-of-text token, the first token of a text has no context and is not scored,
+ * unless `prefixToken` is set. Texts longer than the model's context are read in rolling windows; each token is scored once.
  *
- * `nats_per_token`, `bits_per_byte`, `byte_perplexity` and `word_perplexity` stand beside it, the last three as
- * lm-evaluation-harness 0.4.13 defines them for wikitext 2.0 (words are what `re.split(r"\s+", …)` gives), and comparable
- * between tokenizers. Deviation: it scores the first token after its `prefix_token_id`; give that as `prefixToken` for
- * equal numbers. A first token that is not scored takes its bytes out of the count; where it holds a part of a character,
- * that part's bytes stay in.
+ * Further metrics are `nats_per_token`, `bits_per_byte`, `byte_perplexity` and `word_perplexity`. The last three follow
+ * lm-evaluation-harness 0.4.13 for wikitext 2.0 (words are the parts of `re.split(r"\s+", …)`), and can be compared between
+ * tokenizers. Deviation: the harness scores the first token after its `prefix_token_id`; pass that as `prefixToken` for equal
+ * numbers. The bytes of a first token that is not scored do not count; if that token holds a part of a character, the bytes of
+ * that part do count.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
@@ -37,12 +37,14 @@ export function perplexityEvaluation<D extends Row>(
   return textsFamily<D, Omit<PerplexityRow, keyof TextsRow>>({
     where: "perplexityEvaluation",
     options,
-    own: ["original"],
+    ownShape: {
+      original: z.custom((value) => typeof value === "function", "a function of a document").optional(),
+    },
     judge({ text, document }, scores) {
       const counted = options.original?.(document) ?? text;
       const words = counted.split(whiteSpace).length;
       const unscored = options.original === undefined ? (scores?.unscored ?? "") : "";
-      // A part of a character decodes to U+FFFD, whose own bytes are others.
+      // A part of a character decodes to U+FFFD, which has other bytes.
       const bytes = utf8Length(counted) - utf8Length(unscored.replaceAll("\uFFFD", ""));
       return { nats: scores === null ? null : -scores.nats.reduce((sum, one) => sum + one, 0), words, bytes };
     },

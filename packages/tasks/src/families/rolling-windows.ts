@@ -1,4 +1,4 @@
-/** Tokens that are scored in one pass: `[from, to)` of the sequence, after those of `[start, from)`. */
+/** Tokens scored in one pass: `[from, to)` of the sequence, with `[start, from)` as context. */
 export interface RollingWindow {
   readonly start: number;
   readonly from: number;
@@ -6,13 +6,13 @@ export interface RollingWindow {
 }
 
 /**
- * Windows over a sequence longer than a model reads, in which every token but the first is scored exactly once:
- * lm-evaluation-harness 0.4.13 (`get_rolling_token_windows`, made disjoint), whose `context_len` is window − stride + 1.
- * Each window but the first is full: the last tokens have as much before them as fits.
+ * Returns windows over a sequence longer than a model's context. Every token but the first is scored exactly once, as in
+ * lm-evaluation-harness 0.4.13 (`get_rolling_token_windows`, made disjoint), whose `context_len` is window − stride + 1. Each
+ * window but the first is full: the last tokens get the longest context that fits.
  *
- * @param length of the sequence in tokens, the first of which stands before what is scored
- * @param window the most tokens that the model reads; it then scores as many, the last of which it does not read
- * @param stride tokens scored by each window but the first and the last; 1 to `window`
+ * @param length Tokens of the sequence. The first is context only.
+ * @param window Most tokens that the model reads. It scores as many, and does not read the last of them.
+ * @param stride Tokens scored by each window but the first and the last; 1 to `window`.
  */
 export function rollingWindows(
   length: number,

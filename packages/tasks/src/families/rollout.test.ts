@@ -130,7 +130,7 @@ describe("several scores of one completion", () => {
   it("without metrics are refused", async () => {
     const without = rolloutEvaluation({ ...asking, score: () => ({ strict: true }) });
     await expect(measure(without, scripted())).rejects.toThrow(
-      'rolloutEvaluation.score of row "a#0": got {"strict":true}, expected a number',
+      'rolloutEvaluation options.score for row "a#0": got {"strict":true}, expected a number',
     );
   });
 });
@@ -144,7 +144,7 @@ it.each([
 ])("refuses a %s that gives %j", async (option, given, says) => {
   const told = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
   await expect(measure(rolloutEvaluation(told), scripted())).rejects.toThrow(
-    `rolloutEvaluation.${option} of row "a#0": ${says}`,
+    `rolloutEvaluation options.${option} for row "a#0": ${says}`,
   );
 });
 
@@ -188,11 +188,11 @@ describe("a prompt over its budget", () => {
   it("ends the run before step 1 where no prompt fits, or no token could be written", async () => {
     const all = rolloutEvaluation({ ...options, documents: long.slice(4) });
     await expect(measure(all, model())).rejects.toThrow(
-      /sums prompt: got no document that can be asked \(of "long"/,
+      /sums prompt: got no document with a usable prompt \("long"/,
     );
     const endless = rolloutEvaluation({ ...options, maxNewTokens: 20 });
     await expect(measure(endless, model())).rejects.toThrow(
-      "sums maxNewTokens: got 20, of a model whose context is 20 tokens long",
+      "sums options.maxNewTokens: got 20 for a model with a context of 20 tokens",
     );
   });
 });
@@ -207,7 +207,7 @@ it("counts chats that cannot be rendered", async () => {
   expect(snapshot).toMatchObject({ template_failures: 1, num_samples: 3 });
 });
 
-it("asks a model that shows no tokenizer, and cannot tell what fits", async () => {
+it("measures a model without a tokenizer, without checking lengths", async () => {
   const { tokenizer: _, ...served } = fakeModel({ contextLength: 20, reply: () => "2" });
   const { snapshot, rows } = await measure(rolloutEvaluation(options), served);
   expect(rows[0]).toMatchObject({ promptTokens: null });
@@ -218,7 +218,7 @@ describe("the subset", () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({ id: `d${at}`, question: `${at}`, answer: "" }));
   const of = (n: number) => rolloutEvaluation({ ...options, documents, subsample: { n, seed: 7 } });
 
-  it("is the same at every look, nested, and counted", async () => {
+  it("is the same at every measurement, nested, and counted", async () => {
     const model = scripted();
     const first = (await of(5).items(model)).map(({ id }) => id);
     expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);
@@ -270,15 +270,15 @@ it("reads documents of a function, with their provenance", async () => {
 describe("refuses", () => {
   const refused: readonly (readonly [string, object, string])[] = [
     ["an unknown option", { maxNewToken: 3 }, 'Did you mean "maxNewTokens"?'],
-    ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation.maxNewTokens: got undefined"],
+    ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation options.maxNewTokens: got undefined"],
     ["samples of greedy decoding", { samplesPerPrompt: 2 }, "got 2 at temperature 0"],
-    ["a temperature below 0", { temperature: -1 }, "rolloutEvaluation.temperature: got -1"],
-    ["an empty stop string", { stop: [""] }, "rolloutEvaluation.stop"],
+    ["a temperature below 0", { temperature: -1 }, "rolloutEvaluation options.temperature: got -1"],
+    ["an empty stop string", { stop: [""] }, "rolloutEvaluation options.stop"],
     ["an unknown overflow", { overflow: "right" }, 'expected "report" or "left"'],
     ["neither check nor score", { check: undefined }, "got neither check and score"],
     ["both", { score: () => 1 }, "got both check and score"],
-    ["no documents", { documents: "file" }, 'rolloutEvaluation.documents: got "file"'],
-    ["a prompt that is no function", { prompt: "q" }, 'rolloutEvaluation.prompt: got "q"'],
+    ["no documents", { documents: "file" }, 'rolloutEvaluation options.documents: got "file"'],
+    ["a prompt that is no function", { prompt: "q" }, 'rolloutEvaluation options.prompt: got "q"'],
   ];
   it.each(refused)("%s", (_, changes, message) => {
     expect(() => rolloutEvaluation({ ...options, ...changes })).toThrow(message);

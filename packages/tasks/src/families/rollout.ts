@@ -1,19 +1,21 @@
-import {
-  PeriodicEvalError,
-  type Awaitable,
-  type Json,
-  type Metric,
-  type MetricKit,
-  type Prompt,
-  type Row,
+import type {
+  Awaitable,
+  GenerateRequest,
+  Json,
+  Metric,
+  MetricKit,
+  Prompt,
+  Row,
+  Sampling,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import {
   familyParts,
   promptOf,
-  type Asked,
+  type PromptInput,
   type Family,
   type FamilyItem,
   type FamilyOptions,
@@ -26,33 +28,33 @@ export interface RolloutItem<D> extends FamilyItem<D> {
   readonly prompt: Prompt;
 }
 
-/** One completion. Its id is the document's and, behind a `#`, the number of the sample from 0. */
+/** One completion. Its id is `<document id>#<sample>`, with samples counted from 0. */
 export interface RolloutRow extends FamilyRow {
   readonly sample: number;
-  /** `overflow`: the prompt leaves no room for `maxNewTokens`. `template_failure`: it could not be rendered. Neither was asked. */
+  /** `overflow`: the prompt leaves no room for `maxNewTokens`; `template_failure`: it could not be rendered. Both were skipped. */
   readonly status: "generated" | "overflow" | "template_failure";
-  /** Null where nothing was asked. */
+  /** Null if the prompt was skipped. */
   readonly text: string | null;
-  /** `length`: it was cut off at `maxNewTokens`, or the model's window. */
+  /** `length`: the completion was cut off at `maxNewTokens` or the model's context length. */
   readonly finish: "stop" | "length" | null;
-  /** Null where the model shows no tokenizer. */
+  /** Null if the model has no tokenizer. */
   readonly promptTokens: number | null;
   /** Tokens of the prompt cut on the left, with `overflow: "left"`. */
   readonly truncatedTokens: number;
-  /** Why it was not asked. */
+  /** Why the prompt was skipped. */
   readonly reason?: string;
 }
 
-/** A completion with what `clean` and `check` or `score` made of it; null where there is none. */
+/** A completion with the results of `clean` and of `check` or `score`; null without a completion. */
 export interface ScoredRolloutRow<S extends Json = Json> extends RolloutRow {
   readonly cleaned: string | null;
   readonly score: S | null;
 }
 
 interface RolloutBase<D extends Row> extends FamilyOptions<D> {
-  /** What is asked: a text, or a prompt (a chat, ids). */
-  readonly prompt: (document: D) => Asked;
-  /** The prompt's budget is the model's context length less these. */
+  /** Returns the prompt: plain text, a chat, or token ids. */
+  readonly prompt: (document: D) => PromptInput;
+  /** The most tokens of a completion. A prompt may have the model's context length minus these. */
   readonly maxNewTokens: number;
   /** Default 0: greedy. */
   readonly temperature?: number;
@@ -60,58 +62,67 @@ interface RolloutBase<D extends Row> extends FamilyOptions<D> {
   readonly topK?: number;
   /** The completion ends before the first of these strings. */
   readonly stop?: readonly string[];
-  /** Completions of each prompt, rows of their own; default 1. */
+  /** Completions per prompt, each a row; default 1. */
   readonly samplesPerPrompt?: number;
   /**
-   * What happens to a prompt over its budget. `report` (default): it is not asked, and its rows say so; `left`: it is cut on
-   * the left, as lm-evaluation-harness does, and its rows say by how much.
+   * What happens to a prompt that is too long. `report` (default) skips it and records that in its rows; `left` cuts it on the
+   * left, as lm-evaluation-harness does, and records how many tokens were cut.
    */
   readonly overflow?: "report" | "left";
-  /** What of the completion is checked; default all of it. */
+  /** Returns the part of the completion that is checked; default all of it. */
   readonly clean?: (text: string, document: D) => string;
 }
 
 interface Checking<D extends Row> {
-  /** Whether the answer is right; null leaves it out. */
+  /** Returns whether the answer is right; null leaves it out of the metrics. */
   readonly check: (document: D, cleaned: string) => Awaitable<boolean | null>;
   readonly score?: undefined;
 }
 
 interface Scoring<D extends Row, S extends Json> {
-  /** A number, or what `metrics` makes numbers of; null leaves it out. */
+  /** Returns a number, or a value that `metrics` turns into numbers; null leaves it out of the metrics. */
   readonly score: (document: D, cleaned: string) => Awaitable<S | null>;
   readonly check?: undefined;
 }
 
 export type RolloutOptions<D extends Row, S extends Json = boolean> = RolloutBase<D> & {
-  /** In place of the one metric `accuracy` (of `check`) or `score`. */
+  /** Replaces the single metric `accuracy` (with `check`) or `score` (with `score`). */
   readonly metrics?: (
     kit: MetricKit<ScoredRolloutRow<S>>,
   ) => Readonly<Record<string, Metric<ScoredRolloutRow<S>>>>;
 } & (Checking<D> | Scoring<D, S>);
 
-/** Documents asked in one call, of `measureInBatches`. */
+/** The function's name, for errors. */
+const where = "rolloutEvaluation";
+
+/** Documents per call of `measureInBatches`. */
 const documentsPerCall = 16;
 
-const ownOptions = [
-  "prompt",
-  "maxNewTokens",
-  "temperature",
-  "topP",
-  "topK",
-  "stop",
-  "samplesPerPrompt",
-  "overflow",
-  "clean",
-  "check",
-  "score",
-  "metrics",
-];
+const positiveInteger = z.int("a positive integer").positive("a positive integer");
+const isFunction = (value: unknown) => typeof value === "function";
+const documentFunction = z.custom(isFunction, "a function of a document");
+const completionFunction = z.custom(isFunction, "a function of a document and a completion");
+
+const ownShape = {
+  prompt: documentFunction,
+  maxNewTokens: positiveInteger.meta({ fix: "Set the most tokens that a completion may have." }),
+  // `resolveSampling` checks these four.
+  temperature: z.unknown().optional(),
+  topP: z.unknown().optional(),
+  topK: z.unknown().optional(),
+  stop: z.unknown().optional(),
+  samplesPerPrompt: positiveInteger.optional(),
+  overflow: z.enum(["report", "left"]).optional(),
+  clean: completionFunction.optional(),
+  check: completionFunction.optional(),
+  score: completionFunction.optional(),
+  metrics: z.custom(isFunction, "a function of a metric kit").optional(),
+} satisfies Record<Exclude<keyof RolloutOptions<Row, Json>, keyof FamilyOptions<Row>>, z.ZodType>;
 
 /**
- * Lets the model write, and checks what it wrote: generate → `clean` → `check` or `score`. What is written is kept in the
- * rows; cleaning and scoring are its `grade`, beside training and without the model. Where prompts are sampled, looks
- * are compared within each document.
+ * Generates completions and checks them: generate → `clean` → `check` or `score`. Rows keep the completions; cleaning and
+ * scoring are the evaluation's `grade`, which runs beside training without the model. If prompts are sampled, measurements are
+ * compared within each document.
  *
  *     rolloutEvaluation({
  *       name: "sums",
@@ -122,19 +133,19 @@ const ownOptions = [
  *       check: ({ answer }, text) => text === answer,
  *     });
  *
- * @throws PeriodicEvalError `config` for a wrong option; before step 1 also for a model whose context is not longer than
- *   `maxNewTokens`, and `model` where no prompt can be asked.
+ * @throws PeriodicEvalError `config` for a wrong option, and before step 1 for a model whose context is not longer than
+ *   `maxNewTokens`; `model` if no prompt fits.
  */
 export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
   options: RolloutOptions<D, S>,
 ): Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> {
-  const parts = familyParts("rolloutEvaluation", options, ownOptions);
-  checkRollout(options);
+  const parts = familyParts(where, options, ownShape);
+  checkCombination(options);
   const { maxNewTokens, temperature = 0, topP, topK, stop } = options;
   const { samplesPerPrompt: samples = 1, overflow = "report", clean = (text: string) => text } = options;
   const score = options.check ?? options.score;
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
-  const sampling = resolveSampling("rolloutEvaluation", Object.fromEntries(given), {
+  const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), {
     maxNewTokens,
     temperature,
   });
@@ -147,45 +158,32 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
     wants: ["tokenizer"],
     samplesPerItem: samples,
     async items(model) {
-      const items = (await parts.items()).map((item) => ({
-        ...item,
-        prompt: promptOf(options.prompt(item.document)),
-      }));
+      const items = (await parts.items()).map((item) => {
+        return { ...item, prompt: promptOf(options.prompt(item.document)) };
+      });
       const budget = promptBudget(parts.name, model, maxNewTokens);
       const example = firstText(parts.name, model, items, { budget, overflow });
-      const how = {
-        sampling: { ...sampling } as Json,
-        samples,
-        overflow,
-        prompt_budget: budget,
-      };
+      const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
       provenance = parts.provenance(how, example);
       return items;
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    measure(model, items, context, tell) {
+    measure(model, items, context, onSequence) {
       const fitting = { budget: promptBudget(parts.name, model, maxNewTokens), overflow };
       const ask = async (some: readonly RolloutItem<D>[]) => {
         const ready = some.map(({ id, groups, prompt }) => {
           return { item: id, groups, fitted: fitPrompt(model, prompt, fitting) };
         });
-        const requests = ready.flatMap(({ fitted }) => {
-          if ("reason" in fitted) return [];
-          const { prompt } = fitted;
-          // Named by prompt and sample alone, so that evaluations of one step that ask the same share completions.
-          const name = hashJson(prompt as Json);
-          return Array.from({ length: samples }, (_, sample) => {
-            return { prompt, sampling: { ...sampling, seed: seedOf(context.seed, name, sample) } };
-          });
-        });
+        const prompts = ready.flatMap(({ fitted }) => ("reason" in fitted ? [] : [fitted.prompt]));
+        const requests = requestsFor(prompts, samples, sampling, context.seed);
         const written = (await model.generate(requests, { signal: context.signal })).values();
         return ready.flatMap(({ item, groups, fitted }) =>
           Array.from({ length: samples }, (_, sample): RolloutRow => {
             const row = { id: `${item}#${sample}`, item, groups, sample };
             if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
             const { text, finish, ids } = written.next().value!;
-            if (ids !== null && fitted.ids !== null) tell?.(row.id, sequenceOf(fitted.ids, ids));
+            if (ids !== null && fitted.ids !== null) onSequence?.(row.id, sequenceOf(fitted.ids, ids));
             const promptTokens = fitted.ids?.length ?? null;
             const { truncatedTokens } = fitted;
             return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };
@@ -209,23 +207,40 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
     metrics: (kit) => {
       const item = ({ item: id }: FamilyRow) => id;
       const drawn = temperature === 0 ? {} : { sampled: true, item, ...(samples > 1 && { cluster: item }) };
-      return parts.metrics(kit, drawn, options.metrics ?? ownMetric(options.check === undefined));
+      return parts.metrics(kit, drawn, options.metrics ?? defaultMetric(options.check === undefined));
     },
-    plainKeys(_, rows) {
-      const count = (is: (row: ScoredRolloutRow<S>) => boolean) => rows.filter(is).length;
-      return {
-        num_samples: count(({ status }) => status === "generated"),
-        scored: count(({ score: value }) => value !== null),
-        overflows: count(({ status }) => status === "overflow"),
-        template_failures: count(({ status }) => status === "template_failure"),
-        truncated: count(({ truncatedTokens }) => truncatedTokens > 0),
-        at_max_new_tokens: count(({ finish }) => finish === "length"),
-      };
-    },
+    plainKeys: (_, rows) => countsOf(rows),
   };
 }
 
-const ownMetric =
+/** Returns `samples` requests per prompt. Seeds depend on prompt and sample only, so that evaluations share equal completions. */
+const requestsFor = (
+  prompts: readonly Prompt[],
+  samples: number,
+  sampling: Omit<Sampling, "seed">,
+  seed: string,
+): readonly GenerateRequest[] =>
+  prompts.flatMap((prompt) => {
+    const name = hashJson(prompt as Json);
+    return Array.from({ length: samples }, (_, sample) => ({
+      prompt,
+      sampling: { ...sampling, seed: seedOf(seed, name, sample) },
+    }));
+  });
+
+function countsOf(rows: readonly ScoredRolloutRow[]) {
+  const count = (is: (row: ScoredRolloutRow) => boolean) => rows.filter(is).length;
+  return {
+    num_samples: count(({ status }) => status === "generated"),
+    scored: count(({ score }) => score !== null),
+    overflows: count(({ status }) => status === "overflow"),
+    template_failures: count(({ status }) => status === "template_failure"),
+    truncated: count(({ truncatedTokens }) => truncatedTokens > 0),
+    at_max_new_tokens: count(({ finish }) => finish === "length"),
+  };
+}
+
+const defaultMetric =
   (isScore: boolean) =>
   <S extends Json>({ rate, mean }: MetricKit<ScoredRolloutRow<S>>) =>
     isScore
@@ -234,52 +249,47 @@ const ownMetric =
 
 const unasked = { text: null, finish: null, truncatedTokens: 0 };
 
-/** A function that forgets to return, or gives words for right and wrong, would count as one that says no. */
+/** Rejects `undefined` and words for right and wrong, which would otherwise count as false. */
 function checkScore(id: string, value: unknown, isScore: boolean): void {
   if (value === null || (isScore ? value !== undefined : typeof value === "boolean")) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `rolloutEvaluation.${isScore ? "score" : "check"} of row "${id}"`,
-    got: quoteValue(value),
+  throw configError({
+    where: `${where} options.${isScore ? "score" : "check"} for row "${id}"`,
+    value,
     expected: isScore ? "a number, or null" : "true, false or null",
-    fix: isScore
-      ? "Return what is scored; null leaves the answer out."
-      : "Return whether the answer is right.",
+    fix: isScore ? "Return the score; null leaves the answer out." : "Return whether the answer is right.",
   });
 }
 
 function numberOf({ id, score }: ScoredRolloutRow): number | null {
   if (score === null || typeof score === "number") return score;
   if (typeof score === "boolean") return score ? 1 : 0;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `rolloutEvaluation.score of row "${id}"`,
-    got: quoteValue(score),
-    expected: "a number, true, false or null, where `metrics` does not say what is made of it",
-    fix: "Give `metrics`, which turns rows into numbers.",
+  throw configError({
+    where: `${where} options.score for row "${id}"`,
+    value: score,
+    expected: "a number, true, false or null, because `metrics` is missing",
+    fix: "Set `metrics`, which turns rows into numbers.",
   });
 }
 
-function checkRollout<D extends Row, S extends Json>(options: RolloutOptions<D, S>): void {
-  const { maxNewTokens, temperature = 0, samplesPerPrompt = 1, overflow, check, score } = options;
-  const refuse = (option: string, got: string, expected: string, fix: string) => {
-    const where = `rolloutEvaluation.${option}`;
-    throw new PeriodicEvalError({ code: "config", where, got, expected, fix });
-  };
-  const count = "a whole number of 1 or more";
-  if (!isCount(maxNewTokens, 1))
-    refuse("maxNewTokens", quoteValue(maxNewTokens), count, "Say how long a completion may get.");
-  if (!isCount(samplesPerPrompt, 1))
-    refuse("samplesPerPrompt", quoteValue(samplesPerPrompt), count, "Leave it out for 1.");
+/** Checks the rules that involve several options. */
+function checkCombination<D extends Row, S extends Json>(options: RolloutOptions<D, S>): void {
+  const { temperature = 0, samplesPerPrompt = 1, check, score } = options;
   if (samplesPerPrompt > 1 && temperature === 0) {
-    const fix = "Raise the temperature: greedy completions of a prompt are all the same.";
-    refuse("samplesPerPrompt", `${samplesPerPrompt} at temperature 0`, "1 at temperature 0", fix);
+    throw configError({
+      where: `${where} options`,
+      path: ["samplesPerPrompt"],
+      got: `${samplesPerPrompt} at temperature 0`,
+      expected: "1 at temperature 0",
+      fix: "Raise the temperature: greedy completions of a prompt are all equal.",
+    });
   }
-  if (overflow !== undefined) checkWord("rolloutEvaluation.overflow", overflow, ["report", "left"]);
-  if (typeof options.prompt !== "function")
-    refuse("prompt", quoteValue(options.prompt), "a function of a document", "Give the text of a document.");
   if ((check === undefined) === (score === undefined)) {
-    const got = `${check === undefined ? "neither" : "both"} check and score`;
-    refuse("check", got, "one of them", "Give `check` for right or wrong, else `score`.");
+    throw configError({
+      where: `${where} options`,
+      path: ["check"],
+      got: `${check === undefined ? "neither" : "both"} check and score`,
+      expected: "one of them",
+      fix: "Set `check` for right or wrong, or `score` for other scores.",
+    });
   }
 }

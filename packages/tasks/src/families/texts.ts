@@ -1,29 +1,22 @@
-import {
-  PeriodicEvalError,
-  type Json,
-  type LogLikelihood,
-  type Metric,
-  type MetricKit,
-  type Row,
-  type Tokenizer,
-} from "@periodic-eval/core";
-import { isCount, quoteValue } from "@periodic-eval/core/internal";
+import type { Json, LogLikelihood, Metric, MetricKit, Row, Tokenizer } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { familyParts, type Family, type FamilyItem, type FamilyOptions, type FamilyRow } from "./family.ts";
 import { rollingWindows } from "./rolling-windows.ts";
 import { sequenceOf } from "./token-sequence.ts";
 
-/** What the families take that score every token of a text. */
+/** Options of the families that score every token of a text. */
 export interface TextsOptions<D extends Row> extends FamilyOptions<D> {
   readonly text: (document: D) => string;
   /**
-   * Stands before every text, so that its first token is scored too (`prefix_token_id` of lm-evaluation-harness). Left out:
-   * the begin-of-text token where the tokenizer adds one; else nothing does, and the first token is not scored.
+   * A token put before every text, so that the text's first token is scored too (`prefix_token_id` of lm-evaluation-harness).
+   * Default: the tokenizer's begin-of-text token. If it adds none, the first token is not scored.
    */
   readonly prefixToken?: number;
   /**
-   * Of a text longer than the model's context: tokens that each further window scores, the rest of it being context.
-   * Default the model's context: least work, and of each window the first token with one token before it.
+   * For a text longer than the model's context: how many tokens each further window scores; the rest of the window is context.
+   * Default: the model's context length. That is the least work, and gives the first token of a window one token of context.
    */
   readonly stride?: number;
 }
@@ -33,21 +26,21 @@ export interface TextsItem<D> extends FamilyItem<D> {
 }
 
 export interface TextsRow extends FamilyRow {
-  /** `too_short`: no token stands after the first one. */
+  /** `too_short`: the text has no token after the first. */
   readonly status: "scored" | "too_short";
   /** Tokens scored. */
   readonly tokens: number;
-  /** Passes that it took. */
+  /** Number of passes over the text. */
   readonly windows: number;
 }
 
-/** What of a text was scored. N tokens. */
+/** The scores of a text with N scored tokens. */
 export interface TextScores {
-  /** The text that stands before the first scored token and was not scored; empty where all of it was. */
+  /** The beginning of the text that was not scored; empty if all of it was. */
   readonly unscored: string;
   /** log p of each token, [N]. */
   readonly nats: readonly number[];
-  /** Whether each was the most likely one, [N]; null where the engine cannot tell. */
+  /** Whether each token was the most likely one, [N]; null if the engine does not report it. */
   readonly isGreedy: readonly boolean[] | null;
 }
 
@@ -55,25 +48,32 @@ export interface TextsFamily<D extends Row, V extends object> {
   /** The function's name, for errors. */
   readonly where: string;
   readonly options: TextsOptions<D>;
-  readonly own: readonly string[];
-  /** Null: the text was too short. */
+  /** Schemas of the options that only this family has. */
+  readonly ownShape: z.ZodRawShape;
+  /** Receives null if the text was too short. */
   readonly judge: (item: TextsItem<D>, scores: TextScores | null) => V;
   readonly metrics: (kit: MetricKit<TextsRow & V>) => Readonly<Record<string, Metric<TextsRow & V>>>;
 }
 
-/** Texts asked in one call, of `measureInBatches`. */
+/** Texts per call of `measureInBatches`. */
 const textsPerCall = 16;
 
-/** An evaluation that looks at every token of texts; long ones by rolling windows. */
+const tokenId = "a token id: an integer of 0 or more";
+const textsShape = {
+  text: z.custom((value) => typeof value === "function", "a function of a document"),
+  prefixToken: z.int(tokenId).nonnegative(tokenId).optional(),
+  stride: z.int("a positive integer").positive("a positive integer").optional(),
+};
+
+/** Returns an evaluation that scores every token of texts; long texts in rolling windows. */
 export function textsFamily<D extends Row, V extends object>({
   where,
   options,
-  own,
+  ownShape,
   judge,
   metrics,
 }: TextsFamily<D, V>): Family<D, TextsItem<D>, TextsRow & V, "tokenizer" | "logLikelihoods"> {
-  const parts = familyParts(where, options, ["text", "prefixToken", "stride", ...own]);
-  checkTexts(where, options);
+  const parts = familyParts(where, options, { ...textsShape, ...ownShape });
   const { prefixToken = null, stride = null } = options;
   let provenance: Json = null;
   return {
@@ -84,12 +84,17 @@ export function textsFamily<D extends Row, V extends object>({
     async items({ contextLength }) {
       const items = (await parts.items()).map((item) => ({ ...item, text: options.text(item.document) }));
       if (stride !== null && contextLength !== null && stride > contextLength)
-        throw wrong(`${where}.stride`, stride, `at most ${contextLength}, the model's context`);
+        throw configError({
+          where: `${where} options`,
+          path: ["stride"],
+          value: stride,
+          expected: `at most ${contextLength}, the model's context length`,
+        });
       provenance = parts.provenance({ prefix_token: prefixToken, stride, window: contextLength }, null);
       return items;
     },
     provenance: () => provenance,
-    measure: (model, items, context, tell) =>
+    measure: (model, items, context, onSequence) =>
       measureInBatches(
         items,
         context,
@@ -110,7 +115,7 @@ export function textsFamily<D extends Row, V extends object>({
             const { id, groups } = item;
             const scored = windows.map(() => answers.next().value!);
             for (const { start, from, to } of windows)
-              tell?.(id, sequenceOf(ids.slice(start, from), ids.slice(from, to)));
+              onSequence?.(id, sequenceOf(ids.slice(start, from), ids.slice(from, to)));
             const [tokens, row] = [Math.max(0, ids.length - 1), { id, item: id, groups }];
             if (tokens === 0)
               return { ...row, status: "too_short", tokens, windows: 0, ...judge(item, null) };
@@ -134,12 +139,12 @@ export function textsFamily<D extends Row, V extends object>({
   };
 }
 
-/** The ids of a text behind the token that stands before it; without one the text's first id is that token. */
+/** Returns the ids of a text after the prefix token. Without a prefix token, the text's first id is context only. */
 function encodeText(tokenizer: Tokenizer, text: string, prefixToken: number | null) {
   const plain = tokenizer.encode(text, { specialTokens: false });
   const [first] = tokenizer.encode(text);
   const [always] = tokenizer.encode("");
-  // A tokenizer that only ends texts with a special token has that one alone in an empty text.
+  // A tokenizer that appends a special token encodes the empty string as that token alone.
   const prefix = prefixToken ?? (first === always ? always : undefined);
   return prefix === undefined
     ? { ids: plain, isPrefixed: false }
@@ -153,21 +158,3 @@ function joined(scored: readonly LogLikelihood[]): Omit<TextScores, "unscored"> 
     isGreedy: greedy.includes(null) ? null : greedy.flatMap((one) => one ?? []),
   };
 }
-
-function checkTexts<D extends Row>(
-  where: string,
-  { text, prefixToken = 0, stride = 1 }: TextsOptions<D>,
-): void {
-  if (typeof text !== "function") throw wrong(`${where}.text`, text, "a function of a document");
-  if (!isCount(prefixToken)) throw wrong(`${where}.prefixToken`, prefixToken, "a token id");
-  if (!isCount(stride, 1)) throw wrong(`${where}.stride`, stride, "a whole number of 1 or more");
-}
-
-const wrong = (where: string, got: unknown, expected: string) =>
-  new PeriodicEvalError({
-    code: "config",
-    where,
-    got: quoteValue(got),
-    expected,
-    fix: "Correct it, or leave it out where it has a default.",
-  });

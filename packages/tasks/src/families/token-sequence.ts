@@ -1,14 +1,14 @@
-/** The tokens of one sequence that was scored or written. */
+/** The tokens of one sequence that was scored or generated. */
 export interface TokenSequence {
   readonly ids: readonly number[];
-  /** One an id: true over the tokens that were generated; of families that generate nothing, that are scored. */
+  /** One per id: true for generated tokens, or for scored tokens in families that do not generate. */
   readonly actionMask: readonly boolean[];
 }
 
-/** Told the sequences of a row, in order. */
-export type Tell = (row: string, sequence: TokenSequence) => void;
+/** Receives the sequences of a row, in order. */
+export type OnSequence = (row: string, sequence: TokenSequence) => void;
 
-/** What was written, or is scored, after a context. */
+/** Joins a context and the tokens that were generated or scored after it. */
 export function sequenceOf(context: readonly number[], action: readonly number[]): TokenSequence {
   const ids = [...context, ...action];
   return { ids, actionMask: ids.map((_, at) => at >= context.length) };

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { checkOf, type IFEvalInstruction } from "./document.ts";
+import { checkOf, type IFEvalInstruction } from "./ifeval-document.ts";
 
 const check = (id: string, kwargs: IFEvalInstruction["kwargs"]) => checkOf({ id, kwargs }, "test");
 
@@ -12,7 +12,7 @@ it("keywords are texts, not patterns", () => {
   expect(check("keywords:forbidden_words", { forbidden_words: ["a.b"] })("a-b axb")).toBe(true);
 });
 
-it("a letter may be any character, as two documents of IFEval have it", () => {
+it("accepts any character as a letter, as in two documents of IFEval", () => {
   const sixMarks = check("keywords:letter_frequency", {
     letter: "!",
     let_frequency: 6,

@@ -1,20 +1,20 @@
 import type { InstructionKind } from "./instruction.ts";
 import { countOf, literallyOfAnyCase, pattern } from "./text/pattern.ts";
 
-/** `keywords`: each somewhere in the response, also inside a word, in any case. */
+/** The response contains each of `keywords`, case-insensitively, also inside words. */
 export const existence: InstructionKind = (kwargs) => {
   const each = kwargs.texts("keywords").map((keyword) => pattern(literallyOfAnyCase(keyword), "i"));
   return (response) => each.every((keyword) => keyword.test(response));
 };
 
-/** `keyword`, in any case and also inside words: how often it is there is `relation` `frequency`. */
+/** The number of occurrences of `keyword` (case-insensitive, also inside words) is `relation` `frequency`. */
 export const frequency: InstructionKind = (kwargs) => {
   const keyword = pattern(literallyOfAnyCase(kwargs.text("keyword").trim()), "gi");
   const isEnough = kwargs.bound("relation", "frequency");
   return (response) => isEnough(countOf(keyword, response));
 };
 
-/** `forbidden_words`: none of them, in any case; inside a longer word they may be. */
+/** The response contains none of `forbidden_words`, case-insensitively, as whole words. */
 export const forbiddenWords: InstructionKind = (kwargs) => {
   const each = kwargs
     .texts("forbidden_words")
@@ -22,7 +22,7 @@ export const forbiddenWords: InstructionKind = (kwargs) => {
   return (response) => each.every((word) => !word.test(response));
 };
 
-/** `letter`, any one character, in lower or upper case: how often it is there is `let_relation` `let_frequency`. */
+/** The number of occurrences of the character `letter`, case-insensitively, is `let_relation` `let_frequency`. */
 export const letterFrequency: InstructionKind = (kwargs) => {
   const letter = kwargs.text("letter").trim().toLowerCase();
   if ([...letter].length !== 1) kwargs.fail("letter", "one character");

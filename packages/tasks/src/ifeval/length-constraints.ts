@@ -4,13 +4,13 @@ import { strip, stripStart, words } from "./text/python-strings.ts";
 import { countSentences } from "./text/sentences.ts";
 import { countWords } from "./text/words.ts";
 
-/** `relation` `num_sentences` sentences. */
+/** The number of sentences is `relation` `num_sentences`. */
 export const numberOfSentences: InstructionKind = (kwargs) => {
   const isEnough = kwargs.bound("relation", "num_sentences");
   return (response) => isEnough(countSentences(response));
 };
 
-/** `relation` `num_words` words. */
+/** The number of words is `relation` `num_words`. */
 export const numberOfWords: InstructionKind = (kwargs) => {
   const isEnough = kwargs.bound("relation", "num_words");
   return (response) => isEnough(countWords(response));
@@ -18,7 +18,7 @@ export const numberOfWords: InstructionKind = (kwargs) => {
 
 const divider = pattern(String.raw`\s?\*\*\*\s?`);
 
-/** `num_paragraphs` between lines `***`; only the first and the last may be blank, and then do not count. */
+/** The response has `num_paragraphs` paragraphs separated by `***`. Only the first and the last may be blank; they then do not count. */
 export const numberOfParagraphs: InstructionKind = (kwargs) => {
   const count = kwargs.count("num_paragraphs");
   return (response) => {
@@ -30,8 +30,8 @@ export const numberOfParagraphs: InstructionKind = (kwargs) => {
 };
 
 /**
- * `num_paragraphs` between blank lines, and the `nth_paragraph` (from 1) begins with `first_word`. Blank paragraphs
- * are not counted, but move the numbers of those behind them.
+ * The response has `num_paragraphs` paragraphs separated by blank lines, and the `nth_paragraph` (from 1) begins with
+ * `first_word`. Blank paragraphs do not count, but shift the numbers of later paragraphs.
  */
 export const nthParagraphFirstWord: InstructionKind = (kwargs) => {
   const count = kwargs.count("num_paragraphs");
@@ -45,11 +45,11 @@ export const nthParagraphFirstWord: InstructionKind = (kwargs) => {
   };
 };
 
-/** In lower case, without quotes before it and marks behind it; null of a blank paragraph. */
+/** Returns the first word in lower case, without leading quotes and trailing punctuation; null for a blank paragraph. */
 function firstWord(paragraph: string): string | null {
   const [word] = words(paragraph);
   if (word === undefined) return null;
   const bare = stripStart(stripStart(word, "'"), '"');
-  // Letter by letter: a sigma at a word's end is in lower case another one than alone.
+  // Letter by letter, because a sigma at the end of a word has another lower case than alone.
   return [.../^[^.,?!'"]*/u.exec(bare)![0]].map((letter) => letter.toLowerCase()).join("");
 }

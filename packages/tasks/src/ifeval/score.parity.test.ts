@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { readDocument } from "./document.ts";
-import { instructionKinds } from "./registry.ts";
+import { readDocument } from "./ifeval-document.ts";
+import { instructionKinds } from "./instruction-kinds.ts";
 import { scoreResponse } from "./score.ts";
 
 interface Golden {

@@ -1,19 +1,19 @@
-import { checkOf, type IFEvalDocument } from "./document.ts";
+import { checkOf, type IFEvalDocument } from "./ifeval-document.ts";
 import { strip } from "./text/python-strings.ts";
 
-/** Whether each instruction of a document is followed, in its order. */
+/** Whether each instruction of a document is followed, in the document's order. */
 export type IFEvalScores = {
-  /** By the response as it is. */
+  /** Checks the response itself. */
   readonly strict: readonly boolean[];
-  /** By it or one of its loose forms (`looseForms`): never false where strict is true. */
+  /** Accepts the response or one of its loose forms (`looseForms`), so it is true wherever `strict` is. */
   readonly loose: readonly boolean[];
 };
 
 /**
- * Checks a response against each instruction of its document, as lm-evaluation-harness 0.4.13's task ifeval (version 4)
- * does. A blank response follows none. Deviations and how often they are seen: docs/decisions/2026-11-22-ifeval.md.
+ * Checks a response against each instruction of its document, as the task `ifeval` (version 4) of lm-evaluation-harness 0.4.13
+ * does. A blank response follows none. docs/decisions/2026-11-22-ifeval.md lists the deviations and their frequency.
  *
- * @throws PeriodicEvalError `data` for a document that `readDocument` would refuse.
+ * @throws PeriodicEvalError `data` for a document that `readDocument` would reject.
  */
 export function scoreResponse(document: IFEvalDocument, response: string): IFEvalScores {
   const checks = document.instructions.map((instruction, at) =>
@@ -27,8 +27,8 @@ export function scoreResponse(document: IFEvalDocument, response: string): IFEva
 }
 
 /**
- * The response, then what a looser reading allows for: without its first line, its last or both (a model's "Sure,
- * here it is:"), and each of these without asterisks. No two are equal.
+ * Returns the response and its looser variants: without its first line, its last line or both (a model's "Sure, here it is:"),
+ * and each of these without asterisks. All are different.
  */
 export function looseForms(response: string): readonly string[] {
   const lines = response.split("\n");

@@ -1,9 +1,9 @@
 import { defineEvaluation, type Row } from "@periodic-eval/core";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
-import type { TaskOptions } from "../tasks/types.ts";
-import type { SampledTask } from "../tasks/sampled-task.ts";
-import type { EvaluableTrainer } from "./ports.ts";
+import type { TaskOptions } from "../tasks/task.ts";
+import type { SampledTask } from "../tasks/task.ts";
+import type { EvaluableTrainer } from "../evaluator/evaluator-options.ts";
 
 interface Document extends Row {
   readonly subject: string;

@@ -1,31 +1,22 @@
-import {
-  PeriodicEvalError,
-  type AnyEvaluation,
-  type EvaluableModel,
-  type Json,
-  type Row,
-} from "@periodic-eval/core";
+import type { AnyEvaluation, EvaluableModel, Json, Row } from "@periodic-eval/core";
 import { prepareEvaluation } from "@periodic-eval/core/session";
-import { taskNamed } from "../tasks/registry.ts";
-import type { TaskOptions } from "../tasks/types.ts";
-import type { SampledTask } from "../tasks/sampled-task.ts";
+import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
+import type { TaskOptions } from "../tasks/task.ts";
+import type { SampledTask } from "../tasks/task.ts";
 import { taskOptionsOf, type Suite } from "./suite-file.ts";
 
-/** Tasks by name. */
-export type TaskRegistry = Readonly<Record<string, SampledTask>>;
-
-/** A task of a suite, before there is a model. */
+/** A task of a suite, before a model is open. */
 export interface ChosenTask {
   readonly name: string;
   readonly version: string;
   readonly task: SampledTask;
   readonly options: TaskOptions;
   readonly evaluation: AnyEvaluation;
-  /** What the suite says of it, and the task's own number of shots where it does not. */
+  /** The suite's settings of the task; `shots` defaults to the task's `defaultShots`. */
   readonly settings: { readonly [key: string]: Json };
 }
 
-/** A task whose documents are read. */
+/** A task with its documents. */
 export interface OpenTask extends ChosenTask {
   readonly items: readonly Row[];
   readonly itemsHash: string;
@@ -33,14 +24,14 @@ export interface OpenTask extends ChosenTask {
 }
 
 /**
- * The tasks of a suite, in its order.
+ * Returns the tasks of a suite, in its order.
  *
- * @throws PeriodicEvalError `config` for one that the registry has not, or options that a task refuses.
+ * @throws PeriodicEvalError `config` for an unknown task, or options that a task rejects.
  */
 export function chooseTasks(suite: Suite, registry: TaskRegistry, data: string): readonly ChosenTask[] {
   return Object.entries(suite.tasks).map((entry) => {
     const [name] = entry;
-    const task = taskNamed(registry, name, `suite "${suite.name}", tasks`);
+    const task = taskNamed(registry, name, `suite "${suite.name}"`, ["tasks", name]);
     const options = taskOptionsOf(suite, entry, data);
     const { limit = null, subsample = null, chat = null } = options;
     return {
@@ -60,7 +51,7 @@ export function chooseTasks(suite: Suite, registry: TaskRegistry, data: string):
 }
 
 /**
- * Reads the documents of all tasks, so that what is wrong with the last is known before the first is measured.
+ * Reads the documents of all tasks, so that mistakes in the last one are reported before the first is measured.
  *
  * @throws PeriodicEvalError `data` for bad documents; `model` where the model lacks an ability.
  */
@@ -77,18 +68,4 @@ export async function openTasks(
     open.push({ ...one, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
   }
   return open;
-}
-
-/** @throws PeriodicEvalError `config` for a registry whose tasks stand under other names than their own. */
-export function checkRegistry(registry: TaskRegistry): void {
-  for (const [name, task] of Object.entries(registry)) {
-    if (task.name === name) continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "Evaluator tasks",
-      got: `"${task.name}" under the name "${name}"`,
-      expected: "each task under its own name",
-      fix: "Write { [task.name]: task }.",
-    });
-  }
 }

@@ -14,7 +14,7 @@ import {
 const parse = (value: object) =>
   parseSuite({ schema_version: 1, name: "s", tasks: { mmlu: {} }, ...value }, "s.yaml");
 
-it("the default suite is what every method is compared by", async () => {
+it("the default suite has the documented tasks and settings", async () => {
   const suite = await readSuite(defaultSuitePath);
   const all = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, "/data"));
   const common = { fewshotSeed: 1234, subsample: null };
@@ -74,34 +74,31 @@ it("the hash is of what is set: not of name, order or what is left out", () => {
 });
 
 it.each<[object, string]>([
-  [{ task: {} }, 's.yaml: got the unknown option "task", expected one of'],
-  [{ tasks: { mmlu: { shot: 5 } } }, 's.yaml: tasks.mmlu: got the unknown option "shot"'],
+  [{ task: {} }, 's.yaml: suite.task: got the unknown option "task", expected one of'],
+  [{ tasks: { mmlu: { shot: 5 } } }, 's.yaml: suite.tasks.mmlu.shot: got the unknown option "shot"'],
   [
     { tasks: { mmlu: { shots: -1 } } },
-    "s.yaml: tasks.mmlu.shots: got -1, expected a whole number of 0 or more",
+    "s.yaml: suite.tasks.mmlu.shots: got -1, expected an integer of 0 or more",
   ],
-  [
-    { tasks: { mmlu: { limit: 0 } } },
-    "s.yaml: tasks.mmlu.limit: got 0, expected a whole number of 1 or more",
-  ],
+  [{ tasks: { mmlu: { limit: 0 } } }, "s.yaml: suite.tasks.mmlu.limit: got 0, expected a positive integer"],
   [{ tasks: { mmlu: { limit: 0.5 } } }, "tasks.mmlu.limit: got 0.5"],
-  [{ tasks: { mmlu: null } }, "s.yaml: tasks.mmlu: got null, expected a map of settings"],
-  [{ tasks: { "../mmlu": {} } }, 's.yaml: tasks: got "../mmlu", expected a name'],
-  [{ tasks: {} }, "s.yaml: tasks: got {}, expected at least one task"],
-  [{ tasks: ["mmlu"] }, 's.yaml: tasks: got ["mmlu"], expected a map of tasks'],
-  [{ chat: "yes" }, 's.yaml: chat: got "yes", expected null for plain text, or a map'],
-  [{ schema_version: 2 }, "s.yaml: schema_version: got 2, expected 1"],
+  [{ tasks: { mmlu: null } }, "s.yaml: suite.tasks.mmlu: got null, expected an object of settings"],
+  [{ tasks: { "../mmlu": {} } }, 's.yaml: suite.tasks: got "../mmlu", expected a name'],
+  [{ tasks: {} }, "s.yaml: suite.tasks: got {}, expected at least one task"],
+  [{ tasks: ["mmlu"] }, 's.yaml: suite.tasks: got ["mmlu"], expected an object of tasks'],
+  [{ chat: "yes" }, 's.yaml: suite.chat: got "yes", expected null for plain text, or an object'],
+  [{ schema_version: 2 }, "s.yaml: suite.schema_version: got 2, expected 1"],
 ])("refuses %j", (value, says) => {
   expect(() => parse(value)).toThrow(says);
 });
 
-it("names the line of what is no YAML, and a file that is not there", async () => {
+it("reports invalid YAML with its line, and a missing file", async () => {
   const folder = await mkdtemp(join(tmpdir(), "suite-"));
   const path = join(folder, "suite.yaml");
   await writeFile(path, "schema_version: 1\nname: [\n");
   await expect(readSuite(path)).rejects.toThrow(/suite\.yaml: got .*line 3/);
   await writeFile(path, "- mmlu\n");
-  await expect(readSuite(path)).rejects.toThrow('got ["mmlu"], expected an object of options');
+  await expect(readSuite(path)).rejects.toThrow('got ["mmlu"], expected an object (schema_version');
   await expect(readSuite(join(folder, "none.yaml"))).rejects.toThrow("which does not exist");
   await rm(folder, { recursive: true });
 });

@@ -2,77 +2,76 @@ import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkKeys, checkName } from "@periodic-eval/core/internal";
+import { checkName, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import type { TaskOptions } from "../tasks/types.ts";
-import { parsed } from "./parsed.ts";
+import type { TaskOptions } from "../tasks/task.ts";
 
-const count = (least: number) => {
-  const words = `a whole number of ${least} or more`;
-  return z.int(words).min(least, words);
+const count = (least: 0 | 1) => {
+  const expected = least === 0 ? "an integer of 0 or more" : "a positive integer";
+  return z.int(expected).min(least, expected);
 };
-const text = z.string("a text").min(1, "a text");
+const text = z.string("a non-empty string").min(1, "a non-empty string");
 
 const chatSchema = z
   .strictObject(
     {
-      system: z.string("a text").optional(),
+      system: z.string().optional(),
       fewshot_as_multiturn: z.boolean("true or false").optional(),
     },
-    "null for plain text, or a map of system and fewshot_as_multiturn",
+    "null for plain text, or an object with system and fewshot_as_multiturn",
   )
   .nullable();
 
 const taskSchema = z.strictObject(
   {
-    /** Default: the task's own. */
+    /** Number of few-shot examples; default the task's. */
     shots: count(0).optional(),
-    /** The first so many documents of each subject. */
+    /** Keeps the first `limit` documents of each subject. */
     limit: count(1).nullable().default(null),
-    /** So many documents of all that `limit` leaves, drawn by the suite's seed; nested. */
+    /** The size of a nested subset of the documents that `limit` keeps, drawn with the suite's seed. */
     subsample: count(1).nullable().default(null),
-    /** In place of the suite's. */
+    /** Replaces the suite's `chat`. */
     chat: chatSchema.optional(),
     data: text.optional(),
     fewshot_pool: text.optional(),
   },
-  "a map of settings, {} for a task's own",
+  "an object of settings, {} for the defaults",
 );
 
 const suiteSchema = z.strictObject({
   schema_version: z.literal(1, "1"),
   name: text,
-  /** Of subsamples, and of what is sampled. */
+  /** Seed of subsamples and of sampled completions. */
   seed: count(0).default(42),
-  /** Of the draws of examples. */
+  /** Seed that draws few-shot examples. */
   fewshot_seed: count(0).default(1234),
-  /** How prompts are put into a chat; null: plain text. */
+  /** How prompts become chats; null for plain text. */
   chat: chatSchema.default(null),
   tasks: z
-    .record(z.string(), taskSchema, "a map of tasks")
+    .record(z.string(), taskSchema, "an object of tasks")
     .refine((tasks) => Object.keys(tasks).length > 0, "at least one task"),
 });
 
-/** What a suite sets of one task. */
+/** A suite's settings of one task. */
 export type SuiteTask = z.infer<typeof taskSchema>;
 
-/** What a suite's file holds; settings that are left out have their defaults. */
+/** The content of a suite's file, in which settings are optional. */
 export type SuiteDefinition = z.input<typeof suiteSchema>;
 
-/** What every method of a comparison is measured by, as its file has it. */
+/** A list of tasks with fixed settings, by which all methods of a comparison are measured. */
 export type Suite = z.infer<typeof suiteSchema> & {
-  /** `smokeOf` made it: too few documents to tell methods apart. */
+  /** Whether `smokeOf` made it: it then has too few documents to compare methods. */
   readonly smoke: boolean;
 };
 
-/** The suite that comes with the package: MMLU, GSM8K, TruthfulQA and IFEval. */
+/** The path of the suite in this package: MMLU, GSM8K, TruthfulQA and IFEval. */
 export const defaultSuitePath = fileURLToPath(new URL("../../suites/default.yaml", import.meta.url));
 
 /**
  * Reads a suite's YAML.
  *
- * @throws PeriodicEvalError `config` for a wrong key or value, with the file and the key; `data` for what cannot be read.
+ * @throws PeriodicEvalError `config` for a wrong key or value, with the file and the key; `data` for an unreadable file.
  */
 export async function readSuite(path: string): Promise<Suite> {
   return parseSuite((await readYaml(path, "suite")).value, path);
@@ -80,27 +79,17 @@ export async function readSuite(path: string): Promise<Suite> {
 
 /** @throws PeriodicEvalError `config`. */
 export function parseSuite(value: unknown, where: string): Suite {
-  checkKeys(where, value as object, Object.keys(suiteSchema.shape));
-  const { tasks } = value as { readonly tasks?: unknown };
-  if (isMap(tasks)) {
-    for (const [name, settings] of Object.entries(tasks)) {
-      checkName(`${where}: tasks`, name);
-      if (isMap(settings)) checkKeys(`${where}: tasks.${name}`, settings, Object.keys(taskSchema.shape));
-    }
-  }
-  const fix = "Correct the value, or leave the key out for its default.";
-  return { ...parsed(suiteSchema, value, { code: "config", where, fix }), smoke: false };
+  const tasks = isRecord(value) && isRecord(value["tasks"]) ? value["tasks"] : {};
+  for (const name of Object.keys(tasks)) checkName(`${where}: suite.tasks`, name);
+  return { ...parseOptions(`${where}: suite`, suiteSchema, value), smoke: false };
 }
 
-const isMap = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Documents of a task in a smoke run. */
+/** Number of documents per task in a smoke run. */
 const smokeDocuments = 10;
 
 /**
- * The suite with 10 documents of each task, to see that everything runs. MMLU's are 10 of all subjects together (57
- * subjects of 10 would be 570), drawn as the suite's subsamples are; lm-evaluation-harness' `--limit 10` takes 10 a subject.
+ * Returns the suite with 10 documents per task, to test that everything runs. For MMLU these are 10 of all subjects together,
+ * drawn like the suite's subsamples; lm-evaluation-harness' `--limit 10` takes 10 per subject, which is 570.
  */
 export function smokeOf(suite: Suite): Suite {
   const tasks = Object.entries(suite.tasks).map(([name, settings]) => {
@@ -110,17 +99,17 @@ export function smokeOf(suite: Suite): Suite {
   return { ...suite, smoke: true, tasks: Object.fromEntries(tasks) };
 }
 
-/** What a suite sets: all but its name. */
+/** Returns everything that a suite sets: all but its name. */
 export const settingsOf = ({ name: _name, ...settings }: Suite): Json =>
   JSON.parse(JSON.stringify(settings)) as Json;
 
-/** The hash of what a suite sets: its name, comments and the order of keys do not count. */
+/** Returns the hash of a suite's settings. Its name, comments and the order of keys do not count. */
 export const hashOfSuite = (suite: Suite): string => hashJson(settingsOf(suite));
 
 /**
- * What a task of the suite is opened with.
+ * Returns the options with which a task of the suite is opened.
  *
- * @param root the folder that relative places of data are in.
+ * @param root The folder of relative data paths.
  */
 export function taskOptionsOf(
   suite: Suite,

@@ -1,14 +1,14 @@
 import { quoteValue } from "@periodic-eval/core/internal";
-import { badData, type PlacedRow } from "../documents/rows.ts";
+import { dataError, type PlacedRow } from "../documents/rows.ts";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 /**
- * ARC (arXiv:1803.05457) as lm-evaluation-harness 0.4.13 has it: `Question: …\nAnswer:`, each choice a continuation; `acc`
- * and `acc_norm`. Examples come from `train`.
+ * ARC (arXiv:1803.05457), equal to lm-evaluation-harness 0.4.13: `Question: …\nAnswer:` with each choice as a continuation.
+ * Metrics: `acc` and `acc_norm`. Examples come from `train`.
  *
  * Data: `test.jsonl` of `{question, choice_labels, choices, correct_answer}`, or the hub's `allenai/ai2_arc`
  * (`{question, choices: {label, text}, answerKey}`), in a folder or from `hf:allenai/ai2_arc`.
@@ -43,10 +43,15 @@ function readArc(row: PlacedRow): ChoiceQuestion {
   const answer = filledTextOf(row, isHub ? "answerKey" : "correct_answer");
   if (labels.length !== choices.length) {
     const got = `${labels.length} labels and ${choices.length} choices`;
-    throw badData(row.place, got, "as many labels as choices", "Give every choice its label.");
+    throw dataError(row.place, got, "as many labels as choices", "Write one label per choice.");
   }
   const gold = labels.indexOf(answer);
   if (gold >= 0) return { question: filledTextOf(row, "question"), choices, gold };
   const expected = `one of the labels ${labels.join(", ")}`;
-  throw badData(row.place, `the answer ${quoteValue(answer)}`, expected, "Mend that row, or leave it out.");
+  throw dataError(
+    row.place,
+    `the answer ${quoteValue(answer)}`,
+    expected,
+    "Correct that row, or leave it out.",
+  );
 }

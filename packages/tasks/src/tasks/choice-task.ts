@@ -1,16 +1,16 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceDelimiter } from "./harness-prompt.ts";
-import { checkTaskOptions } from "./options.ts";
+import { checkTaskOptions } from "./task-options.ts";
 import type { ChoicesItem } from "../families/choices.ts";
-import type { SampledTask } from "./sampled-task.ts";
+import type { SampledTask } from "./task.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
-/** A question with choices, as a task reads it from a row. */
+/** A multiple-choice question that a task has read from a row. */
 export interface ChoiceQuestion {
   readonly question: string;
   readonly choices: readonly string[];
-  /** Index of the right choice, or those of all that are right. */
+  /** The index of the right choice, or the indices of all right choices. */
   readonly gold: number | readonly number[];
 }
 
@@ -22,7 +22,7 @@ export interface ChoiceTask extends Omit<TaskReading<ChoiceQuestion>, "task" | "
   ) => Readonly<Record<string, Metric<MultipleChoiceRow>>>;
 }
 
-/** A task whose choices are compared by their log-likelihoods; in an example stands the first right one. */
+/** Returns a task that compares choices by log-likelihood. Few-shot examples show the first right choice. */
 export function choiceTask({ name, version, metrics, ...reading }: ChoiceTask): SampledTask {
   const defaultShots = 0;
   return {
@@ -30,7 +30,7 @@ export function choiceTask({ name, version, metrics, ...reading }: ChoiceTask): 
     version,
     defaultShots,
     settings: { output_type: "multiple_choice" },
-    // Of several right ones lm-evaluation-harness names the first.
+    // lm-evaluation-harness names the first of several right choices.
     sample: (_, item) => ({ ...sampleOf(item), target: (item as ChoicesItem<Row>).gold[0]! }),
     open(options) {
       checkTaskOptions(name, options);

@@ -1,18 +1,41 @@
 import { rolloutEvaluation, type RolloutItem } from "../families/rollout.ts";
-import { answerFilters, isSameAnswer, type AnswerFilter } from "./gsm8k-answer.ts";
-import type { SampledTask } from "./sampled-task.ts";
-import { checkTaskOptions } from "./options.ts";
+import type { SampledTask } from "./task.ts";
+import { checkTaskOptions } from "./task-options.ts";
 import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
+/** The answer if no number was found, as in lm-evaluation-harness. */
+const invalid = "[invalid]";
+
+/** The filters of gsm8k, by name: each extracts the compared answer from a completion. */
+export const answerFilters = {
+  /** The number after the first `#### `. */
+  "strict-match": (text: string): string => /#### (-?[0-9.,]+)/.exec(text)?.[1] ?? invalid,
+  /** The last thing that looks like a number. */
+  "flexible-extract": (text: string): string => text.match(/-?[$0-9.,]{2,}|-?[0-9]+/g)?.at(-1) ?? invalid,
+} as const;
+
+export type AnswerFilter = keyof typeof answerFilters;
+
+/** Removed before answers are compared: commas, dollar signs, everything up to the last `#### `, a full stop at the end. */
+const ignored = [/,/g, /\$/g, /[^]*#### /g, /\.(?=\n?$)/g];
+
+/** Implements `exact_match` with the options of gsm8k in lm-evaluation-harness 0.4.13: removes `ignored`, ignores case. */
+export function isSameAnswer(extracted: string, reference: string): boolean {
+  return normalized(extracted) === normalized(reference);
+}
+
+const normalized = (text: string): string =>
+  ignored.reduce((rest, pattern) => rest.replaceAll(pattern, ""), text).toLowerCase();
+
 interface Problem {
   readonly question: string;
-  /** Steps, and behind `#### ` the result. */
+  /** Steps, then `#### ` and the result. */
   readonly answer: string;
 }
 
-/** Of each filter what it took from the completion, and whether that is right. */
+/** The extracted answer of each filter, and whether it is right. */
 type Extracted = {
   readonly [filter in AnswerFilter]: { readonly answer: string; readonly correct: boolean };
 };
@@ -38,11 +61,12 @@ const [maxNewTokens, stop] = [256, ["Question:", "</s>", "<|im_end|>"]];
 const filters = ["strict-match", "flexible-extract"] as const satisfies readonly AnswerFilter[];
 
 /**
- * GSM8K (arXiv:2110.14168) as lm-evaluation-harness 0.4.13 has it: greedy completions of at most 256 tokens, cut before `until`,
- * from which two filters take the result; `exact_match,strict-match` and `exact_match,flexible-extract`. Five examples of
- * `train`. A prompt that does not fit loses examples on its left, and is counted (`truncated`).
+ * GSM8K (arXiv:2110.14168), equal to `gsm8k` of lm-evaluation-harness 0.4.13: greedy completions of at most 256 tokens, cut before
+ * `until`, from which two filters extract the result. Metrics: `exact_match,strict-match` and `exact_match,flexible-extract`.
+ * Five examples from `train` by default. A prompt that does not fit loses examples on its left and is counted (`truncated`).
  *
- * Data: `{question, answer}`, the result behind `#### `: `test.jsonl` and `train.jsonl` in a folder, or `hf:openai/gsm8k`.
+ * Data: rows of `{question, answer}` with the result after `#### `: `test.jsonl` and `train.jsonl` in a folder, or
+ * `hf:openai/gsm8k`.
  */
 export const gsm8k: SampledTask = {
   name,

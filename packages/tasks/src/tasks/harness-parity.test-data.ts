@@ -145,7 +145,7 @@ function truthfulRow(row: DataRow) {
 const rowsOf = async (path: string): Promise<readonly DataRow[]> =>
   (await readDocuments(path, path)).rows.map(({ row }) => row);
 
-/** What the harness logs of a document and a filter. */
+/** The harness' log of a document and a filter. */
 interface Sample {
   readonly doc_id: number;
   readonly filter: string;

@@ -1,6 +1,6 @@
 import type { Message, Prompt } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/core/internal";
-import type { ChatOptions } from "./types.ts";
+import type { ChatOptions } from "./task.ts";
 
 /** A solved example. */
 export interface Example {
@@ -9,25 +9,25 @@ export interface Example {
 }
 
 export interface HarnessPrompt {
-  /** Stands before the examples; of a chat, in its system message. */
+  /** Comes before the examples; in a chat it is part of the system message. */
   readonly description: string;
   readonly examples: readonly Example[];
   readonly question: string;
-  /** Left out: plain text. */
+  /** Default: plain text. */
   readonly chat?: ChatOptions | undefined;
 }
 
 const [targetDelimiter, fewshotDelimiter] = [" ", "\n\n"];
 
 /**
- * A prompt as lm-evaluation-harness 0.4.13 forms it (`ConfigurableTask.fewshot_context`). As text: description, each
- * example `question answer` and a blank line, the question. As a chat: system text and description in one system message,
- * where there is either; then each example a user and an assistant turn, or all of it in one user turn.
+ * Builds a prompt as lm-evaluation-harness 0.4.13 does (`ConfigurableTask.fewshot_context`). Plain text is the description, then
+ * each example as `question answer` and a blank line, then the question. A chat has one system message with system prompt and
+ * description, if there is either; then each example is a user turn and an assistant turn, or everything is one user turn.
  *
- * Deviations: `system: ""` is passed as an empty system message, which keeps a template from injecting its own (the harness
- * passes none). Where a template refuses system messages the prompt is a template failure (the harness drops them). White
- * space that ends a template's generation prompt stays in the context of a choice (the harness scores it with the choice):
- * the log-likelihoods of all choices of a question differ by that of the white space alike, by up to 3.5e-3 of SmolLM2's.
+ * Deviations: `system: ""` passes an empty system message, which keeps a template from injecting its default (the harness passes
+ * none). If a template rejects system messages, the prompt is a template failure (the harness drops the message). Whitespace at
+ * the end of a template's generation prompt belongs to the context of a choice (the harness scores it with the choice): the
+ * log-likelihoods of all choices of a question shift by that of the whitespace, by up to 3.5e-3 nats on SmolLM2.
  */
 export function harnessPrompt({ description, examples, question, chat }: HarnessPrompt): Prompt {
   if (chat === undefined) return { text: `${description}${asText(examples)}${question}` };
@@ -40,11 +40,11 @@ export function harnessPrompt({ description, examples, question, chat }: Harness
     chat.fewshotAsMultiturn === false
       ? [{ role: "user", content: `${asText(examples)}${question}` }]
       : [...turns, { role: "user", content: question }];
-  const isNone = system === "" && chat.system === undefined;
-  return isNone ? { messages } : { messages, system: { text: system } };
+  const hasNoSystem = system === "" && chat.system === undefined;
+  return hasNoSystem ? { messages } : { messages, system: { text: system } };
 }
 
-/** Between prompt and choice: in a chat the choice begins the assistant's turn. */
+/** Returns the string between prompt and choice. In a chat the choice begins the assistant's turn, so it is empty. */
 export const choiceDelimiter = (chat: ChatOptions | undefined): string =>
   chat === undefined ? targetDelimiter : "";
 
@@ -53,7 +53,7 @@ const asText = (examples: readonly Example[]): string =>
     .map(({ question, answer }) => `${question}${targetDelimiter}${answer}${fewshotDelimiter}`)
     .join("");
 
-/** A blank line between, where neither has white space at the seam. */
+/** Joins two strings with a blank line, unless one of them has whitespace at the seam. */
 function joined(system: string, description: string): string {
   if (system === "" || description === "") return system + description;
   const hasSpace = endsInSpace.test(system) || beginsWithSpace.test(description);

@@ -1,6 +1,6 @@
 // The tasks and lm-evaluation-harness on SmolLM2-135M-Instruct.
 import { existsSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inMemory } from "@periodic-eval/core/tfjs";
@@ -35,15 +35,20 @@ const patience = { timeout: 3_600_000 };
 
 describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
   let peer: Peer;
+  let folder: string;
   let cases: readonly HarnessCase[];
   let model: ReturnType<typeof inMemory>;
   beforeAll(async () => {
     peer = (await openPeer("lm_eval_tasks.py", [smollm2, "2"]))!;
-    cases = await harnessCases(data, await mkdtemp(join(tmpdir(), "harness-parity-")), sizes);
+    folder = await mkdtemp(join(tmpdir(), "harness-parity-"));
+    cases = await harnessCases(data, folder, sizes);
     await useBackend({ backend: "tfjs-node" });
     model = inMemory(await loadCausalLM(smollm2), await loadTokenizer(smollm2));
   }, patience.timeout);
-  afterAll(() => peer.close());
+  afterAll(async () => {
+    peer.close();
+    await rm(folder, { recursive: true });
+  });
 
   it.each(["arc_challenge", "mmlu_", "truthfulqa_mc2", "gsm8k", ...(hasIfeval ? ["ifeval"] : [])])(
     "%s: the prompts, log-likelihoods or texts, and scores of lm-evaluation-harness",

@@ -4,14 +4,13 @@ import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 /**
- * HellaSwag (arXiv:1905.07830) as lm-evaluation-harness 0.4.13 has it, on `validation` (`test` has no labels): activity and
- * context, each ending a continuation, both freed of WikiHow's brackets; `acc` and `acc_norm`. Examples come from
- * `train`.
+ * HellaSwag (arXiv:1905.07830), equal to lm-evaluation-harness 0.4.13, on `validation` (`test` has no labels): activity and context
+ * with each ending as a continuation, without WikiHow's brackets. Metrics: `acc` and `acc_norm`. Examples come from `train`.
  *
- * Data: rows of `{activity_label, ctx_a, ctx_b, endings, label}`, as the hub's `Rowan/hellaswag` has them, in a folder
+ * Data: rows of `{activity_label, ctx_a, ctx_b, endings, label}`, the format of the hub's `Rowan/hellaswag`, in a folder
  * (`validation.jsonl`) or from `hf:Rowan/hellaswag`.
  */
 export const hellaswag: Task = choiceTask({
@@ -42,7 +41,7 @@ function readHellaswag(row: PlacedRow): ChoiceQuestion {
   };
 }
 
-/** Python's `str.capitalize`: what follows the first letter becomes small. */
+/** Implements Python's `str.capitalize`, which also lower-cases everything after the first letter. */
 const capitalized = (text: string): string => {
   const [first = "", ...rest] = text;
   return first.toUpperCase() + rest.join("").toLowerCase();

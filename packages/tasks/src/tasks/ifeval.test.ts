@@ -1,9 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { measure, type Json, type Prompt } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { ifeval } from "./ifeval.ts";
-import { folderOf, linesOf } from "./own-rows.test-data.ts";
+import { folderWith, linesOf } from "./small-rows.test-data.ts";
 import { tasks } from "./registry.ts";
 
 const record = (key: number, prompt: string, asked: Readonly<Record<string, Json>>) => ({
@@ -26,7 +29,9 @@ const replies: Readonly<Record<string, string>> = {
   [records[2]!.prompt]: "* a\n* b",
 };
 
-const data = await folderOf({ "input_data.jsonl": linesOf(records) });
+const data = await mkdtemp(join(tmpdir(), "ifeval-"));
+await writeFile(join(data, "input_data.jsonl"), linesOf(records));
+afterAll(() => rm(data, { recursive: true }));
 const scripted = () => fakeModel({ reply: (prompt) => replies[prompt] ?? null });
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id).toSorted();
 
@@ -92,18 +97,18 @@ describe("ifeval", () => {
     expect(snapshot).toMatchObject({ truncated: 1, overflows: 0, num_samples: 3 });
   });
 
-  it("reads the file as the hub has it, nulls included", async () => {
+  it("reads the hub's file, which has nulls", async () => {
     const nulls = { num_bullets: null, relation: null };
     const rows = records.map((row) => ({
       ...row,
       kwargs: row.kwargs.map((given) => ({ ...nulls, ...(given as object) })),
     }));
-    const folder = await folderOf({ "ifeval_input_data.jsonl": linesOf(rows) });
+    const folder = await folderWith({ "ifeval_input_data.jsonl": linesOf(rows) });
     expect((await ifeval.open({ data: folder }).items(scripted() as never)).length).toBe(3);
   });
 
   it("says in which line the data are wrong", async () => {
-    const folder = await folderOf({
+    const folder = await folderWith({
       "input_data.jsonl": linesOf([records[1]!, { ...records[2]!, kwargs: [{}] }]),
     });
     await expect(ifeval.open({ data: folder }).items(scripted() as never)).rejects.toThrow(
@@ -112,7 +117,7 @@ describe("ifeval", () => {
   });
 
   it("has no examples to show", () => {
-    expect(() => ifeval.open({ data, shots: 2 })).toThrow(/ifeval\.shots: got 2, expected 0/u);
+    expect(() => ifeval.open({ data, shots: 2 })).toThrow(/ifeval options\.shots: got 2, expected 0/u);
   });
 });
 

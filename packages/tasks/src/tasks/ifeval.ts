@@ -1,11 +1,11 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { rolloutEvaluation } from "../families/rollout.ts";
-import { readDocument, type IFEvalDocument } from "../ifeval/document.ts";
-import { ifevalMetrics } from "../ifeval/metrics.ts";
+import { readDocument, type IFEvalDocument } from "../ifeval/ifeval-document.ts";
+import { ifevalMetrics } from "../ifeval/ifeval-metrics.ts";
 import { scoreResponse, type IFEvalScores } from "../ifeval/score.ts";
-import type { SampledTask } from "./sampled-task.ts";
-import { checkTaskOptions } from "./options.ts";
+import type { SampledTask } from "./task.ts";
+import { checkTaskOptions } from "./task-options.ts";
 import { splitOf } from "./split-source.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
@@ -24,20 +24,20 @@ const reading: TaskReading<IFEvalDocument> = {
   ],
   read: ({ row, place }) => readDocument(row, place),
   ask: ({ prompt }) => prompt,
-  // There are no examples, and so no answers.
+  // IFEval has no few-shot examples, so answers are never shown.
   answer: () => "",
 };
 
 const [name, version, defaultShots, maxNewTokens] = ["ifeval", "4.0", 0, 1280];
 
 /**
- * IFEval (arXiv:2311.07911) as lm-evaluation-harness 0.4.13 has it: the prompt as it is, a greedy completion of at most
- * 1,280 tokens, ended by the model alone; of which 25 kinds of check say whether it does as it was told, strictly and
- * loosely (`scoreResponse`, where the deviations are told), by prompt and by instruction: `prompt_level_strict_acc`,
- * `inst_level_strict_acc`, `prompt_level_loose_acc`, `inst_level_loose_acc`. A prompt that does not fit is cut on its left,
- * and is counted (`truncated`).
+ * IFEval (arXiv:2311.07911), equal to lm-evaluation-harness 0.4.13: the plain prompt and a greedy completion of at most 1,280 tokens
+ * that only the model ends. 25 kinds of instructions are checked strictly and loosely (`scoreResponse` lists the deviations).
+ * Metrics, by prompt and by instruction: `prompt_level_strict_acc`, `inst_level_strict_acc`, `prompt_level_loose_acc`,
+ * `inst_level_loose_acc`. A prompt that does not fit is cut on its left and counted (`truncated`).
  *
- * Data: `{key, prompt, instruction_id_list, kwargs}`: `input_data.jsonl` in a folder, or `hf:google/IFEval`. No examples.
+ * Data: rows of `{key, prompt, instruction_id_list, kwargs}`: `input_data.jsonl` in a folder, or `hf:google/IFEval`. No few-shot
+ * examples.
  */
 export const ifeval: SampledTask = {
   name,
@@ -57,7 +57,7 @@ export const ifeval: SampledTask = {
   open(options) {
     checkTaskOptions(name, options);
     const { shots = defaultShots, subsample } = options;
-    if (shots > 0) throw examplesAsked(shots);
+    if (shots > 0) throw noExamples(shots);
     return rolloutEvaluation<TaskDocument<IFEvalDocument>, IFEvalScores>({
       name,
       version,
@@ -72,11 +72,11 @@ export const ifeval: SampledTask = {
   },
 };
 
-const examplesAsked = (shots: number) =>
-  new PeriodicEvalError({
-    code: "config",
-    where: `${name}.shots`,
-    got: quoteValue(shots),
-    expected: "0: its prompts have no answers that examples could show",
+const noExamples = (shots: number): PeriodicEvalError =>
+  configError({
+    where: `${name} options`,
+    path: ["shots"],
+    value: shots,
+    expected: "0, because IFEval's prompts have no reference answers to show as examples",
     fix: "Leave it out.",
   });

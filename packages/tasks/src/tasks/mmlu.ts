@@ -6,18 +6,18 @@ import { choiceTask } from "./choice-task.ts";
 import { mmluGroups } from "./mmlu-subjects.ts";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { TaskPart } from "./task-documents.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
 const letters = ["A", "B", "C", "D"] as const;
 
 /**
- * MMLU (arXiv:2009.03300) as lm-evaluation-harness 0.4.13 has it: a line that names the subject, the question with its
- * four choices, the letters as continuations. Examples are the subject's first of `dev`, in their order; `limit` is of
- * each subject. `acc` is over all documents, so that a subject counts by its size; `acc/<subject>` and `acc/<group>`
- * stand beside it. Tasks are `mmlu`, `mmlu_<group>` (`mmlu_stem`) and `mmlu_<subject>` (`mmlu_anatomy`).
+ * MMLU (arXiv:2009.03300), equal to lm-evaluation-harness 0.4.13: a line that names the subject, then the question with four
+ * choices; the letters are the continuations. Examples are the subject's first rows of `dev`; `limit` applies to each subject.
+ * `acc` is over all documents, so subjects weigh by size; further metrics are `acc/<subject>` and `acc/<group>`. Tasks: `mmlu`,
+ * `mmlu_<group>` (`mmlu_stem`) and `mmlu_<subject>` (`mmlu_anatomy`).
  *
- * Data: `test/<subject>_test.csv` and `dev/<subject>_dev.csv` with the header `question,choice0,…,choice3,answer`, or
- * the hub's `cais/mmlu` (`{question, choices, answer}`, a config a subject), in a folder or from `hf:cais/mmlu`.
+ * Data: `test/<subject>_test.csv` and `dev/<subject>_dev.csv` with the header `question,choice0,…,choice3,answer`; or the
+ * format of the hub's `cais/mmlu` (`{question, choices, answer}`, one config per subject), in a folder or from `hf:cais/mmlu`.
  * `fewshotPool` is such a folder, or the file of one subject.
  */
 const mmluTask = (name: string, version: string, parts: readonly TaskPart[]): Task =>
@@ -66,7 +66,7 @@ function partOf(subject: string, groups: readonly string[]): TaskPart {
   };
 }
 
-/** Groups of `acc` alone: of its companions they would fill the page. */
+/** Groups `acc` only: groups of all metrics would fill the page. */
 function mmluMetrics(kit: MetricKit<MultipleChoiceRow>) {
   const { acc, acc_norm: _, ...companions } = multipleChoiceMetrics(kit);
   const ungrouped = Object.entries(companions).map(([name, metric]) => {
@@ -78,8 +78,8 @@ function mmluMetrics(kit: MetricKit<MultipleChoiceRow>) {
 function asked(row: PlacedRow): string {
   const choices =
     "choices" in row.row
-      ? fieldOf(row, "choices", "four texts", isFour)
-      : letters.map((_, at) => fieldOf(row, `choice${at}`, "a text", isText));
+      ? fieldOf(row, "choices", "four strings", isFour)
+      : letters.map((_, at) => fieldOf(row, `choice${at}`, "a string", isText));
   const lines = choices.map((choice, at) => `${letters[at]!}. ${choice}\n`);
   return `${filledTextOf(row, "question").replace(edges, "")}\n${lines.join("")}Answer:`;
 }
@@ -88,5 +88,5 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isFour = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length === letters.length && value.every(isText);
 
-/** What Python's `str.strip` strips. */
+/** The whitespace that Python's `str.strip` removes. */
 const edges = new RegExp(`^${pythonWhitespace}+|${pythonWhitespace}+$`, "gu");

@@ -1,37 +1,46 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { nearest, quoteValue } from "@periodic-eval/core/internal";
+import { configError, nearest } from "@periodic-eval/core/internal";
 import { arcChallenge, arcEasy } from "./arc.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { hellaswag } from "./hellaswag.ts";
 import { ifeval } from "./ifeval.ts";
 import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
-import type { SampledTask } from "./sampled-task.ts";
-import type { Task } from "./types.ts";
+import type { ValuePath } from "@periodic-eval/core";
+import type { SampledTask, Task } from "./task.ts";
 
-/** All tasks by name. */
-export const tasks: Readonly<Record<string, SampledTask>> = Object.fromEntries(
+/** Tasks by name. */
+export type TaskRegistry = Readonly<Record<string, SampledTask>>;
+
+/** All tasks, by name. */
+export const tasks: TaskRegistry = Object.fromEntries(
   [arcChallenge, arcEasy, hellaswag, truthfulqaMc2, gsm8k, ifeval, ...mmluTasks].map((task) => [
     task.name,
     task,
   ]),
 );
 
-/** @throws PeriodicEvalError `config` at `where` for a task that the registry has not, naming the nearest that it has. */
+/**
+ * Returns a task of the registry.
+ *
+ * @param where The options or file that names the task, for errors.
+ * @param path The place of the name in `where`.
+ * @throws PeriodicEvalError `config` for an unknown name, with the nearest known name.
+ */
 export function taskNamed<T extends Task>(
   registry: Readonly<Record<string, T>>,
   name: unknown,
   where: string,
+  path: ValuePath = [],
 ): T {
   const names = Object.keys(registry);
   if (typeof name === "string" && names.includes(name)) return registry[name]!;
-  // Parts of a task (mmlu_anatomy) go without saying.
+  // The message leaves out parts of a task (mmlu_anatomy).
   const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
   const guess = typeof name === "string" ? nearest(name, names) : null;
-  throw new PeriodicEvalError({
-    code: "config",
+  throw configError({
     where,
-    got: quoteValue(name),
+    path,
+    value: name,
     expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
     fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
   });

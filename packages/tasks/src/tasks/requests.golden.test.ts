@@ -1,5 +1,5 @@
-// What is asked, against lm-evaluation-harness 0.4.13 on a few documents of our own.
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+// Requests compared with lm-evaluation-harness 0.4.13 on a few small documents.
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Message, Prompt } from "@periodic-eval/core";
@@ -31,6 +31,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tasks-"));
   for (const [name, some] of Object.entries(rows))
     await writeFile(pathOf(name), some.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  return () => rm(folder, { recursive: true });
 });
 const pathOf = (name: string) => join(folder, `${name}.jsonl`);
 

@@ -1,7 +1,12 @@
-import { isCount, quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated, badData, type PlacedRow } from "../documents/rows.ts";
+import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, dataError, type PlacedRow } from "../documents/rows.ts";
 
-/** @throws PeriodicEvalError `data` at the row's place, where the value of a column is another. */
+/**
+ * Returns the value of a column.
+ *
+ * @param expected A noun phrase for errors.
+ * @throws PeriodicEvalError `data` at the row's place if `is` rejects the value.
+ */
 export function fieldOf<T>(
   { place, row }: PlacedRow,
   name: string,
@@ -13,33 +18,31 @@ export function fieldOf<T>(
   const columns = Object.keys(row).join(", ") || "none";
   const got =
     name in row ? `${name} = ${abbreviated(quoteValue(value))}` : `no ${name} (columns: ${columns})`;
-  throw badData(place, got, `${name}: ${expected}`, "Mend that row, or leave it out.");
+  throw dataError(place, got, `${name}: ${expected}`, "Correct that row, or leave it out.");
 }
 
-export const textOf = (row: PlacedRow, name: string): string => fieldOf(row, name, "a text", isText);
+export const textOf = (row: PlacedRow, name: string): string => fieldOf(row, name, "a string", isText);
 
 export const filledTextOf = (row: PlacedRow, name: string): string =>
-  fieldOf(row, name, "a text that is not empty", isFilled);
+  fieldOf(row, name, "a non-empty string", isFilled);
 
 export const filledTextsOf = (row: PlacedRow, name: string): readonly string[] =>
-  fieldOf(row, name, "one or more texts, none empty", isFilledList);
+  fieldOf(row, name, "one or more non-empty strings", isFilledList);
 
-/** A whole number from 0, below `count`; also written as a text, as CSV has it. */
+/** Returns an integer from 0 to `count` − 1; accepts strings, which CSV has. */
 export function indexOf(row: PlacedRow, name: string, count: number): number {
   const isIndex = (value: unknown): value is number | string =>
     (typeof value === "number" || isFilled(value)) && isCount(Number(value)) && Number(value) < count;
   return Number(fieldOf(row, name, `0 to ${count - 1}`, isIndex));
 }
 
-/** A column that holds columns. */
+/** Returns a column that holds an object, as a row. */
 export const objectOf = (row: PlacedRow, name: string): PlacedRow => ({
   place: row.place,
-  row: fieldOf(row, name, "an object", isObject),
+  row: fieldOf(row, name, "an object", (value): value is PlacedRow["row"] => isRecord(value)),
 });
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 const isFilledList = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every(isFilled);
-const isObject = (value: unknown): value is PlacedRow["row"] =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,18 +1,18 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
-import { badData } from "../documents/rows.ts";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { dataError } from "../documents/rows.ts";
 
-/** A split of a task's data, wherever the data are. */
+/** Where a split of a task's data is, in a folder and on the hub. */
 export interface TaskSplit {
-  /** Its files in a folder, in the order in which they are looked for. */
+  /** Possible paths in a folder; the first that exists is used. */
   readonly files: readonly string[];
-  /** Behind `hf:owner/dataset/`. */
+  /** The part after `hf:owner/dataset/`. */
   readonly hub: string;
 }
 
-/** `test.jsonl` and its like; and `config/test-00000-of-00001.parquet`, as a data set is downloaded from the hub. */
+/** Returns the usual places of a split: `test.jsonl`, …, or `config/test-00000-of-00001.parquet` as downloaded from the hub. */
 export const splitOf = (split: string, config: string, folder = config): TaskSplit => ({
   files: [
     ...["jsonl", "json", "parquet", "csv"].map((ending) => `${split}.${ending}`),
@@ -22,9 +22,10 @@ export const splitOf = (split: string, config: string, folder = config): TaskSpl
 });
 
 /**
- * What `readDocuments` reads: a split's file in a folder or at the hub; a file, or a split of the hub, as it is named.
+ * Returns the source of a split for `readDocuments`: the split's file in a folder or on the hub. A source that is a file or a
+ * split already is returned as it is.
  *
- * @throws PeriodicEvalError `data` where it is not there.
+ * @throws PeriodicEvalError `data` if the folder does not contain the split.
  */
 export async function locate(source: string, split: TaskSplit, where: string): Promise<string> {
   if (source.startsWith("hf:")) return isDataset(source) ? `${source}/${split.hub}` : source;
@@ -35,31 +36,31 @@ export async function locate(source: string, split: TaskSplit, where: string): P
   }
   const [first, ...others] = split.files;
   const expected = `${first}, or one of ${others.join(", ")}`;
-  throw badData(
+  throw dataError(
     where,
-    `the folder ${source} without it`,
+    `the folder ${source}, which does not contain the split`,
     expected,
-    "Name the folder that holds it, or a file.",
+    "Name the folder that contains it, or a file.",
   );
 }
 
-/** Whether a source holds several splits. */
+/** Whether a source contains several splits. */
 export async function hasSplits(source: string, where: string): Promise<boolean> {
   return source.startsWith("hf:") ? isDataset(source) : (await kindOf(source, where)) === "folder";
 }
 
-/** @throws PeriodicEvalError `config` where examples are asked for and there is nowhere to take them from. */
+/** Returns the error for few-shot examples without a pool. */
 export function noPool(task: string, shots: number): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where: `${task} shots`,
-    got: `${shots}, of data without a pool of examples`,
-    expected: "a file to draw them from",
-    fix: "Name `fewshotPool`, a folder or data set with that split, or `shots: 0`.",
+  return configError({
+    where: `${task} options`,
+    path: ["shots"],
+    got: `${shots} without a pool of examples`,
+    expected: "a pool to draw examples from",
+    fix: "Set `fewshotPool` to a folder or dataset with that split, or set `shots: 0`.",
   });
 }
 
-/** `hf:owner/dataset`, of which a task knows the splits. */
+/** Whether a source is `hf:owner/dataset`, whose splits the task knows. */
 const isDataset = (source: string): boolean => source.split("/").length === 2;
 
 async function kindOf(path: string, where: string): Promise<"folder" | "file"> {
@@ -67,7 +68,7 @@ async function kindOf(path: string, where: string): Promise<"folder" | "file"> {
     return (await stat(path)).isDirectory() ? "folder" : "file";
   } catch (cause) {
     const fix = `Check the path: it is relative to ${process.cwd()}.`;
-    throw badData(where, errorMessage(cause), "a folder, a file, or hf:owner/dataset", fix, cause);
+    throw dataError(where, errorMessage(cause), "a folder, a file, or hf:owner/dataset", fix, cause);
   }
 }
 

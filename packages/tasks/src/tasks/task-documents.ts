@@ -1,58 +1,58 @@
-import { PeriodicEvalError, type Json, type Prompt, type Row } from "@periodic-eval/core";
+import type { Json, Prompt, Row } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { configError, quoteValue } from "@periodic-eval/core/internal";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
 import type { DataRow, PlacedRow } from "../documents/rows.ts";
 import type { Documents } from "../families/family.ts";
 import { harnessPrompt } from "./harness-prompt.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";
-import type { TaskOptions } from "./types.ts";
+import type { TaskOptions } from "./task.ts";
 
-/** What is asked of one file of documents; most tasks have one part, MMLU one a subject. */
+/** One file of documents. Most tasks have one part; MMLU has one per subject. */
 export interface TaskPart {
-  /** Begins the documents' ids; null where the task has one part. */
+  /** The prefix of the documents' ids; null if the task has one part. */
   readonly subject: string | null;
   readonly groups: readonly string[];
-  /** Stands before the examples. */
+  /** Comes before the examples. */
   readonly description: string;
   readonly test: TaskSplit;
-  /** Where examples are drawn from; null: the task has no such split. */
+  /** The split that examples are drawn from; null if the task has none. */
   readonly pool: TaskSplit | null;
 }
 
-/** How rows become prompts. Q is a question as the task reads it from a row. */
+/** How rows become prompts. Q is the question that the task reads from a row. */
 export interface TaskReading<Q> {
   readonly task: string;
   readonly parts: readonly TaskPart[];
   readonly read: (row: PlacedRow) => Q;
-  /** The question as it is asked. */
+  /** Returns the question as it appears in the prompt. */
   readonly ask: (question: Q) => string;
-  /** Its answer in an example. */
+  /** Returns the answer as it appears in an example. */
   readonly answer: (question: Q) => string;
   readonly sampler?: "random" | "first";
   /**
-   * The harness leaves a document out of its examples where test and pool are one split, and takes two that a task does not
-   * name for one: it then draws one example more, whatever the files are.
+   * Always draws one example more. The harness does so when test and pool are the same split, to leave a document out of its
+   * examples, and treats two unnamed splits as the same, whatever the files are.
    */
   readonly drawsOneMore?: boolean;
 }
 
-/** A document of a task, its prompt formed. */
+/** A document of a task, with its prompt. */
 export interface TaskDocument<Q> extends Row {
   readonly groups: readonly string[];
   readonly question: Q;
-  /** As it was read. */
+  /** The row as read. */
   readonly row: DataRow;
   readonly prompt: Prompt;
 }
 
-/** Of a document in lm-evaluation-harness' samples: its place in its subject's file. */
+/** Returns the `doc_id` of lm-evaluation-harness' samples: the document's index in its subject's file. */
 export const sampleOf = ({ id }: Row): { readonly docId: number } => ({
   docId: Number(id.split("/").at(-1)),
 });
 
-/** The documents of an opened task, read once: at every look the same, and no second time from the hub. */
+/** Returns a function that reads a task's documents once, so that measurements share them and the hub is asked once. */
 export function documentsOnce<Q>(
   reading: TaskReading<Q>,
   options: TaskOptions,
@@ -64,7 +64,7 @@ export function documentsOnce<Q>(
     try {
       return await read;
     } catch (error) {
-      // What failed may be there the next time.
+      // The next call tries again.
       read = null;
       throw error;
     }
@@ -72,11 +72,10 @@ export function documentsOnce<Q>(
 }
 
 /**
- * Documents of all parts in their files' order, each with examples drawn as lm-evaluation-harness does: a part draws from
- * a stream of its own.
+ * Reads the documents of all parts, in their files' order, with examples drawn as in lm-evaluation-harness: each part has its
+ * own random stream.
  *
- * @throws PeriodicEvalError `data` with file and line for a wrong row or a file that is not there, `config` where
- *   examples are asked for and there are none.
+ * @throws PeriodicEvalError `data` with file and line for a wrong row or a missing file; `config` for examples without a pool.
  */
 async function taskDocuments<Q>(
   reading: TaskReading<Q>,
@@ -92,7 +91,7 @@ async function taskDocuments<Q>(
     sources.push(read.provenance);
   }
   const { fewshotSeed = 1234, limit = null, chat = null } = options;
-  // Of MMLU's 57 parts a hash tells enough.
+  // A hash stands for the 57 parts of MMLU.
   const source = sources.length === 1 ? sources[0]! : { parts: sources.length, sha256: hashJson(sources) };
   return {
     documents,
@@ -100,17 +99,17 @@ async function taskDocuments<Q>(
   };
 }
 
-/** One file cannot hold the documents of several subjects, nor their examples. */
+/** Requires folders or datasets: one file cannot hold the documents, or the examples, of several subjects. */
 async function checkFolders<Q>({ task, parts }: TaskReading<Q>, options: TaskOptions): Promise<void> {
   for (const option of ["data", "fewshotPool"] as const) {
     const source = options[option];
-    if (source === undefined || (await hasSplits(source, `${task}.${option}`))) continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${task}.${option}`,
-      got: `the one source ${source}`,
-      expected: `a folder, or hf:owner/dataset, of ${parts.length} subjects`,
-      fix: "Name the folder that holds them, or the task of one subject.",
+    if (source === undefined || (await hasSplits(source, `${task} options.${option}`))) continue;
+    throw configError({
+      where: `${task} options`,
+      path: [option],
+      got: `the single source ${source}`,
+      expected: `a folder, or hf:owner/dataset, with ${parts.length} subjects`,
+      fix: "Name the folder that contains them, or use the task of one subject.",
     });
   }
 }
@@ -124,10 +123,11 @@ async function documentsOf<Q>(
   const { data, fewshotSeed: seed = 1234, limit, chat } = options;
   const { subject, groups, description } = part;
   const name = subject === null ? task : `${task} ${subject}`;
-  const test = await readDocuments(await locate(data, part.test, `${task}.data`), `${task}.data`);
+  const where = `${task} options.data`;
+  const test = await readDocuments(await locate(data, part.test, where), where);
   const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
-  const isOwn = drawsOneMore || pool?.sha256 === test.sha256;
+  const isSameFile = drawsOneMore || pool?.sha256 === test.sha256;
   const same = (a: (typeof asked)[number], b: (typeof asked)[number]) =>
     quoteValue(a.row) === quoteValue(b.row);
   const examples = drawExamples(
@@ -137,7 +137,7 @@ async function documentsOf<Q>(
       shots,
       seed,
       sampler,
-      ...(isOwn && { isSame: same }),
+      ...(isSameFile && { isSame: same }),
     },
     name,
   );
@@ -158,7 +158,7 @@ async function poolOf(
   { data, fewshotPool }: TaskOptions,
   shots: number,
 ): Promise<ReadDocuments> {
-  const where = `${task}.${fewshotPool === undefined ? "data" : "fewshotPool"}`;
+  const where = `${task} options.${fewshotPool === undefined ? "data" : "fewshotPool"}`;
   const source = fewshotPool ?? data;
   const isFile = !(await hasSplits(source, where));
   if (fewshotPool === undefined && (isFile || pool === null)) throw noPool(task, shots);

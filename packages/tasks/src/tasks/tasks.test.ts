@@ -1,13 +1,20 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { measure, type EvaluableModel, type PeriodicEvalError } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
 import { beforeAll, describe, expect, it } from "vitest";
 import { mmluGroups } from "./mmlu-subjects.ts";
-import { folderOf, linesOf, ownFolders, ownRows } from "./own-rows.test-data.ts";
+import { folderWith, linesOf, smallRows, writeSmallRows } from "./small-rows.test-data.ts";
 import { taskNamed, tasks } from "./registry.ts";
-import type { TaskOptions } from "./types.ts";
+import type { TaskOptions } from "./task.ts";
 
 let data: Readonly<Record<string, string>>;
-beforeAll(async () => void (data = await ownFolders(Object.values(mmluGroups).flat())));
+beforeAll(async () => {
+  const root = await mkdtemp(join(tmpdir(), "tasks-"));
+  data = await writeSmallRows(root, Object.values(mmluGroups).flat());
+  return () => rm(root, { recursive: true });
+});
 
 const folderName: Readonly<Record<string, string>> = {
   arc_challenge: "arc",
@@ -82,10 +89,9 @@ describe("scores", () => {
   it("MMLU: subjects count by their size, groups and subjects stand beside the whole", async () => {
     // "A" everywhere. Four questions with the answers A, B, C, D a subject, of anatomy (stem) only A and of virology (other)
     // A and B: stem 19 subjects, 19 of 73 (18 × 4 + 1); all 57 of 223 (55 × 4 + 1 + 2).
-    const uneven = await ownFolders(Object.values(mmluGroups).flat());
+    const uneven = await writeSmallRows(await folderWith({}), Object.values(mmluGroups).flat());
     const csv = (rows: number) =>
       `question,choice0,choice1,choice2,choice3,answer\n${["q,a,b,c,d,0", "q,a,b,c,d,1"].slice(0, rows).join("\n")}\n`;
-    const { writeFile } = await import("node:fs/promises");
     await writeFile(`${uneven["mmlu"]}/test/anatomy_test.csv`, csv(1));
     await writeFile(`${uneven["mmlu"]}/test/virology_test.csv`, csv(2));
     const model = fakeModel({ logLikelihood: (_, choice) => (choice === " A" ? -1 : -2) });
@@ -126,7 +132,7 @@ describe("documents", () => {
       ((await itemsOf(folder)) as { prompt: unknown; choices: unknown; gold: unknown }[]).map(
         ({ prompt, choices, gold }) => ({ prompt, choices, gold }),
       );
-    const hub = await folderOf({ "test.jsonl": linesOf(ownRows.arcOfHub) });
+    const hub = await folderWith({ "test.jsonl": linesOf(smallRows.arcOfHub) });
     expect(await asked(hub)).toEqual(await asked(data["arc"]!));
   });
 
@@ -140,7 +146,7 @@ describe("documents", () => {
 
   it("of TruthfulQA.csv are its right and then its wrong answers", async () => {
     const text = 'Question,Correct Answers,Incorrect Answers\nWhy?,"Yes; It is so;  ",No ;Never\n';
-    const folder = await folderOf({ "TruthfulQA.csv": text });
+    const folder = await folderWith({ "TruthfulQA.csv": text });
     const [item] = (await opened("truthfulqa_mc2", { data: folder }).items(fakeModel() as never)) as object[];
     expect(item).toMatchObject({ choices: ["Yes", "It is so", "No", "Never"], gold: [0, 1] });
   });
@@ -162,113 +168,121 @@ describe("mistakes", () => {
     [
       "arc_easy",
       "test.jsonl",
-      ownRows.arc,
+      smallRows.arc,
       { correct_answer: "4" },
       /test\.jsonl:2: got the answer "4", expected one of the labels 1, 2, 3/,
     ],
     [
       "arc_easy",
       "test.jsonl",
-      ownRows.arc,
+      smallRows.arc,
       { choice_labels: ["1"] },
       /test\.jsonl:2: got 1 labels and 3 choices/,
     ],
     [
       "arc_easy",
       "test.jsonl",
-      ownRows.arc,
+      smallRows.arc,
       { question: 7 },
-      /test\.jsonl:2: got question = 7, expected question: a text/,
+      /test\.jsonl:2: got question = 7, expected question: a non-empty string/,
     ],
     [
       "arc_easy",
       "test.jsonl",
-      ownRows.arcOfHub,
+      smallRows.arcOfHub,
       { choices: ["a"] },
       /test\.jsonl:2: got choices = \["a"\], expected choices: an object/,
     ],
     [
       "hellaswag",
       "validation.jsonl",
-      ownRows.hellaswag,
+      smallRows.hellaswag,
       { label: "" },
       /validation\.jsonl:2: got label = "", expected label: 0 to 3/,
     ],
-    ["hellaswag", "validation.jsonl", ownRows.hellaswag, { label: 4 }, /validation\.jsonl:2: got label = 4/],
+    [
+      "hellaswag",
+      "validation.jsonl",
+      smallRows.hellaswag,
+      { label: 4 },
+      /validation\.jsonl:2: got label = 4/,
+    ],
     [
       "truthfulqa_mc2",
       "validation.jsonl",
-      ownRows.truthfulqa,
+      smallRows.truthfulqa,
       { mc2_targets: { choices: ["a"], labels: [] } },
       /validation\.jsonl:2: got labels = \[\], expected labels: 0 or 1/,
     ],
     [
       "truthfulqa_mc2",
       "validation.jsonl",
-      ownRows.truthfulqa,
+      smallRows.truthfulqa,
       { mc2_targets: { choices: ["a"], labels: [0] } },
       /validation\.jsonl:2: got 0 right answers of 1/,
     ],
     [
       "gsm8k",
       "test.jsonl",
-      ownRows.gsm8k,
+      smallRows.gsm8k,
       { answer: undefined },
       /test\.jsonl:2: got no answer \(columns: question\)/,
     ],
     [
       "mmlu_anatomy",
       "anatomy.jsonl",
-      ownRows.mmlu,
+      smallRows.mmlu,
       { answer: 4 },
       /anatomy\.jsonl:2: got answer = 4, expected answer: 0 to 3/,
     ],
     [
       "mmlu_anatomy",
       "anatomy.jsonl",
-      ownRows.mmlu,
+      smallRows.mmlu,
       { choices: ["a"] },
-      /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four texts/,
+      /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four strings/,
     ],
-  ] as const)("%s: a wrong row is told with file and line (%#)", async (task, file, rows, wrong, message) => {
-    const folder = await folderOf({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
+  ] as const)("%s: reports a wrong row with file and line (%#)", async (task, file, rows, wrong, message) => {
+    const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
     const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
     expect(error.code).toBe("data");
     expect(error.message).toMatch(message);
   });
 
   it.each([
-    [{ data: "" }, /arc_easy\.data: got ""/],
-    [{ shots: -1 }, /arc_easy\.shots: got -1/],
-    [{ limit: 0 }, /arc_easy\.limit: got 0/],
-    [{ fewshotSeed: 0.5 }, /arc_easy\.fewshotSeed: got 0\.5/],
-    [{ chat: { system: 1 } }, /arc_easy\.chat\.system: got 1/],
+    [{ data: "" }, /arc_easy options\.data: got ""/],
+    [{ shots: -1 }, /arc_easy options\.shots: got -1/],
+    [{ limit: 0 }, /arc_easy options\.limit: got 0/],
+    [{ fewshotSeed: 0.5 }, /arc_easy options\.fewshotSeed: got 0\.5/],
+    [{ chat: { system: 1 } }, /arc_easy options\.chat\.system: got 1/],
     [{ chat: { fewshotAsMultiTurn: true } }, /Did you mean "fewshotAsMultiturn"/],
     [{ shot: 1 }, /Did you mean "shots"/],
-  ] as const)("an option that is wrong (%#)", async (options, message) => {
+  ] as const)("rejects a wrong option (%#)", async (options, message) => {
     const error = await thrownBy(() => opened("arc_easy", options as never));
     expect(error.code).toBe("config");
     expect(error.message).toMatch(message);
   });
 
-  it("data or examples that are not there", async () => {
-    const folder = await folderOf({ "test.csv": "a\n" });
+  it("reports missing data and examples", async () => {
+    const folder = await folderWith({ "test.csv": "a\n" });
     const found = async (task: string, options: Partial<TaskOptions>) =>
       (await thrownBy(() => itemsOf(task, options))).message;
-    expect(await found("gsm8k", { data: `${folder}/none` })).toMatch(/gsm8k\.data: got ENOENT/);
+    expect(await found("gsm8k", { data: `${folder}/none` })).toMatch(/gsm8k options\.data: got ENOENT/);
     expect(await found("mmlu_virology", { data: folder })).toMatch(/expected test\/virology_test\.csv, or/);
     expect(await found("gsm8k", { data: `${data["gsm8k"]}/test.jsonl` })).toMatch(
-      /gsm8k shots: got 5, of data without a pool/,
+      /gsm8k options\.shots: got 5 without a pool/,
     );
     const file = `${data["mmlu"]}/test/virology_test.csv`;
     expect(await found("mmlu_other", { data: file })).toMatch(
-      /got the one source .*, expected a folder, .* of 13/,
+      /got the single source .*, expected a folder, .* with 13/,
     );
-    expect(await found("mmlu", { fewshotPool: file })).toMatch(/mmlu\.fewshotPool: got the one source/);
-    expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k shots: got 5 of a pool of 4/);
+    expect(await found("mmlu", { fewshotPool: file })).toMatch(
+      /mmlu options\.fewshotPool: got the single source/,
+    );
+    expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k options\.shots: got 5 with a pool of 4/);
   });
 
-  it("a task that there is not", async () => {
+  it("suggests the nearest name for an unknown task", async () => {
     const message = async (name: string) => (await thrownBy(() => taskNamed(tasks, name, "task"))).message;
     expect(await message("arc_chalenge")).toMatch(/Did you mean "arc_challenge"/);
     expect(await message("mmlu_anatomi")).toMatch(/Did you mean "mmlu_anatomy"/);

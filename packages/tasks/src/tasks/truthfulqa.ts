@@ -1,11 +1,11 @@
 import { goldProb } from "@periodic-eval/core/evaluations";
-import { badData, type PlacedRow } from "../documents/rows.ts";
+import { dataError, type PlacedRow } from "../documents/rows.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import type { Task } from "./types.ts";
+import type { Task } from "./task.ts";
 
-/** The six answered questions that the authors of TruthfulQA (arXiv:2109.07958, appendix E) put before each. */
+/** The six answered questions before each question, from the authors of TruthfulQA (arXiv:2109.07958, appendix E). */
 const primer = [
   [
     "What is human life expectancy in the United States?",
@@ -30,14 +30,13 @@ const validation = splitOf("validation", "multiple_choice");
 const split = { ...validation, files: [...validation.files, "TruthfulQA.csv"] };
 
 /**
- * TruthfulQA (arXiv:2109.07958), MC2, as lm-evaluation-harness 0.4.13 has it: `acc` is the probability of all right
- * answers together among all answers, its mean over the questions. It divides before it takes exp, so that a question
- * whose answers are all of probability 0 in floats has a value (the harness has NaN there).
+ * TruthfulQA MC2 (arXiv:2109.07958), equal to lm-evaluation-harness 0.4.13: `acc` is the probability of all right answers together
+ * among all answers, averaged over questions. Deviation: probabilities are normalized before exp, so that a question whose
+ * answers all underflow to probability 0 has a value (the harness gets NaN).
  *
- * Data: the hub's `truthfulqa/truthful_qa`, config `multiple_choice` (`{question, mc2_targets: {choices, labels}}`), in a
- * folder (`validation.jsonl`) or from `hf:truthfulqa/truthful_qa`; or the authors' `TruthfulQA.csv`, of which the choices are the
- * `Correct Answers` and then the `Incorrect Answers`, cut at each semicolon, without white space around them and without
- * empty ones, nothing added and in their order.
+ * Data: the hub's `truthfulqa/truthful_qa`, config `multiple_choice` (`{question, mc2_targets: {choices, labels}}`), in a folder
+ * (`validation.jsonl`) or from `hf:truthfulqa/truthful_qa`; or the authors' `TruthfulQA.csv`, whose choices are the `Correct
+ * Answers`, then the `Incorrect Answers`, split at semicolons, trimmed, without empty ones, in order.
  */
 export const truthfulqaMc2: Task = choiceTask({
   name: "truthfulqa_mc2",
@@ -68,7 +67,7 @@ function readTargets(row: PlacedRow): ChoiceQuestion {
   const targets = objectOf(row, "mc2_targets");
   const choices = filledTextsOf(targets, "choices");
   const isOne = (label: unknown) => label === 0 || label === 1;
-  const labels = fieldOf(targets, "labels", "0 or 1, one a choice", (value): value is number[] => {
+  const labels = fieldOf(targets, "labels", "0 or 1 for each choice", (value): value is number[] => {
     return Array.isArray(value) && value.length === choices.length && value.every(isOne);
   });
   const gold = labels.flatMap((label, at) => (label === 1 ? [at] : []));
@@ -86,7 +85,7 @@ function checked(row: PlacedRow, question: ChoiceQuestion & { readonly gold: rea
   const { choices, gold } = question;
   if (gold.length > 0 && gold.length < choices.length) return question;
   const got = `${gold.length} right answers of ${choices.length}`;
-  throw badData(row.place, got, "right ones and wrong ones", "Mend that row, or leave it out.");
+  throw dataError(row.place, got, "right and wrong answers", "Correct that row, or leave it out.");
 }
 
 const listed = (answers: string): readonly string[] =>

@@ -27,7 +27,7 @@ function audit(model: string, task: string, ...args: string[]) {
 it("prints prompts split into tokens, without colours and without loading weights", async () => {
   const { code, out, err } = await audit(weightless, "facts", "--show", "1");
   expect([code, err]).toEqual([0, ""]);
-  expect(out).toMatch(/^facts 1 on weightless {2}\d+ documents, (all|the first 200) looked at\n\n/);
+  expect(out).toMatch(/^facts 1 on weightless {2}\d+ documents, (all|the first 200) audited\n\n/);
   expect(out.match(/document "\d+" {2}\d+ tokens, then \d choices\n/g)).toHaveLength(1);
   expect(out).toMatch(/│\?│ │Answer│:/);
   expect(out).toMatch(/^✓ \d │ /m);

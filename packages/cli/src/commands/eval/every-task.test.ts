@@ -4,12 +4,12 @@ import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/mode
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { Evaluator, tasks, type MetricsRun } from "@periodic-eval/tasks";
 import { SFTTrainer } from "@periodic-eval/trainers";
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { mmluGroups } from "../../../../tasks/src/tasks/mmlu-subjects.ts";
-import { linesOf, ownFolders } from "../../../../tasks/src/tasks/own-rows.test-data.ts";
+import { linesOf, writeSmallRows } from "../../../../tasks/src/tasks/small-rows.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { checkpointOpener } from "./open-checkpoint.ts";
@@ -56,8 +56,7 @@ beforeAll(async () => {
   data = join(folder, "data");
   await mkdir(join(data, "ifeval"), { recursive: true });
   await writeFile(join(data, "ifeval", "input_data.jsonl"), linesOf(ifevalRows));
-  const own = await ownFolders(Object.values(mmluGroups).flat());
-  for (const [name, place] of Object.entries(own)) await rename(place, join(data, name));
+  await writeSmallRows(data, Object.values(mmluGroups).flat());
   // The embedded model with a longer context than it was trained with, because IFEval generates up to 1,280 tokens.
   checkpoint = join(folder, "model");
   await cp(microWorld(), checkpoint, { recursive: true });

@@ -1,34 +1,44 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { configError, parseOptions, quoteValue } from "@periodic-eval/core/internal";
 import pRetry, { AbortError } from "p-retry";
+import { z } from "zod";
 import type { BenchmarkStore } from "./store.ts";
 
 export interface HttpStoreOptions {
-  /** Where to; `PUT` adds a slash and the value's name. */
+  /** The address; `PUT` appends a slash and the value's name. */
   readonly url: string;
-  /** `PUT` (default) sends the value to its own address, `POST` sends `{ name, value }` to `url`. */
+  /** `PUT` (default) sends each value to `<url>/<name>`, `POST` sends `{ name, value }` to `url`. */
   readonly method?: "PUT" | "POST";
-  /** The environment variable that holds the bearer token; left out: none is sent. */
+  /** The environment variable with the bearer token. Default: no token is sent. */
   readonly tokenEnv?: string;
-  /** After 408, 429, 5xx, a time-out or a broken connection, with back-off from half a second; default 4. */
+  /** Retries after 408, 429, 5xx, a timeout or a broken connection, with back-off from half a second; default 4. */
   readonly maxRetries?: number;
-  /** For one attempt; default 30. */
+  /** Timeout of one attempt; default 30, at most a day. */
   readonly timeoutSeconds?: number;
 }
 
+const retries = "an integer of 0 or more";
+const timeout = "a number above 0, at most 86400 (a day)";
+
+const optionsSchema = z.strictObject({
+  // `checkUrl` checks it, and does not quote it.
+  url: z.unknown().optional(),
+  method: z.enum(["PUT", "POST"]).optional(),
+  tokenEnv: z.string().optional(),
+  maxRetries: z.int(retries).nonnegative(retries).optional(),
+  timeoutSeconds: z.number(timeout).gt(0, timeout).max(86_400, timeout).optional(),
+} satisfies Record<keyof HttpStoreOptions, z.ZodType>);
+
 /**
- * Sends each value to a server as JSON. The token is read from the environment, is in no error, and follows no redirect.
+ * Returns a store that sends each value to a server as JSON. The token comes from the environment; it appears in no error, and
+ * redirects are not followed.
  *
- * @throws PeriodicEvalError `config` for a wrong option, or no token where one is named.
+ * @throws PeriodicEvalError `config` for a wrong option, or if the token's variable is not set.
  */
 export function httpStore(options: HttpStoreOptions): BenchmarkStore {
-  checkKeys("httpStore", options, ["url", "method", "tokenEnv", "maxRetries", "timeoutSeconds"]);
+  parseOptions(where, optionsSchema, options);
   const { url, method = "PUT", tokenEnv, maxRetries = 4, timeoutSeconds = 30 } = options;
   checkUrl(url);
-  checkWord("httpStore.method", method, ["PUT", "POST"]);
-  if (!isCount(maxRetries)) throw wrong("maxRetries", quoteValue(maxRetries), "a whole number of 0 or more");
-  if (!(timeoutSeconds > 0 && timeoutSeconds <= 86_400))
-    throw wrong("timeoutSeconds", quoteValue(timeoutSeconds), "a number over 0, at most a day");
+
   const token = tokenEnv === undefined ? null : tokenOf(tokenEnv);
   const base = url.replace(/\/+$/, "");
   const name = `${method} ${base}`;
@@ -46,9 +56,9 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
     });
     await response.body?.cancel();
     if (response.ok) return;
-    const said = `the server answered ${response.status}${response.statusText === "" ? "" : ` ${response.statusText}`}`;
-    const mayPass = response.status === 408 || response.status === 429 || response.status >= 500;
-    throw mayPass ? new Error(said) : new AbortError(said);
+    const message = `the server answered ${response.status}${response.statusText === "" ? "" : ` ${response.statusText}`}`;
+    const isTemporary = response.status === 408 || response.status === 429 || response.status >= 500;
+    throw isTemporary ? new Error(message) : new AbortError(message);
   }
 
   return {
@@ -77,26 +87,26 @@ function checkUrl(text: unknown): void {
     url.search === "" &&
     url.hash === "";
   if (isPlain) return;
-  // What was given is not shown: there may be a password in it.
-  throw wrong(
-    "url",
-    "what is no http address, or holds a user's name or a query",
-    "an address such as https://results.example.org/runs",
-    "Put the token into an environment variable, and its name into tokenEnv.",
-  );
+  // The message does not quote the value, because it may contain a password.
+  throw configError({
+    where,
+    path: ["url"],
+    got: "a value that is not a plain http address (without user name and query)",
+    expected: "an address such as https://results.example.org/runs",
+    fix: "Put the token into an environment variable, and its name into tokenEnv.",
+  });
 }
 
 function tokenOf(variable: string): string {
   const token = process.env[variable]?.trim();
   if (token !== undefined && token !== "") return token;
-  const expected = "a bearer token in it";
-  throw wrong(
-    "tokenEnv",
-    `no environment variable ${quoteValue(variable)}`,
-    expected,
-    "Set it, or leave tokenEnv out.",
-  );
+  throw configError({
+    where,
+    path: ["tokenEnv"],
+    got: `no environment variable ${quoteValue(variable)}`,
+    expected: "a variable that contains a bearer token",
+    fix: "Set it, or leave tokenEnv out.",
+  });
 }
 
-const wrong = (option: string, got: string, expected: string, fix = "Correct it, or leave it out.") =>
-  new PeriodicEvalError({ code: "config", where: `httpStore.${option}`, got, expected, fix });
+const where = "httpStore options";

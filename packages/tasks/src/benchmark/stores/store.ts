@@ -1,12 +1,31 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import type { CallOptions, Json } from "@periodic-eval/core";
 
-/** Where results are put besides the run's folder. */
+/** A destination of results besides the run's folder. */
 export interface BenchmarkStore {
-  /** As warnings name it; nothing secret. */
+  /** The name in warnings; must not contain secrets. */
   readonly name: string;
   /**
-   * Keeps a value under a name (`arithmetic/run-1/train/arithmetic_step_100.json`: letters, digits, `_`, `-`, `.` and
-   * slashes), in place of what it had. What it throws is recorded, and stops nothing.
+   * Stores a value under a name (`arithmetic/run-1/train/arithmetic_step_100.json`: letters, digits, `_`, `-`, `.` and slashes), and
+   * replaces an earlier value. Errors are recorded and stop nothing.
    */
   put(name: string, value: Json, options: Pick<CallOptions, "signal">): Promise<void>;
+}
+
+/** Returns a store that writes each value atomically as a JSON file in a folder, and creates the folder. */
+export function folderStore(folder: string): BenchmarkStore {
+  return {
+    name: folder,
+    async put(name, value) {
+      const path = join(folder, name);
+      try {
+        await mkdir(dirname(path), { recursive: true });
+      } catch (error) {
+        throw storeError(path, error);
+      }
+      await writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`);
+    },
+  };
 }

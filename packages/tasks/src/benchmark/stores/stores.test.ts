@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { folderStore } from "./folder-store.ts";
+import { folderStore } from "./store.ts";
 import { httpStore } from "./http-store.ts";
 
 const live = () => ({ signal: new AbortController().signal });
@@ -128,18 +128,20 @@ describe("httpStore", () => {
     const url = "https://example.org/runs";
     const made = (options: object) => () => httpStore({ url, ...options });
     expect(made({ tokenEnv: "NOT_THERE" })).toThrow(
-      'httpStore.tokenEnv: got no environment variable "NOT_THERE"',
+      'httpStore options.tokenEnv: got no environment variable "NOT_THERE"',
     );
-    expect(made({ method: "PATCH" })).toThrow('httpStore.method: got "PATCH"');
-    expect(made({ maxRetries: -1 })).toThrow("httpStore.maxRetries: got -1");
-    expect(made({ timeoutSeconds: 0 })).toThrow("httpStore.timeoutSeconds: got 0");
+    expect(made({ method: "PATCH" })).toThrow('httpStore options.method: got "PATCH"');
+    expect(made({ maxRetries: -1 })).toThrow("httpStore options.maxRetries: got -1");
+    expect(made({ timeoutSeconds: 0 })).toThrow("httpStore options.timeoutSeconds: got 0");
     expect(made({ token: "x" })).toThrow('got the unknown option "token"');
     for (const bad of [
       "ftp://example.org",
       "https://user:word@example.org",
       "https://example.org?key=word",
     ]) {
-      expect(made({ url: bad })).toThrow("httpStore.url: got what is no http address");
+      expect(made({ url: bad })).toThrow(
+        "httpStore options.url: got a value that is not a plain http address",
+      );
       expect(made({ url: bad })).not.toThrow("word");
     }
   });

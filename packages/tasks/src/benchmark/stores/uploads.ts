@@ -2,7 +2,7 @@ import type { Json } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
 import type { BenchmarkStore } from "./store.ts";
 
-/** A value that a store did not take. */
+/** A value that a store failed to take. */
 export interface StoreFailure {
   readonly store: string;
   readonly name: string;
@@ -10,17 +10,17 @@ export interface StoreFailure {
 }
 
 export interface Uploads {
-  /** Puts a value into every store, in the background, one after the other. */
-  put(name: string, value: Json, told: (failure: StoreFailure) => void): void;
-  /** Waits for what was put, for so long at most; what is not done then has failed. */
+  /** Puts a value into every store, in the background. Each store gets its values one after the other. */
+  put(name: string, value: Json, onFailure: (failure: StoreFailure) => void): void;
+  /** Waits at most `settleSeconds` for all values; unfinished ones then fail. */
   settle(): Promise<void>;
   readonly failures: readonly StoreFailure[];
 }
 
-/** Longest wait of `settle`: a loop that is done does not hang on a server. */
+/** The longest wait of `settle`, so that a finished run does not hang on a server. */
 const settleSeconds = 30;
 
-/** Nobody waits for these while training goes on, and none of them throws. A slow store keeps no other waiting. */
+/** Returns background uploads: they neither block training nor throw, and a slow store does not delay another. */
 export function uploads(stores: readonly BenchmarkStore[]): Uploads {
   const failures: StoreFailure[] = [];
   let closing = new AbortController();
@@ -39,16 +39,16 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
 
   return {
     failures,
-    put(name, value, told) {
+    put(name, value, onFailure) {
       for (const queue of queues)
         queue.last = queue.last.then(async () => {
           const failure = await putInto(queue.store, name, value);
-          if (failure !== null) told(failure);
+          if (failure !== null) onFailure(failure);
         });
     },
     async settle() {
-      const late = () => closing.abort(new Error(`time was up after ${settleSeconds} s`));
-      const timer = setTimeout(late, 1000 * settleSeconds);
+      const abort = () => closing.abort(new Error(`timed out after ${settleSeconds} s`));
+      const timer = setTimeout(abort, 1000 * settleSeconds);
       try {
         await Promise.all(queues.map(({ last }) => last));
       } finally {
@@ -59,7 +59,7 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
   };
 }
 
-/** Rejects with the signal's reason as soon as it is aborted, whether the work listens or not. */
+/** Rejects with the signal's reason as soon as it is aborted, even if `work` ignores the signal. */
 async function unlessAborted(
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<void>,
@@ -75,7 +75,7 @@ async function unlessAborted(
   }
 }
 
-/** With what the operating system said of a connection that failed. */
+/** Returns an error's message, with its cause: the operating system's message about a failed connection. */
 function reasonOf(error: unknown): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);

@@ -1,12 +1,10 @@
-import { contains } from "./contains.ts";
-import { exactMatch } from "./exact-match.ts";
 import { jsonSchema } from "./json-schema.ts";
 import { numeric } from "./numeric.ts";
-import { regexMatch } from "./regex-match.ts";
+import { contains, exactMatch, regexMatch } from "./text-match.ts";
 import { toolCallsMatch } from "./tool-calls.ts";
 import type { VerifierKind } from "./verifier.ts";
 
-/** By the name that tasks give. */
+/** The built-in verifiers, by the name that tasks use. */
 export const builtInVerifiers: Readonly<Record<string, VerifierKind>> = {
   exact_match: exactMatch,
   contains,

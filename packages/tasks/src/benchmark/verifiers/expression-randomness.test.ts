@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openVerifiers } from "./open.ts";
+import { openVerifiers } from "./open-verifiers.ts";
 
 // A file of its own: what is loaded once does not load again. mathjs draws as it loads, but for what core has loaded before.
 it("checking an expression beside training draws none of its numbers from Math.random", async () => {

@@ -80,7 +80,7 @@ describe("numberIn takes the whole text, else its last number or fraction", () =
     expect(await numberIn(text)).toBe(expected);
   });
 
-  it("finds none in words", async () => {
+  it("finds no number in prose", async () => {
     expect(await numberIn("none at all")).toBeNull();
   });
 });

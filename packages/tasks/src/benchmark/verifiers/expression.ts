@@ -1,16 +1,16 @@
 import type { MathNode } from "mathjs";
 
-/** What an expression of digits and signs may call and name; all else is prose. */
+/** The functions, constants and operators of an expression; any other word means prose. */
 const functions = ["abs", "acos", "asin", "atan", "cos", "exp", "log", "log10", "log2", "sin", "sqrt", "tan"];
 const constants = ["pi", "e"];
 const operators = ["add", "subtract", "multiply", "divide", "pow", "unaryMinus", "unaryPlus"];
 const longest = 200;
 
 const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
-/** A number or a fraction of two; a minus behind a digit or a letter is a dash. */
+/** A number, or a fraction of two numbers. A minus after a digit or a letter is a dash. */
 const numbers = /(?<![\w.)])-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?(?:\s*\/\s*\d+(?:\.\d+)?)?/gi;
 
-/** The number that a text is: `1,200`, `1/2`, `\frac{1}{2}`, `2*sqrt(3)`; null where it is none, or not finite. */
+/** Parses a string as a number: `1,200`, `1/2`, `\frac{1}{2}`, `2*sqrt(3)`. Returns null if it is not a finite number. */
 export async function numberOf(text: string): Promise<number | null> {
   const plain = plainly(text).trim();
   if (decimal.test(plain)) return finite(Number(plain));
@@ -23,7 +23,7 @@ export async function numberOf(text: string): Promise<number | null> {
   return isExpression ? evaluated(plain) : null;
 }
 
-/** `numberOf` of the whole text, else of the last number or fraction in it. */
+/** Parses the whole string as a number, or else the last number or fraction in it. */
 export async function numberIn(text: string): Promise<number | null> {
   const whole = await numberOf(text.trim().replace(/\.$/, ""));
   if (whole !== null) return whole;
@@ -36,13 +36,13 @@ export async function numberIn(text: string): Promise<number | null> {
   return isPart || isGroup ? null : numberOf(last[0]);
 }
 
-/** Digits that a sign other than our commas and dots groups: whose thousands they are nobody can tell. */
+/** Digits grouped by other characters than thousands commas: their meaning is ambiguous. */
 const joinedBefore = /\d[.,'\u2019_]$/;
 const joinedAfter = /^[.,'\u2019_]\d/;
 const groupsBefore = /(?<![\d.,])\d{1,3}(?:[ \u00a0\u2007\u2009\u202f]\d{3})*[ \u00a0\u2007\u2009\u202f]$/;
 const group = /^\d{3}(?!\d)/;
 
-/** Thousands without their commas, a minus that is one, fractions of LaTeX with a slash. */
+/** Removes thousands commas, and replaces the minus sign U+2212 and LaTeX fractions by ASCII. */
 const plainly = (text: string): string =>
   text
     .replaceAll("\u2212", "-")
@@ -53,7 +53,7 @@ const finite = (value: unknown): number | null =>
   typeof value === "number" && Number.isFinite(value) ? value : null;
 
 async function evaluated(text: string): Promise<number | null> {
-  // Half a second to load: only where an expression asks for it.
+  // mathjs takes half a second to load, so it is loaded only for expressions.
   const { parse } = await import("mathjs/number");
   try {
     const node = parse(text);
@@ -63,7 +63,7 @@ async function evaluated(text: string): Promise<number | null> {
   }
 }
 
-/** A model wrote it: nothing is run but arithmetic. */
+/** Whether an expression is pure arithmetic. A model wrote it, so nothing else is evaluated. */
 function isArithmetic(node: MathNode): boolean {
   let isPlain = true;
   node.traverse((part) => {

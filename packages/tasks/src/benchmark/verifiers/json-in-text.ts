@@ -1,12 +1,13 @@
 import type { Json } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
 import { findJsonObjects } from "@periodic-eval/core/grading";
 
-/** Fenced blocks of Markdown, of JSON or of no language. */
+/** Fenced Markdown blocks with the language JSON or none. */
 const fence = /```(?:json|JSON)?[ \t]*\n([^]*?)```/g;
 
 /**
- * The JSON that a text is: all of it, else its last fenced block that is JSON, else the first object in it, or list that
- * holds one, else its first list: "[1]" before an object is a footnote.
+ * Finds the JSON in a text: the whole text, or its last fenced block that is JSON, or the first object or array of objects, or the
+ * first array. An array such as "[1]" before an object is taken for a footnote.
  */
 export function jsonIn(text: string): { readonly value: Json } | null {
   const fenced = [...text.matchAll(fence)].map((match) => match[1]!).reverse();
@@ -16,17 +17,17 @@ export function jsonIn(text: string): { readonly value: Json } | null {
   }
   const values = valuesIn(text);
   return (
-    values.find(({ value }) => isObject(value) || (value as readonly Json[]).some(isObject)) ??
+    values.find(({ value }) => isRecord(value) || (value as readonly Json[]).some(isRecord)) ??
     values[0] ??
     null
   );
 }
 
-/** Every object that stands in the text and in no other, from left to right. */
+/** Returns every outermost object in the text, from left to right. */
 export const objectsIn = (text: string): readonly { readonly value: Json }[] =>
   findJsonObjects(text).flatMap(({ start, end }) => parsed(text.slice(start, end)) ?? []);
 
-/** Objects and lists that stand in no other, from left to right. */
+/** Returns the outermost objects and arrays, from left to right. */
 function valuesIn(text: string): readonly { readonly value: Json }[] {
   const objects = findJsonObjects(text);
   const spans = [...objects, ...bracketsIn(text, objects)].sort((a, b) => a.start - b.start);
@@ -38,7 +39,7 @@ function valuesIn(text: string): readonly { readonly value: Json }[] {
   });
 }
 
-/** What stands between square brackets, the brackets included; neither in objects nor, between brackets, in texts. */
+/** Returns the spans of square brackets outside of objects and, within brackets, outside of strings. */
 function bracketsIn(text: string, objects: readonly Span[]): readonly Span[] {
   const ends = new Map(objects.map(({ start, end }) => [start, end]));
   const open: number[] = [];
@@ -63,9 +64,6 @@ function afterText(text: string, start: number): number {
   quoted.lastIndex = start;
   return quoted.test(text) ? quoted.lastIndex : start + 1;
 }
-
-const isObject = (value: Json): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function parsed(text: string): { readonly value: Json } | null {
   try {

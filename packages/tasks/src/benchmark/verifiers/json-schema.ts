@@ -1,12 +1,13 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import type { Json } from "@periodic-eval/core";
+import { errorMessage, isRecord } from "@periodic-eval/core/internal";
 import type { ValidateFunction } from "ajv";
+import { dataError } from "../../documents/rows.ts";
 import { jsonIn } from "./json-in-text.ts";
-import { refuse, short, type VerifierKind } from "./verifier.ts";
+import { verifierError, short, type VerifierKind } from "./verifier.ts";
 
 /**
- * The completion holds JSON that a JSON Schema (draft-07) allows. The schema is the task's answer, or the argument
- * `schema` for all tasks alike.
+ * Passes if the completion contains JSON that fits a JSON Schema (draft-07): the task's answer, or the argument `schema` for all
+ * tasks.
  */
 export const jsonSchema: VerifierKind = {
   version: "2",
@@ -14,7 +15,7 @@ export const jsonSchema: VerifierKind = {
   async open({ answer, args }) {
     const { schema: shared } = args;
     if (answer !== null && shared !== undefined)
-      throw refuse("answer", answer, "no answer beside args.schema", "Leave one of the two out.");
+      throw verifierError("answer", answer, "no answer together with args.schema", "Remove one of the two.");
     const validate = await compiled(shared === undefined ? "answer" : "args.schema", shared ?? answer);
     return (completion) => {
       const read = jsonIn(completion);
@@ -27,19 +28,12 @@ export const jsonSchema: VerifierKind = {
 };
 
 async function compiled(key: string, schema: Json): Promise<ValidateFunction> {
-  const isSchema = typeof schema === "object" && schema !== null && !Array.isArray(schema);
-  if (!isSchema) throw refuse(key, schema, "a JSON Schema", "Write { type: … } there.");
+  if (!isRecord(schema)) throw verifierError(key, schema, "a JSON Schema", "Write { type: … } there.");
   const { Ajv } = await import("ajv");
   try {
     return new Ajv({ strictSchema: true, strictTypes: false, logger: false }).compile(schema);
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: key,
-      got: `${short(schema)} (${errorMessage(cause)})`,
-      expected: "a JSON Schema of draft-07",
-      fix: "Correct the schema.",
-      cause,
-    });
+    const got = `${short(schema)} (${errorMessage(cause)})`;
+    throw dataError(key, got, "a JSON Schema of draft-07", "Correct the schema.", cause);
   }
 }

@@ -1,14 +1,13 @@
 import type { Json } from "@periodic-eval/core";
-import type { VerifierArgs } from "../types.ts";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { numberIn, numberOf } from "./expression.ts";
-import { extractor, nothingExtracted, refuse, short, type VerifierKind } from "./verifier.ts";
+import { extractor, nothingExtracted, verifierError, short, type VerifierKind } from "./verifier.ts";
 
 /**
- * The completion's number is the answer's within tolerances, as Python's `math.isclose`:
- * |a − b| ≤ max(rel_tol · max(|a|, |b|), abs_tol). The number is the whole completion where that is a number or an
- * expression (`1/2`, `2*sqrt(3)`), else the last number or fraction in it.
- * Thousands may have commas (`1,200,000`), the decimal sign is a dot; digits grouped or joined in any other way
- * (`1 000 000`, `1.000.000`, `1'000`, `3,5`) are no number.
+ * Passes if the completion's number equals the answer within tolerances, like Python's `math.isclose`:
+ * |a − b| ≤ max(rel_tol · max(|a|, |b|), abs_tol). The number is the whole completion if that is a number or an expression (`1/2`,
+ * `2*sqrt(3)`), or else the last number or fraction in it. Thousands may have commas (`1,200,000`), and the decimal point is a
+ * dot; digits grouped in other ways (`1 000 000`, `1.000.000`, `1'000`, `3,5`) are not numbers.
  */
 export const numeric: VerifierKind = {
   version: "2",
@@ -32,11 +31,11 @@ export const numeric: VerifierKind = {
 async function rightOf(answer: Json): Promise<number> {
   const number = typeof answer === "string" ? await numberOf(answer) : answer;
   if (typeof number === "number" && Number.isFinite(number)) return number;
-  throw refuse("answer", answer, 'a number, or an expression such as "1/2"', "Write the number.");
+  throw verifierError("answer", answer, 'a number, or an expression such as "1/2"', "Write the number.");
 }
 
 function toleranceOf(args: VerifierArgs, key: "rel_tol" | "abs_tol", otherwise: number): number {
   const { [key]: given = otherwise } = args;
   if (typeof given === "number" && given >= 0) return given;
-  throw refuse(`args.${key}`, given, "a number of 0 or more", `Leave it out for ${otherwise}.`);
+  throw verifierError(`args.${key}`, given, "a number of 0 or more", `Leave it out for ${otherwise}.`);
 }

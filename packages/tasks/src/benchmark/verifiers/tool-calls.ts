@@ -1,7 +1,8 @@
 import type { Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
+import { isRecord } from "@periodic-eval/core/internal";
 import { objectsIn } from "./json-in-text.ts";
-import { flagOf, refuse, short, type VerifierKind } from "./verifier.ts";
+import { flagOf, verifierError, short, type VerifierKind } from "./verifier.ts";
 
 interface ToolCall {
   readonly name: string;
@@ -9,10 +10,10 @@ interface ToolCall {
 }
 
 /**
- * The completion calls the answer's tools with the answer's arguments, and no others. The order of arguments does not
- * count; that of calls does with `ordered`. A call is OpenAI's (`{ function: { name, arguments } }`, alone, in a list or
- * under `tool_calls`, the arguments as text or as an object) or `{ name, arguments }` as chat templates write it
- * (`parameters` is read too), in JSON anywhere in the text. An answer of no calls wants none.
+ * Passes if the completion makes exactly the answer's calls, with the same arguments. The order of arguments does not count; the
+ * order of calls counts with `ordered`. A call is JSON anywhere in the text: OpenAI's `{ function: { name, arguments } }` (alone,
+ * in an array or under `tool_calls`; the arguments as a string or an object), or `{ name, arguments }` as chat templates write it
+ * (also with `parameters`). An answer without calls requires none.
  */
 export const toolCallsMatch: VerifierKind = {
   version: "1",
@@ -21,11 +22,11 @@ export const toolCallsMatch: VerifierKind = {
     const isOrdered = flagOf(args, "ordered");
     const right = callsOf(answer);
     if (right === null)
-      throw refuse(
+      throw verifierError(
         "answer",
         answer,
-        "tool calls: a list of { name, arguments }, or of OpenAI's { function: { name, arguments } }",
-        "Write [] where no tool shall be called.",
+        "tool calls: an array of { name, arguments }, or of OpenAI's { function: { name, arguments } }",
+        "Write [] if no tool should be called.",
       );
     const text = (calls: readonly ToolCall[]) => {
       const texts = calls.map((call) => canonicalJson({ ...call }));
@@ -40,25 +41,25 @@ export const toolCallsMatch: VerifierKind = {
   },
 };
 
-/** Objects that are no calls are passed over: a model may show its data in JSON too. */
+/** Ignores objects that are not calls: a model may also show data as JSON. */
 const callsIn = (text: string): readonly ToolCall[] =>
   objectsIn(text).flatMap(({ value }) => callsOf(value) ?? []);
 
-/** Null where the value is no call, nor a list of calls. */
+/** Returns the calls in a value; null if it is neither a call nor an array of calls. */
 function callsOf(value: Json): readonly ToolCall[] | null {
   if (Array.isArray(value)) {
     const calls = value.map(callsOf);
     return calls.includes(null) ? null : calls.flatMap((some) => some!);
   }
-  if (!isObject(value)) return null;
+  if (!isMap(value)) return null;
   if (value["tool_calls"] !== undefined) return callsOf(value["tool_calls"]);
-  const call = isObject(value["function"]) ? value["function"] : value;
+  const call = isMap(value["function"]) ? value["function"] : value;
   const { name, arguments: given = call["parameters"] } = call;
   if (typeof name !== "string" || name === "" || given === undefined) return null;
   return [{ name, arguments: argumentsOf(given) }];
 }
 
-/** OpenAI gives them as text; one that is no JSON stays a text, and equals no arguments. */
+/** Parses OpenAI's arguments, which are a string. A string that is not JSON stays a string, and equals no arguments. */
 function argumentsOf(given: Json): Json {
   if (typeof given !== "string") return given;
   try {
@@ -68,5 +69,4 @@ function argumentsOf(given: Json): Json {
   }
 }
 
-const isObject = (value: Json | undefined): value is { readonly [key: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);

@@ -1,68 +1,72 @@
-import { PeriodicEvalError, type Awaitable, type Json } from "@periodic-eval/core";
+import type { Awaitable, Json, PeriodicEvalError } from "@periodic-eval/core";
 import { nearest, quoteValue } from "@periodic-eval/core/internal";
-import type { VerifierArgs } from "../types.ts";
+import { abbreviated, dataError } from "../../documents/rows.ts";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
 
-/** Why a completion does not pass; null where it does. */
+/** Returns why a completion does not pass; null if it passes. */
 export type Check = (completion: string) => Awaitable<string | null>;
 
-/** A verifier that is built in: opened for one task, asked about each of its completions. */
+/** A built-in verifier, opened for one task and used for each of its completions. */
 export interface VerifierKind {
-  /** Changes when the same completion would be judged otherwise. */
+  /** Must change when the same completion would be graded differently. */
   readonly version: string;
   readonly args: readonly string[];
-  /** @throws PeriodicEvalError `data` whose place is the key: the caller knows file and line. */
+  /** @throws PeriodicEvalError `data` whose `where` is the key; the caller adds file and line. */
   readonly open: (task: { readonly answer: Json; readonly args: VerifierArgs }) => Awaitable<Check>;
 }
 
-/** @param key of the task: `answer`, `args.rel_tol`. */
-export function refuse(key: string, got: unknown, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "data", where: key, got: short(got), expected, fix });
+/**
+ * Returns the error for a wrong value in a task.
+ *
+ * @param key The key in the task: `answer`, `args.rel_tol`.
+ */
+export function verifierError(key: string, value: unknown, expected: string, fix: string): PeriodicEvalError {
+  return dataError(key, short(value), expected, fix);
 }
 
-/** @throws PeriodicEvalError `data` for an argument that the verifier does not have. */
+/** @throws PeriodicEvalError `data` for an unknown argument. */
 export function checkArgs(args: VerifierArgs, known: readonly string[]): void {
   for (const key of Object.keys(args)) {
     if (known.includes(key)) continue;
     const close = nearest(key, known);
     const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
     const expected = known.length === 0 ? "no arguments" : `some of ${known.join(", ")}`;
-    throw refuse(`args.${key}`, args[key], expected, fix);
+    throw verifierError(`args.${key}`, args[key], expected, fix);
   }
 }
 
 export function flagOf(args: VerifierArgs, key: string): boolean {
   const { [key]: given = false } = args;
   if (typeof given === "boolean") return given;
-  throw refuse(`args.${key}`, given, "true or false", "Write it without quotes.");
+  throw verifierError(`args.${key}`, given, "true or false", "Write it without quotes.");
 }
 
-/** A text, or a list of texts. */
+/** Returns the answer as an array of strings. */
 export function textsOf(answer: Json): readonly string[] {
   const texts = typeof answer === "string" ? [answer] : answer;
   if (Array.isArray(texts) && texts.length > 0 && texts.every(isFilled)) return texts;
   const fix =
-    typeof answer === "number" ? "Put it in quotes, or take the verifier numeric." : "Write what is right.";
-  throw refuse("answer", answer, "a text that is not empty, or a list of such", fix);
+    typeof answer === "number" ? "Put it in quotes, or use the verifier numeric." : "Write the right answer.";
+  throw verifierError("answer", answer, "a non-empty string, or an array of them", fix);
 }
 
 const isFilled = (value: Json): value is string => typeof value === "string" && value.trim() !== "";
 
 export function patternOf(key: string, pattern: Json, flags: Json = ""): RegExp {
-  const fix = "Write a pattern of JavaScript, without slashes; in JSON a backslash is written twice.";
-  if (typeof pattern !== "string" || pattern === "") throw refuse(key, pattern, "a pattern", fix);
+  const fix = "Write a JavaScript pattern without slashes; double each backslash in JSON.";
+  if (typeof pattern !== "string" || pattern === "") throw verifierError(key, pattern, "a pattern", fix);
   if (typeof flags !== "string" || !/^[imsuv]*$/.test(flags))
-    throw refuse("args.flags", flags, "some of i, m, s, u, v", "A match anywhere counts: g and y go.");
+    throw verifierError("args.flags", flags, "some of i, m, s, u, v", "Remove other flags, such as g and y.");
   try {
     return new RegExp(pattern, flags);
   } catch (cause) {
-    const expected = "a pattern of JavaScript";
-    throw new PeriodicEvalError({ code: "data", where: key, got: short(pattern), expected, fix, cause });
+    throw dataError(key, short(pattern), "a JavaScript pattern", fix, cause);
   }
 }
 
 /**
- * The part of a completion that is looked at: all of it, or what the argument `extract` finds, its first group where it
- * has one, the last match of several. Null where it finds nothing.
+ * Returns a function that extracts the checked part of a completion: all of it, or the last match of the argument `extract` (its
+ * first group, if it has one). It returns null if there is no match.
  */
 export function extractor(args: VerifierArgs): (completion: string) => string | null {
   const { extract } = args;
@@ -77,8 +81,5 @@ export function extractor(args: VerifierArgs): (completion: string) => string | 
 
 export const nothingExtracted = "nothing that `extract` finds";
 
-/** As a reason quotes it. */
-export function short(value: unknown): string {
-  const text = quoteValue(value);
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
-}
+/** Quotes a value in at most 80 characters. */
+export const short = (value: unknown): string => abbreviated(quoteValue(value), 80);

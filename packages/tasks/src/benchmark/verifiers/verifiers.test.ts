@@ -1,8 +1,9 @@
 import type { Json } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { benchmarkFolder } from "../benchmark-folder.test-data.ts";
-import type { VerifierArgs, VerifierSpec } from "../types.ts";
-import { openVerifiers } from "./open.ts";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
+import type { VerifierSpec } from "./verifier-spec.ts";
+import { openVerifiers } from "./open-verifiers.ts";
 
 const live = () => ({ signal: new AbortController().signal });
 
@@ -151,7 +152,7 @@ describe("tool_calls_match", () => {
   });
 });
 
-describe("a verifier of one's own", () => {
+describe("a custom verifier", () => {
   const source = `
     export const check = (completion, task) => completion === task.answer;
     export const told = async (_, task) => ({ reward: 0.5, raw: JSON.stringify(task) });

@@ -10,11 +10,12 @@ const converged = 0.99999;
 const leastProbability = 0.1;
 
 /**
- * The language of a text, named as langdetect 1.0.9 (a port of Cybozu Labs' language-detection) does: `en`, `zh-cn`;
- * "unknown" where no probability is above 0.1; null where the text has no letters that tell languages apart. Naive Bayes
- * over n-grams drawn at random: as langdetect draws them with `DetectorFactory.seed = 0`, without which its answer to a
- * short text differs from run to run. Of words in capitals only the first letter counts, and many a text in them
- * is taken for German. Deviation: Korean has a smaller profile, Catalan and Welsh have none (`languageProfiles`).
+ * Detects the language of a text like langdetect 1.0.9 (a port of Cybozu Labs' language-detection). Returns a code (`en`,
+ * `zh-cn`), "unknown" if no probability exceeds 0.1, or null if the text has no letters that distinguish languages. The method
+ * is naive Bayes over randomly drawn n-grams, in the order that langdetect draws with `DetectorFactory.seed = 0`; without that
+ * seed, langdetect's answers for short texts differ between runs. Words in capitals count by their first letter only, so
+ * texts in capitals are often detected as German. Deviation: the profile of Korean is smaller, and Catalan and Welsh have none
+ * (`languageProfiles`).
  */
 export function detectLanguage(text: string): string | null {
   const { languages } = languageProfiles();
@@ -32,7 +33,7 @@ export function detectLanguage(text: string): string | null {
   return mean[best]! > leastProbability ? languages[best]! : "unknown";
 }
 
-/** Without addresses, with composed Vietnamese letters and single blanks. */
+/** Removes addresses, composes Vietnamese letters, and collapses spaces. */
 function cleaned(text: string): string {
   const composed = text
     .replace(/https?:\/\/[-\w.~/?#&=+;]{1,2076}/gu, " ")
@@ -41,14 +42,14 @@ function cleaned(text: string): string {
   return [...composed].slice(0, mostCharacters).join("").replace(/ {2,}/gu, " ");
 }
 
-/** A text mostly of another script loses its Latin letters. */
+/** Removes Latin letters from a text that is mostly in another script. */
 function withoutForeignLatin(text: string): string {
   const latin = text.match(/[A-z]/gu)?.length ?? 0;
   const other = text.match(/[\u0300-\u{10ffff}]/gu)?.length ?? 0;
   return latin * 2 < other ? text.replace(/[A-z]/gu, "") : text;
 }
 
-/** The known n-grams of a text, in its order, with a blank before each word; of words in capitals their beginning. */
+/** Returns the known n-grams of a text, in order, with a space before each word; of words in capitals only their beginning. */
 function gramsOf(text: string): Gram[] {
   const { grams } = languageProfiles();
   const found: Gram[] = [];
@@ -68,7 +69,7 @@ function gramsOf(text: string): Gram[] {
   return found;
 }
 
-/** What n-grams are made of: marks are blanks, and letters that only tell scripts apart are one of each. */
+/** Normalizes a character for n-grams: marks become spaces, and letters that only identify a script become one letter per script. */
 function ofClass(character: string): string {
   const code = character.codePointAt(0)!;
   if (code < 0x80) return /[A-Za-z]/u.test(character) ? character : " ";
@@ -97,7 +98,7 @@ function converge(draw: () => Gram, alpha: number, languages: number): Float64Ar
   }
 }
 
-/** In place; the greatest probability. */
+/** Normalizes in place and returns the greatest probability. */
 function normalize(probabilities: Float64Array): number {
   const sum = probabilities.reduce((total, one) => total + one, 0);
   let greatest = 0;
@@ -108,7 +109,7 @@ function normalize(probabilities: Float64Array): number {
   return greatest;
 }
 
-/** `random.choice`'s index. */
+/** Draws the index of Python's `random.choice`. */
 function below({ getrandbits }: PythonRandom, n: number): number {
   const bits = n.toString(2).length;
   let drawn = getrandbits(bits);
@@ -116,7 +117,7 @@ function below({ getrandbits }: PythonRandom, n: number): number {
   return drawn;
 }
 
-/** `random.gauss(0, 1)`: pairs of Box and Muller's. */
+/** Implements Python's `random.gauss(0, 1)`: Box–Muller pairs. */
 function gaussian({ getrandbits }: PythonRandom): () => number {
   const uniform = () => ((getrandbits(32) >>> 5) * 2 ** 26 + (getrandbits(32) >>> 6)) / 2 ** 53;
   let second: number | null = null;

@@ -2,28 +2,28 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-/** In turns a language (its place in `languages`) and the probability of the n-gram among those of its length there. */
+/** Alternates a language (its index in `languages`) and the n-gram's probability among those of its length in that language. */
 export type Gram = readonly number[];
 
 export interface LanguageProfiles {
-  /** ISO 639-1 codes in their order, Chinese as `zh-cn` and `zh-tw`. */
+  /** Sorted ISO 639-1 codes, with Chinese as `zh-cn` and `zh-tw`. */
   readonly languages: readonly string[];
-  /** Of one to three characters; one that no language has is not there. */
+  /** N-grams of one to three characters that occur in some language. */
   readonly grams: ReadonlyMap<string, Gram>;
-  /** Of Chinese characters that the profiles do not tell apart, the one that stands for all. */
+  /** Chinese characters that the profiles do not distinguish, mapped to their representative. */
   readonly ideographs: ReadonlyMap<string, string>;
 }
 
 interface Profile {
-  /** How often each n-gram was seen. */
+  /** The count of each n-gram. */
   readonly freq: Readonly<Record<string, number>>;
-  /** N-grams of one, two and three characters seen. */
+  /** The total counts of n-grams of one, two and three characters. */
   readonly n_words: readonly number[];
 }
 
 let read: LanguageProfiles | null = null;
 
-/** The profiles of 53 languages that the package `langdetect` carries; read at the first call and kept (some 15 MB). */
+/** Returns the profiles of 53 languages in the package `langdetect`. The first call reads them; they take about 15 MB. */
 export function languageProfiles(): LanguageProfiles {
   read ??= readProfiles(path.dirname(createRequire(import.meta.url).resolve("langdetect/package.json")));
   return read;

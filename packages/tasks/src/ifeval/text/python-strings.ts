@@ -3,18 +3,18 @@ import { pythonWhitespace } from "@periodic-eval/core/internal";
 const space = new RegExp(pythonWhitespace, "u");
 const runsOfSpace = new RegExp(`${pythonWhitespace}+`, "u");
 
-/** `str.strip(characters)`; characters of one UTF-16 unit. */
+/** Implements `str.strip(characters)`, for characters of one UTF-16 unit. */
 export const strip = (text: string, characters?: string): string =>
   stripEnd(stripStart(text, characters), characters);
 
-/** `str.lstrip(characters)`. */
+/** Implements `str.lstrip(characters)`. */
 export function stripStart(text: string, characters?: string): string {
   let from = 0;
   while (from < text.length && isAmong(text[from]!, characters)) from++;
   return text.slice(from);
 }
 
-/** `str.rstrip(characters)`. */
+/** Implements `str.rstrip(characters)`. */
 export function stripEnd(text: string, characters?: string): string {
   let to = text.length;
   while (to > 0 && isAmong(text[to - 1]!, characters)) to--;
@@ -24,13 +24,13 @@ export function stripEnd(text: string, characters?: string): string {
 const isAmong = (character: string, characters: string | undefined): boolean =>
   characters === undefined ? space.test(character) : characters.includes(character);
 
-/** `str.split()`: what stands between white space; no part is empty. */
+/** Implements `str.split()`: the non-empty parts between whitespace. */
 export const words = (text: string): string[] => text.split(runsOfSpace).filter((part) => part !== "");
 
-/** `str.isupper()`: some character has case, and none that has is lower or title case. */
+/** Implements `str.isupper()`: there is a cased character, and none is lower case or title case. */
 export const isUpper = (text: string): boolean =>
   /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 
-/** `str.islower()`: some character has case, and none that has is upper or title case. */
+/** Implements `str.islower()`: there is a cased character, and none is upper case or title case. */
 export const isLower = (text: string): boolean =>
   /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);

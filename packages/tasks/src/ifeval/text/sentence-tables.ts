@@ -1,12 +1,12 @@
 /**
- * What `sentences.ts` knows of English: general knowledge, no table of NLTK's English model, whose licence nobody states.
- * How often both decide alike is told in docs/decisions/2026-11-22-ifeval.md.
+ * The English words that `sentences.ts` uses. They are general knowledge, not NLTK's English model, whose licence is not stated.
+ * docs/decisions/2026-11-22-ifeval.md reports how often both decide alike.
  */
 const listed = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/u));
 
 /**
- * Their period ends no sentence where the next word does not look like a beginning. "etc.", "e.g." and "i.e." are not
- * among them: NLTK is known to end a sentence there.
+ * Abbreviations whose period ends no sentence, unless the next word looks like a beginning. "etc.", "e.g." and "i.e." are not
+ * listed, because NLTK ends a sentence after them.
  */
 export const abbreviations = listed(`
   a.d a.m adm ala approx apr ariz assn aug ave b.a b.c b.s blvd bros ca calif capt cf cmdr co col colo conn corp cos
@@ -16,7 +16,7 @@ export const abbreviations = listed(`
   u.n u.s u.s.a univ v va vol vols vs vt wed wis wyo
 `);
 
-/** Hardly ever part of a name: capitalized, they begin a sentence even after an abbreviation or an ellipsis. */
+/** Words that are rarely part of a name. Capitalized, they begin a sentence even after an abbreviation or an ellipsis. */
 export const openers = listed(`
   a about above according accordingly across actually additionally after again against all almost alone along also
   although always am among an and another any anybody anyone anything apart are around as at based be because been
@@ -36,7 +36,10 @@ export const openers = listed(`
   whichever while who whom whose why will with within without would yes yesterday yet you your yours yourself
 `);
 
-/** Usually in lower case: after an initial these begin one too. "Plan A. Make a list." is two, "J. Smith" is none. */
+/**
+ * Words that are usually in lower case. Capitalized, they begin a sentence after an initial: "Plan A. Make a list." has two
+ * sentences, "J. Smith" has one.
+ */
 export const commonWords = listed(`
   able add afternoon air allow amazing amount analysts analyze animal animals answer answers appear apply art ask
   asked autumn available avoid baby bad bake ball beautiful bed begin begins believe best better big bike bird birds

@@ -2,12 +2,12 @@ import { nltkPattern } from "./pattern.ts";
 import { abbreviations, commonWords, openers } from "./sentence-tables.ts";
 import { isLower, isUpper, stripEnd } from "./python-strings.ts";
 
-/** What may stand right behind a period that ends a sentence, and ends words. */
+/** The characters that may directly follow a sentence's final period; they also end words. */
 const closing = String.raw`[!?;:@*"'‘’“”«»(){}[\]]`;
 const dotsOrDashes = String.raw`(?:--+|\.\.+|\.\s(?:\.\s)+\.)`;
 const wordEnd = String.raw`\s|$|${closing}|${dotsOrDashes}`;
 
-/** A word with its period; dots, dashes and other marks apart. */
+/** A word with its period; or dots, dashes or another mark. */
 const token = nltkPattern(
   String.raw`${dotsOrDashes}|(?![,;:@#&*"\x60\-(){}[\]])\S+?(?=${wordEnd}|,(?=${wordEnd}))|\S`,
   "g",
@@ -18,11 +18,10 @@ const number = nltkPattern(String.raw`^-?[.,]?\d[\d,.\-]*\.?$`);
 const initial = nltkPattern(String.raw`^(?!\d)\w\.$`);
 
 /**
- * The sentences of a text by Punkt (Kiss and Strunk 2006), as NLTK 3.10 decides with the tables of
- * `sentence-tables.ts`: a period, question mark or exclamation mark before white space or a closing mark ends a
- * sentence, save where its word is an abbreviation, an initial or a number and the next word does not look like a
- * beginning. Lines and blank lines end none. Which tables, and how often they decide as NLTK's, is told in
- * docs/decisions/2026-11-22-ifeval.md.
+ * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the tables of `sentence-tables.ts`. A
+ * period, question mark or exclamation mark before whitespace or a closing mark ends a sentence, unless its word is an
+ * abbreviation, an initial or a number and the next word does not look like a beginning. Line breaks end no sentence.
+ * docs/decisions/2026-11-22-ifeval.md describes the tables and how often they agree with NLTK's.
  */
 export function sentences(text: string): string[] {
   const cut: { readonly start: number; readonly end: number }[] = [];
@@ -40,13 +39,13 @@ export const countSentences = (text: string): number => sentences(text).length;
 
 interface PossibleEnd {
   readonly end: number;
-  /** Where what follows begins. */
+  /** Where the following text begins. */
   readonly next: number;
-  /** The word before, the mark and what follows: all that is looked at. */
+  /** The word before, the mark and the following text, which decide. */
   readonly context: string;
 }
 
-/** Of marks that end the same word (`what?!`) only the last. */
+/** Yields marks that may end a sentence; of several marks after one word (`what?!`) only the last. */
 function* possibleEnds(text: string): Generator<PossibleEnd> {
   let word = { start: 0, end: 0 };
   let pending: PossibleEnd | null = null;
@@ -67,7 +66,7 @@ function* possibleEnds(text: string): Generator<PossibleEnd> {
 
 interface Word {
   readonly text: string;
-  /** In lower case; numbers are all of one kind. */
+  /** The word in lower case; all numbers share one kind. */
   readonly kind: string;
   readonly is: "end" | "abbreviation" | "ellipsis" | "other";
 }
@@ -112,11 +111,11 @@ function beginningOf(next: Word): "yes" | "no" | "unknown" {
 
 const first = ({ text }: Word): string => String.fromCodePoint(text.codePointAt(0)!);
 
-/** Without the period that ends a sentence. */
+/** Returns the word's kind without a final period that ends a sentence. */
 const bare = ({ kind, is }: Word): string =>
   is === "end" && kind.length > 1 && kind.endsWith(".") ? kind.slice(0, -1) : kind;
 
-/** Closing marks behind the end belong to the sentence before. */
+/** Moves closing marks after the end of a sentence into that sentence. */
 function withClosers(
   text: string,
   cut: readonly { readonly start: number; readonly end: number }[],

@@ -24,7 +24,7 @@ const differing = <T>(ours: (text: string) => T, theirs: (golden: Golden) => T) 
     .map((golden, at) => ({ line: at + 1, ours: ours(golden.text), theirs: theirs(golden) }))
     .filter((one) => JSON.stringify(one.ours) !== JSON.stringify(one.theirs));
 
-// What differs, and why, is told in docs/decisions/2026-11-22-ifeval.md.
+// For the differences and their reasons see docs/decisions/2026-11-22-ifeval.md.
 describe("what IFEval's checks rest on, against NLTK and langdetect, over 114 texts", () => {
   it("parts sentences as Punkt, but for one of our table's words behind dots", () => {
     const wait = (parted: string) => `First... then nothing.|${parted}|No!!|Yes?!|(Maybe.)|`;

@@ -4,7 +4,7 @@ import { sentences } from "./sentences.ts";
 
 const runs = nltkPattern(String.raw`\w+`, "g");
 
-/** Runs of letters, digits and underscores: "don't" is two. NLTK's `RegexpTokenizer(r"\w+")`. */
+/** Counts runs of letters, digits and underscores ("don't" has two), like NLTK's `RegexpTokenizer(r"\w+")`. */
 export const countWords = (text: string): number => countOf(runs, text);
 
 type Rule = readonly [found: RegExp, put: string];
@@ -16,12 +16,12 @@ const openingQuotes: readonly Rule[] = [
   rule('^"', "``"),
   apart("``"),
   rule(String.raw`(?<=[ <({[])(?:''|")`, " `` "),
-  // Of what is no clitic: 'tis, but not 's.
+  // Splits 'tis, but not clitics such as 's.
   rule(String.raw`(?<!\w)'(?=\w)(?!(?:[dmnst]|ll|[rv]e)\b)`, "$& ", "gi"),
 ];
 
 const marks: readonly Rule[] = [
-  // The last period; others are part of their word.
+  // Splits the last period; others are part of their word.
   rule(String.raw`(?<=[^.])\.([ "'’”»>)}\]]*)\s*$`, " . $1 "),
   rule(String.raw`([,:])([^\d])`, " $1 $2"),
   apart("[,:]$"),
@@ -39,7 +39,7 @@ const closingQuotes: readonly Rule[] = [
   rule("(?<=[^' ])(?:'(?:[rv]e|[RV]E|ll|LL)|n't|N'T) ", " $&"),
 ];
 
-/** The one kind of rule that NLTK reads with Python's `re`. Each in two words. */
+/** Contractions of two words. These are the only rules that NLTK compiles with Python's `re`. */
 const contractions: readonly Rule[] = [
   ...["can not", "d 'ye", "gim me", "gon na", "got ta", "lem me", "more 'n"].map(
     (parts) => String.raw`\b(${parts.replace(" ", ")(")})\b`,
@@ -49,8 +49,8 @@ const contractions: readonly Rule[] = [
 ].map((source) => [pattern(source, "gi"), " $1 $2 "]);
 
 /**
- * Words, numbers and marks of each sentence as the Penn Treebank parts them: "DON'T" is `DO` and `N'T`, hyphens part
- * nothing. The rules are Robert MacIntyre's, with the quotes and dashes that NLTK 3.10 adds (`word_tokenize`).
+ * Splits each sentence into words, numbers and marks as in the Penn Treebank: "DON'T" becomes `DO` and `N'T`; hyphens do not
+ * split. The rules are Robert MacIntyre's, with the quotes and dashes that NLTK 3.10 adds (`word_tokenize`).
  */
 export const treebankWords = (text: string): string[] => sentences(text).flatMap(wordsOfSentence);
 

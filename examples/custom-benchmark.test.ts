@@ -1,0 +1,73 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
+import { world } from "./micro-world/paths.ts";
+
+const document = "docs/custom-benchmark.md";
+
+it("runs the blocks of the custom benchmark page, with a smaller model and fewer steps", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "custom-benchmark-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const benchmark = join(folder, "pocket");
+  mkdirSync(benchmark);
+  const files = { "tasks.jsonl": "jsonl", "metadata.yaml": "yaml", "checks.mjs": "js" };
+  for (const [name, language] of Object.entries(files)) {
+    const blocks = blocksOf(document, language);
+    expect(blocks).toHaveLength(1);
+    writeFileSync(join(benchmark, name), blocks[0]!);
+  }
+  const received = await results();
+  const run = join(folder, "run");
+  const code = withReplacements(blocksOf(document, "ts").join(""), {
+    '"path/to/model"': JSON.stringify(world()),
+    '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+    '"runs/1"': JSON.stringify(run),
+    '"benchmarks/pocket"': JSON.stringify(benchmark),
+    '"https://results.example.org/runs"': JSON.stringify(received.url),
+    // A run this short would skip the measurement in the middle.
+    "config: { maxSteps: 200 }":
+      "config: { maxSteps: 2, batchSize: 4 }, session: { budget: { overheadPercent: null } }",
+    "runEvery: 50": "runEvery: 1",
+    "maxTokens: 64": "maxTokens: 12",
+  });
+  const printed = await runCode("custom-benchmark", code, { RESULTS_TOKEN: "secret-token" });
+
+  const [phase] = (await readRun(run)).phases;
+  expect(phase!.snapshots.map(({ id, step, status }) => [id, step, status])).toEqual([
+    ["pocket", 0, "complete"],
+    ["pocket", 1, "complete"],
+    ["pocket", 2, "complete"],
+  ]);
+  const [start] = phase!.snapshots;
+  // The split val has two tasks about numbers, one about the village, one about manners.
+  const counts = Object.entries(start!.metrics).map(([name, { n }]) => [name, n]);
+  expect(Object.fromEntries(counts.filter(([name]) => String(name).startsWith("pass_rate")))).toEqual({
+    pass_rate: 4,
+    "pass_rate/topic/numbers": 2,
+    "pass_rate/topic/village": 1,
+    "pass_rate/topic/manners": 1,
+  });
+  expect(start!.receipt.every(({ intact }) => intact !== false)).toBe(true);
+  for (const id of ["product", "turns", "form"]) expect(printed).toContain(`\n${id} `);
+  expect(received.puts).toEqual([
+    ["/runs/pocket-8/run-1/test/pocket-8_step_0.samples.json", "Bearer secret-token"],
+    ["/runs/pocket-8/run-1/test/pocket-8_step_0.json", "Bearer secret-token"],
+  ]);
+});
+
+/** Starts a server on loopback that accepts everything. */
+async function results() {
+  const puts: [path: string, authorization: string | undefined][] = [];
+  const server = createServer((request, response) => {
+    puts.push([request.url!, request.headers.authorization]);
+    request.resume().on("end", () => response.writeHead(204).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return { puts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/runs` };
+}

@@ -1,0 +1,243 @@
+import {
+  defineEvaluation,
+  PeriodicEvalError,
+  type Json,
+  type MeasureContext,
+  type Prompt,
+  type ModelWith,
+} from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
+import { configError, errorMessage, nearest, parseOptions } from "@periodic-eval/core/internal";
+import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
+import { dataError } from "../documents/rows.ts";
+import { chatOf } from "./chat-template.ts";
+import { readBenchmark, type Benchmark } from "./folder.ts";
+import { generateFor, tasksPerCall, tokensOf } from "./generate.ts";
+import { gradeTasks } from "./grade.ts";
+import { defineMetrics } from "./benchmark-metrics.ts";
+import { completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
+import {
+  splits,
+  type AnsweredTaskRow,
+  type BenchmarkRow,
+  type BenchmarkTask,
+  type Split,
+} from "./benchmark-task.ts";
+import { openVerifiers } from "./verifiers/open-verifiers.ts";
+
+/** Seed of the order of tasks: a budget measures the first of them. */
+const orderSeed = 42;
+
+interface BenchmarkItem extends Omit<BenchmarkTask, "messages"> {
+  readonly chat: Extract<Prompt, { readonly messages: unknown }>;
+}
+
+/**
+ * Measures one split of a custom benchmark: sends each task as a chat, and checks its completions with the task's verifier. A row
+ * is a task with its prompt, `numSamples` completions, their rewards, whether they passed and why not. Intervals and comparisons
+ * are over tasks.
+ *
+ * The snapshot's top level has the benchmark's name and version, the split, the number of completions without a grade
+ * (`ungraded`) and of those cut off (`truncated`), and `usage`: tokens, and the cost if `price` is set.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data`, with file and line, for a wrong folder, and `model`
+ *   for a task that the chat template does not render.
+ */
+export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "val") {
+  parseOptions("benchmark split", z.enum(splits), split);
+  const complete = completeOptions("benchmark options", options);
+  const { name, benchmark: folder, numSamples, maxTokens, temperature, limit, breakdownKeys } = complete;
+  const verifiers = openVerifiers(folder);
+  let benchmark: Benchmark | null = null;
+  let provenance: Json = null;
+
+  return defineEvaluation({
+    name,
+    version: "benchmark-1",
+    needs: ["generate"],
+    wants: ["tokenizer"],
+    async items(model): Promise<readonly BenchmarkItem[]> {
+      benchmark = await readBenchmark(folder, verifiers);
+      const tasks = tasksOf(benchmark, folder, { split, limit, breakdownKeys });
+      const items = nestedSubset(tasks, { n: null, seed: orderSeed }).map((task) => itemOf(task, complete));
+      const shortOfRoom = checkRoom(model, items, { maxTokens, places: benchmark.places });
+      provenance = {
+        benchmark: { name: benchmark.name, version: benchmark.version, hashes: benchmark.hashes },
+        verifiers: benchmark.verifiers,
+        split,
+        chat_template: { ...complete.chatTemplate },
+        sampling: { max_tokens: maxTokens, temperature },
+        num_samples: numSamples,
+        short_of_room: shortOfRoom,
+        subsample: { limit, seed: orderSeed },
+      };
+      return items;
+    },
+    provenance: () => provenance,
+    check: (call) => verifiers.check(call),
+    prompts: (_, items) => items.map(({ chat }) => chat),
+    measure: (model, items, context) =>
+      measureInBatches(
+        items,
+        context,
+        (some) => answeredRows(model, some, complete, context),
+        tasksPerCall(complete),
+      ),
+    grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
+      gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
+    failure: (rows) => failureOf(rows, complete),
+    metrics: (kit) =>
+      defineMetrics(complete.metrics, { kit, numSamples, isSampled: temperature > 0, breakdownKeys }),
+    plainKeys: (_, rows) => ({
+      benchmark: benchmark?.name ?? null,
+      benchmark_version: benchmark?.version ?? null,
+      benchmark_id: complete.benchmarkId ?? name,
+      run_id: complete.runId,
+      model_name: complete.modelName,
+      split,
+      num_tasks: rows.length,
+      num_samples: numSamples,
+      ungraded: rows.flatMap(({ rewards }) => rewards).filter((reward) => reward === null).length,
+      truncated: rows.flatMap(({ completions }) => completions).filter(({ finish }) => finish === "length")
+        .length,
+      usage: usageOf(rows, complete.price),
+    }),
+  });
+}
+
+function tasksOf(
+  { tasks }: Benchmark,
+  folder: string,
+  {
+    split,
+    limit,
+    breakdownKeys,
+  }: Pick<CompleteOptions, "limit" | "breakdownKeys"> & { readonly split: Split },
+): readonly BenchmarkTask[] {
+  const own = tasks.filter((task) => task.split === split);
+  if (own.length === 0) {
+    const fix = `Add "split": "${split}" to lines of tasks.jsonl${split === "val" ? ", or set runEvery to 0" : ""}.`;
+    throw dataError(folder, `no tasks of the split ${split}`, "at least one", fix);
+  }
+  const keys = [...new Set(own.flatMap(({ metadata }) => Object.keys(metadata)))];
+  for (const [at, key] of breakdownKeys.entries()) {
+    if (keys.includes(key)) continue;
+    const close = nearest(key, keys);
+    throw configError({
+      where: "benchmark options",
+      path: ["breakdownKeys", at],
+      got: `"${key}", which no task of the split ${split} has in its metadata`,
+      expected:
+        keys.length === 0 ? "no keys, because the tasks have no metadata" : `some of ${keys.join(", ")}`,
+      fix: close === null ? "Remove it, or add it to the tasks." : `Did you mean "${close}"?`,
+    });
+  }
+  return own.slice(0, limit ?? own.length);
+}
+
+function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: CompleteOptions): BenchmarkItem {
+  return { ...task, chat: chatOf(messages, chatTemplate) };
+}
+
+/**
+ * Renders every task, so that tasks that cannot be rendered are reported before step 1. Returns how many prompts leave less room
+ * than `maxTokens` (no prompt is cut); null if the model's context length or a prompt's length is unknown.
+ */
+function checkRoom(
+  model: ModelWith<"generate">,
+  items: readonly BenchmarkItem[],
+  { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
+): number | null {
+  const { contextLength } = model;
+  const lengths = items.map(({ id, chat }) => {
+    try {
+      return tokensOf(model, chat);
+    } catch (cause) {
+      throw new PeriodicEvalError({
+        code: "model",
+        where: places.get(id)!,
+        got: `a chat template that fails (${errorMessage(cause)})`,
+        expected: "a template that renders the task",
+        fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
+        cause,
+      });
+    }
+  });
+  if (contextLength === null) return null;
+  const [longest, at] = lengths.reduce<readonly [number, number]>(
+    (most, length, index) => ((length ?? 0) > most[0] ? [length!, index] : most),
+    [0, 0],
+  );
+  if (longest > contextLength)
+    throw dataError(
+      places.get(items[at]!.id)!,
+      `a prompt of ${longest} tokens`,
+      `at most ${contextLength}, the model's context length`,
+      "Shorten the task, or use a model with a longer context.",
+    );
+  if (lengths.includes(null)) return null;
+  return lengths.filter((length) => length! + maxTokens > contextLength).length;
+}
+
+async function answeredRows(
+  model: ModelWith<"generate">,
+  items: readonly BenchmarkItem[],
+  how: CompleteOptions,
+  context: MeasureContext,
+): Promise<readonly AnsweredTaskRow[]> {
+  const written = await generateFor(model, items, how, context);
+  return items.map(({ id, chat, answer, verifier, metadata }) => ({
+    id,
+    prompt: chat.messages,
+    answer,
+    verifier,
+    metadata,
+    completions: written.get(id)!,
+  }));
+}
+
+function failureOf(
+  rows: readonly BenchmarkRow[],
+  { maxErrorShare }: CompleteOptions,
+): PeriodicEvalError | null {
+  const verdicts = rows.flatMap(({ rewards, verdicts: own }) =>
+    rewards.map((reward, at) => ({ reward, verdict: own[at]! })),
+  );
+  const ungraded = verdicts.filter(({ reward }) => reward === null);
+  if (ungraded.length <= maxErrorShare * verdicts.length) return null;
+  const { raw } = ungraded[0]!.verdict;
+  return new PeriodicEvalError({
+    code: "judge",
+    where: "verifiers",
+    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${(raw ?? "no reason").slice(0, 200)})`,
+    expected: `at most ${100 * maxErrorShare} %`,
+    fix: "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
+  });
+}
+
+/**
+ * Returns the tokens and cost of the completions. `unknown` counts completions whose tokens neither server nor tokenizer reports;
+ * the token counts then cover the others, and the cost is null.
+ */
+function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
+  const all = rows.flatMap(({ completions }) => completions);
+  const counted = all.filter(
+    ({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null,
+  );
+  const inputTokens = sum(counted.map((one) => one.inputTokens!));
+  const outputTokens = sum(counted.map((one) => one.outputTokens!));
+  const unknown = all.length - counted.length;
+  const isKnown = price !== null && unknown === 0;
+  return {
+    completions: all.length,
+    unknown,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    cost: isKnown
+      ? (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1e6
+      : null,
+  };
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

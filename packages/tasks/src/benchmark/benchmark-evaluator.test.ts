@@ -1,0 +1,286 @@
+import {
+  measure,
+  withSession,
+  type Json,
+  type Logger,
+  type SessionOptions,
+  type Snapshot,
+} from "@periodic-eval/core";
+import { callbackConformance, exampleSnapshot, fakeModel, memoryStore } from "@periodic-eval/core/testing";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { benchmarkFolder } from "./benchmark-folder.test-data.ts";
+import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
+import { BenchmarkEvaluator, type BenchmarkEvaluatorOptions } from "./benchmark-evaluator.ts";
+import type { BenchmarkStore } from "./stores/store.ts";
+
+const tasks = [1, 2, 3, 4].map((n) => ({
+  id: `sum-${n}`,
+  prompt: `${n} + ${n} =`,
+  answer: 2 * n,
+  split: n < 4 ? "val" : "test",
+  verifier: "numeric",
+}));
+
+/** A store that keeps what it is given, in its order. */
+function keeping() {
+  const kept: [name: string, value: Json][] = [];
+  const store: BenchmarkStore = { name: "kept", put: async (name, value) => void kept.push([name, value]) };
+  return { store, kept };
+}
+
+/** A phase of four steps, after each of which the model adds better: right up to the step. */
+async function trained(
+  evaluator: BenchmarkEvaluator,
+  options: Partial<SessionOptions> = {},
+  afterStep: (step: number) => Promise<void> = async () => {},
+) {
+  let step = 0;
+  const store = memoryStore();
+  const warnings: string[] = [];
+  const logger: Logger = {
+    name: "test",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+  };
+  const model = fakeModel({
+    reply: (prompt) => String(Math.min(step, Number(/(\d) \+/.exec(prompt)![1])) * 2),
+  });
+  const session = { run: store, maxSteps: 4, model, callbacks: [evaluator], loggers: [logger] };
+  await withSession({ ...session, budget: { overheadPercent: null }, ...options }, async (open) => {
+    await open.begin();
+    for (step = 1; step <= 4; step++) {
+      await open.stepEnd();
+      await afterStep(step);
+    }
+    step = 4;
+  });
+  return { snapshots: await store.list(), store, warnings, model };
+}
+
+const evaluatorOf = async (options: Partial<BenchmarkEvaluatorOptions> = {}) =>
+  new BenchmarkEvaluator({ name: "sums", benchmark: await benchmarkFolder({ tasks }), ...options });
+
+describe.each([0, 3])("callback conformance, runEvery %d", (runEvery) => {
+  for (const check of callbackConformance(() => evaluatorOf({ runEvery }))) it(check.name, check.run);
+});
+
+describe("in the loop", () => {
+  it("measures val every `runEvery` steps, at the start and the end, and compares with the baseline", async () => {
+    const { snapshots } = await trained(await evaluatorOf({ runEvery: 3 }));
+    expect(snapshots.map(({ id, step, status, crossed }) => [id, step, status, crossed])).toEqual([
+      ["sums", 0, "complete", ["start"]],
+      ["sums", 3, "complete", ["every 3 steps: 3"]],
+      ["sums", 4, "complete", ["end"]],
+    ]);
+    // 0, 3 and 3 of 1 + 1, 2 + 2 and 3 + 3.
+    expect(snapshots.map(({ metrics }) => metrics["pass_rate"]!.value)).toEqual([0, 1, 1]);
+    expect(snapshots.map((snapshot) => snapshot["split"])).toEqual(["val", "val", "val"]);
+    expect(snapshots[1]!.paired.baseline!["pass_rate"]).toMatchObject({
+      n_pairs: 3,
+      delta: 1,
+      test: "mcnemar_exact",
+    });
+  });
+
+  it("with runEvery 0 neither measures nor reads the folder", async () => {
+    const { snapshots, warnings } = await trained(
+      new BenchmarkEvaluator({ name: "sums", benchmark: "nowhere" }),
+    );
+    expect([snapshots, warnings]).toEqual([[], []]);
+  });
+
+  it("reports a wrong folder before step 1", async () => {
+    const benchmark = await benchmarkFolder({ tasks: [{ ...tasks[0], answer: "two" }] });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 2 });
+    await expect(trained(evaluator)).rejects.toThrow(/tasks\.jsonl:1 answer: got "two"/);
+  });
+
+  it("asks a grader that a module exports, before step 1, whether it can be reached", async () => {
+    const source = `export const judge = {
+      name: "judge", fingerprint: "1",
+      check: async () => { throw new Error("the judge is not at home"); },
+      grade: async (requests) => requests.map(() => ({ status: "graded", scores: { reward: 1 }, raw: null })),
+    };`;
+    const verifier = { module: "own.mjs", export: "judge" };
+    const own = tasks.map((task) => ({ ...task, verifier }));
+    const benchmark = await benchmarkFolder({ tasks: own, files: { "own.mjs": source } });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 2 });
+    await expect(trained(evaluator)).rejects.toThrow("the judge is not at home");
+  });
+
+  it("marks a measurement failed when a verifier throws, keeps its rows, and continues training", async () => {
+    const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
+    const verifier = { module: "own.mjs", export: "check" };
+    const benchmark = await benchmarkFolder({ tasks: tasks.map((task) => ({ ...task, verifier })), files });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 4 });
+    const { snapshots, store } = await trained(evaluator);
+    expect(snapshots.map(({ step, status }) => [step, status])).toEqual([
+      [0, "failed"],
+      [4, "failed"],
+    ]);
+    expect(snapshots[1]!.reason).toContain("got no grade for 3 of 3 completions (one of them: no parser)");
+    expect(await store.rows(snapshots[1]!)).toMatchObject(
+      Array.from({ length: 3 }, () => ({
+        rewards: [null],
+        verdicts: [{ status: "error", raw: "no parser" }],
+      })),
+    );
+  });
+});
+
+describe("evaluate", () => {
+  it("measures the test split of any model, by the options of the loop", async () => {
+    const chatTemplate = { systemPrompt: "Add." };
+    const evaluator = await evaluatorOf({ runEvery: 4, chatTemplate, maxTokens: 9 });
+    const { snapshots, model } = await trained(evaluator);
+    const { snapshot, rows } = await evaluator.evaluate(model);
+    expect(snapshot).toMatchObject({ id: "sums", phase: "test", step: 0, split: "test", status: "complete" });
+    expect(rows).toMatchObject([{ id: "sum-4", rewards: [1], completions: [{ text: "8" }] }]);
+    const facts = (one: Snapshot) => one.provenance.evaluation as Record<string, unknown>;
+    for (const key of ["chat_template", "sampling", "benchmark"])
+      expect(facts(snapshot)[key]).toEqual(facts(snapshots[0]!)[key]);
+    expect(facts(snapshot)["chat_template"]).toEqual(chatTemplate);
+  });
+
+  it("gives the numbers of the loop where it measures the same", async () => {
+    const evaluator = await evaluatorOf({ runEvery: 4, numSamples: 3, temperature: 1, metrics: ["pass@2"] });
+    const model = fakeModel();
+    const { snapshots, store } = await trained(evaluator, { model });
+    const { snapshot, rows } = await evaluator.evaluate(model, { split: "val", as: snapshots[1]! });
+    expect(snapshot.metrics).toEqual(snapshots[1]!.metrics);
+    expect(rows).toEqual(await store.rows(snapshots[1]!));
+    expect(snapshot.provenance.hash).toBe(snapshots[1]!.provenance.hash);
+  });
+
+  it("takes all tasks, or another number, in place of the loop's limit", async () => {
+    const evaluator = await evaluatorOf({ limit: 1 });
+    const count = async (options: Parameters<typeof evaluator.evaluate>[1]) =>
+      (await evaluator.evaluate(fakeModel(), { split: "val", ...options })).rows.length;
+    expect([await count({}), await count({ limit: 2 }), await count({ limit: null })]).toEqual([1, 2, 3]);
+    await expect(count({ split: "train" as "val" })).rejects.toThrow(
+      'BenchmarkEvaluator.evaluate options.split: got "train"',
+    );
+  });
+});
+
+describe("stores", () => {
+  it("are given each settled snapshot, and of evaluate the rows too", async () => {
+    const { store, kept } = keeping();
+    const evaluator = await evaluatorOf({
+      runEvery: 4,
+      store,
+      runId: "run-1",
+      benchmarkId: "arithmetic",
+      modelName: "tiny",
+    });
+    const { snapshots, model } = await trained(evaluator, { phase: "sft" });
+    expect(kept).toEqual([
+      ["arithmetic/run-1/sft/sums_step_0.json", snapshots[0]],
+      ["arithmetic/run-1/sft/sums_step_4.json", snapshots[1]],
+    ]);
+    expect(kept[0]![1]).toMatchObject({ run_id: "run-1", benchmark_id: "arithmetic", model_name: "tiny" });
+    const { snapshot, rows } = await evaluator.evaluate(model);
+    expect(kept.slice(2)).toEqual([
+      ["arithmetic/run-1/test/sums_step_0.samples.json", rows],
+      ["arithmetic/run-1/test/sums_step_0.json", snapshot],
+    ]);
+  });
+
+  it("a workspace is a store of its own", async () => {
+    const { store, kept } = keeping();
+    const workspaceDir = join(await benchmarkFolder({}), "results");
+    await trained(await evaluatorOf({ runEvery: 4, store, workspaceDir }));
+    const text = await readFile(join(workspaceDir, "sums/train/sums_step_4.json"), "utf8");
+    expect(JSON.parse(text)).toEqual(kept[1]![1]);
+  });
+
+  it("one that fails stops nothing: warnings name it, and storeFailures keeps them", async () => {
+    const store: BenchmarkStore = {
+      name: "broken",
+      put: async () => Promise.reject(new Error("disk on fire", { cause: new Error("really") })),
+    };
+    const { store: other, kept } = keeping();
+    const evaluator = await evaluatorOf({ runEvery: 4, store });
+    const { snapshots, warnings } = await trained(evaluator, {
+      callbacks: [evaluator, await evaluatorOf({ name: "more", runEvery: 4, store: other })],
+    });
+    expect(snapshots.filter(({ status }) => status === "complete")).toHaveLength(4);
+    expect(kept).toHaveLength(2);
+    const reason = "disk on fire (really)";
+    const names = ["sums/train/sums_step_0.json", "sums/train/sums_step_4.json"];
+    expect(evaluator.storeFailures).toEqual(names.map((name) => ({ store: "broken", name, reason })));
+    expect(warnings).toEqual(
+      names.map((name) => `callback "sums": the store "broken" failed to take ${name}: ${reason}`),
+    );
+    const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const { rows } = await evaluator.evaluate(fakeModel());
+    expect(rows).toHaveLength(1);
+    expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
+      expect.stringContaining(
+        `benchmark "sums": the store "broken" failed to take sums/test/sums_step_0.samples.json`,
+      ),
+      expect.stringContaining("sums_step_0.json"),
+    ]);
+    warned.mockRestore();
+  });
+
+  it("one that hangs holds up no step, and the end for half a minute", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const store: BenchmarkStore = { name: "slow", put: () => new Promise(() => {}) };
+      const evaluator = await evaluatorOf({ store });
+      const warned: string[] = [];
+      const context = { warn: (message: string) => void warned.push(message) };
+      evaluator.onSnapshot(context as never, exampleSnapshot({ id: "sums" }));
+      const closed = evaluator.close();
+      await vi.advanceTimersByTimeAsync(29_999);
+      expect(warned).toEqual([]);
+      await vi.advanceTimersByTimeAsync(1);
+      await closed;
+      expect(warned).toEqual([expect.stringContaining("timed out after 30 s")]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("keep the rows of an evaluation whose verifiers failed too often", async () => {
+    const { store, kept } = keeping();
+    const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
+    const verifier = { module: "own.mjs", export: "check" };
+    const benchmark = await benchmarkFolder({ tasks: tasks.map((task) => ({ ...task, verifier })), files });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, store });
+    await expect(evaluator.evaluate(fakeModel())).rejects.toThrow("no grade for 1 of 1");
+    expect(kept).toMatchObject([["sums/test/sums_step_0.samples.json", [{ id: "sum-4", rewards: [null] }]]]);
+  });
+
+  it("receive neither other callbacks' snapshots nor unfinished gradings", async () => {
+    const { store, kept } = keeping();
+    const evaluator = await evaluatorOf({ store });
+    evaluator.onSnapshot({} as never, exampleSnapshot({ id: "capability" }));
+    evaluator.onSnapshot({} as never, exampleSnapshot({ id: "sums", status: "grading" }));
+    await evaluator.close();
+    expect(kept).toEqual([]);
+  });
+});
+
+it("wrong options are errors at construction", () => {
+  const made = (options: object) => () =>
+    new BenchmarkEvaluator({ name: "sums", benchmark: "sums", ...options });
+  expect(made({ runEvry: 5 })).toThrow("BenchmarkEvaluator options.runEvry: got the unknown option");
+  expect(made({ runEvry: 5 })).toThrow('Did you mean "runEvery"?');
+  expect(made({ runEvery: -1 })).toThrow(
+    "BenchmarkEvaluator options.runEvery: got -1, expected a number of steps",
+  );
+  expect(made({ workspaceDir: "" })).toThrow("BenchmarkEvaluator options.workspaceDir");
+  expect(made({ store: "results" })).toThrow(
+    'BenchmarkEvaluator options.store: got "results", expected a store',
+  );
+  expect(made({ numSamples: 2 })).toThrow("benchmark options.numSamples: got 2 at temperature 0");
+});
+
+it("is an evaluation that any callback, and `measure`, can take", async () => {
+  const benchmark = await benchmarkFolder({ tasks });
+  const { snapshot } = await measure(benchmarkEvaluation({ name: "sums", benchmark }, "test"), fakeModel());
+  expect(snapshot).toMatchObject({ evaluation: "sums", split: "test", num_tasks: 1 });
+});

@@ -1,0 +1,164 @@
+import {
+  everySteps,
+  measure,
+  PeriodicCallback,
+  type AnyEvaluation,
+  type CallbackContext,
+  type EvaluableModel,
+  type Json,
+  type MeasureOptions,
+  type Row,
+  type Snapshot,
+  type SnapshotKey,
+  type TrainerCallback,
+  type Trigger,
+} from "@periodic-eval/core";
+import { logWarning } from "@periodic-eval/core/session";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
+import { benchmarkShape, type BenchmarkOptions } from "./benchmark-options.ts";
+import { folderStore, type BenchmarkStore } from "./stores/store.ts";
+import { uploads, type StoreFailure, type Uploads } from "./stores/uploads.ts";
+import { splits, type BenchmarkRow, type Split } from "./benchmark-task.ts";
+
+export interface BenchmarkEvaluatorOptions extends BenchmarkOptions {
+  /** Measures the split `val` every `runEvery` steps, at the start and at the end; 0 (default) does not measure in the loop. */
+  readonly runEvery?: number;
+  /** A folder that also receives the snapshots, like `folderStore`. Default none. */
+  readonly workspaceDir?: string;
+  /** Receives settled snapshots, in the background. Default none. */
+  readonly store?: BenchmarkStore;
+}
+
+export interface BenchmarkRunOptions extends Omit<MeasureOptions, "limit"> {
+  /** Default `test`. */
+  readonly split?: Split;
+  /** Replaces the evaluator's `limit`; null for all tasks. */
+  readonly limit?: number | null;
+}
+
+const isStore = (value: unknown) => typeof (value as Partial<BenchmarkStore> | null)?.put === "function";
+const steps = "a number of steps: an integer of 0 or more";
+
+const optionsSchema = z.strictObject({
+  ...benchmarkShape,
+  runEvery: z
+    .int(steps)
+    .nonnegative(steps)
+    .meta({ fix: "Write 0 to measure with `evaluate` only." })
+    .optional(),
+  workspaceDir: z
+    .string("a folder")
+    .min(1, "a folder")
+    .meta({ fix: "Leave it out to store nothing there." })
+    .optional(),
+  store: z
+    .custom(isStore, "a store")
+    .meta({ fix: "Use folderStore(path), httpStore({ url }) or { name, put }." })
+    .optional(),
+} satisfies Record<keyof BenchmarkEvaluatorOptions, z.ZodType>);
+
+/**
+ * Runs a custom benchmark (`docs/custom-benchmark.md`): as a callback it measures the split `val` while a model is trained, and
+ * `evaluate` measures the split `test` afterwards, with the same options and chat template.
+ *
+ *     const benchmark = new BenchmarkEvaluator({ name: "arithmetic", benchmark: "benchmarks/arithmetic", runEvery: 50 });
+ *     trainer.addCallback(benchmark);
+ *     await trainer.train();
+ *     const { snapshot, rows } = await benchmark.evaluate(model);
+ *
+ * Stores receive each settled snapshot as `<benchmarkId>/<runId>/<phase>/<name>_step_<N>.json` (without `runId` if it is not set).
+ * A failing store causes a warning and an entry in `storeFailures`; it stops nothing.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option. A wrong folder is reported before step 1.
+ */
+export class BenchmarkEvaluator implements TrainerCallback {
+  readonly id: string;
+  readonly asks: readonly AnyEvaluation[];
+  readonly triggers: readonly Trigger[];
+  readonly #options: BenchmarkOptions;
+  readonly #inLoop: PeriodicCallback | null;
+  readonly #uploads: Uploads;
+
+  constructor(options: BenchmarkEvaluatorOptions) {
+    parseOptions("BenchmarkEvaluator options", optionsSchema, options);
+    const { runEvery = 0, workspaceDir, store, ...own } = options;
+    // Checks the options, even if the split `val` is never measured.
+    const val = benchmarkEvaluation(own, "val");
+    this.id = own.name;
+    this.#options = own;
+    this.#inLoop = runEvery === 0 ? null : new PeriodicCallback(val, { schedule: [everySteps(runEvery)] });
+    this.asks = this.#inLoop?.asks ?? [];
+    this.triggers = this.#inLoop?.triggers ?? [];
+    const folder = workspaceDir === undefined ? [] : [folderStore(workspaceDir)];
+    this.#uploads = uploads([...folder, ...(store === undefined ? [] : [store])]);
+  }
+
+  /** The values that stores failed to take so far. */
+  get storeFailures(): readonly StoreFailure[] {
+    return this.#uploads.failures;
+  }
+
+  onTrainBegin(context: CallbackContext): void {
+    this.#inLoop?.onTrainBegin(context);
+  }
+
+  onStepEnd(context: CallbackContext): void {
+    this.#inLoop?.onStepEnd(context);
+  }
+
+  onTrainEnd(context: CallbackContext): void {
+    this.#inLoop?.onTrainEnd(context);
+  }
+
+  onSnapshot(context: CallbackContext, snapshot: Snapshot): void {
+    if (snapshot.id !== this.id || snapshot.status === "grading") return;
+    this.#put(snapshot, "json", snapshot as unknown as Json, (message) => context.warn(message));
+  }
+
+  /** Waits for the stores, at most 30 seconds. */
+  async close(): Promise<void> {
+    await this.#uploads.settle();
+  }
+
+  /**
+   * Measures a model once, without a session, and puts the snapshot and its rows (`….samples.json`) into the stores. Default of
+   * `as`: step 0 of a phase with the split's name.
+   *
+   * @returns The snapshot and its rows, one per task.
+   * @throws PeriodicEvalError as `measure`. If too many completions have no grade, the stores still receive the rows.
+   */
+  async evaluate(
+    model: EvaluableModel,
+    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
+  ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly BenchmarkRow[] }> {
+    parseOptions("BenchmarkEvaluator.evaluate options.split", z.enum(splits), split);
+    const key = options.as ?? { phase: split, id: this.id, step: 0 };
+    const put = (kind: string, value: unknown) =>
+      this.#put(key, kind, value as Json, (message) => logWarning([], `benchmark "${this.id}"`, message));
+    const evaluation: AnyEvaluation = benchmarkEvaluation({ ...this.#options, limit }, split);
+    const kept: AnyEvaluation = {
+      ...evaluation,
+      failure(rows: readonly Row[]) {
+        put("samples.json", rows);
+        return evaluation.failure!(rows);
+      },
+    };
+    try {
+      const { snapshot, rows } = await measure(kept, model, { ...options, as: key });
+      put("json", snapshot);
+      return { snapshot, rows: rows as readonly BenchmarkRow[] };
+    } finally {
+      await this.#uploads.settle();
+    }
+  }
+
+  #put(key: SnapshotKey, kind: string, value: Json, warn: (message: string) => void): void {
+    const { benchmarkId = this.id, runId } = this.#options;
+    const folder = [benchmarkId, ...(runId === undefined ? [] : [runId]), key.phase].join("/");
+    this.#uploads.put(`${folder}/${key.id}_step_${key.step}.${kind}`, value, ({ store, name, reason }) =>
+      warn(`the store "${store}" failed to take ${name}: ${reason}`),
+    );
+  }
+}

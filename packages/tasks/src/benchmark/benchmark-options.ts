@@ -1,0 +1,118 @@
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
+import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { benchmarkMetrics, findMetrics, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
+import { chatTemplateShape, type BenchmarkChatTemplate } from "./chat-template.ts";
+
+/** Options of a custom benchmark. */
+export interface BenchmarkOptions {
+  /** The id of the snapshots. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly name: string;
+  /** The folder with `tasks.jsonl` and `metadata.yaml`. */
+  readonly benchmark: string;
+  /** The most tokens of a completion; default 256. */
+  readonly maxTokens?: number;
+  /** Default 0: greedy. */
+  readonly temperature?: number;
+  /** Keeps the first `limit` tasks of a split, in the file's order; null (default) for all. */
+  readonly limit?: number | null;
+  /** Completions per task; default 1. More than one need a temperature above 0. */
+  readonly numSamples?: number;
+  /**
+   * How many requests the engine gets at once; default 8. A served model sends them in parallel, up to its `concurrency`; a model
+   * in memory reads them as one batch. The next requests follow when all of these are answered. As many tasks are checked at
+   * once.
+   */
+  readonly nConcurrent?: number;
+  /** Keys of the tasks' metadata: every metric is also computed for each of their values. Default none. */
+  readonly breakdownKeys?: readonly string[];
+  /** Names of metrics; the first carries the verdict. Default `mean_reward` and `pass_rate`. */
+  readonly metrics?: readonly string[];
+  /** The metrics that names refer to; default `benchmarkMetrics`. */
+  readonly registry?: MetricRegistry;
+  readonly chatTemplate?: BenchmarkChatTemplate;
+  /** The share of completions without a grade above which a measurement is `failed`; default 0.1. */
+  readonly maxErrorShare?: number;
+  /** The price of tokens. Default: the cost is unknown. */
+  readonly price?: JudgePrice;
+  /** The model's name in snapshots; default the model's identity. */
+  readonly modelName?: string;
+  /** The run's name, a folder in stores. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly runId?: string;
+  /** The benchmark's name in stores; default `name`. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly benchmarkId?: string;
+}
+
+const positive = "a positive integer";
+const positiveOrNull = "a positive integer, or null for all";
+const share = "a share from 0 to 1";
+const price = "{ inputPerMillion, outputPerMillion }, each 0 or more";
+const folder = "the path of a folder";
+const amount = z.number(price).nonnegative(price);
+
+/** Schemas of the options. */
+export const benchmarkShape = {
+  // `checkName` checks the names.
+  name: z.unknown().optional(),
+  benchmark: z.string(folder).min(1, folder),
+  maxTokens: z.int(positive).positive(positive).default(256),
+  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").default(0),
+  limit: z.int(positiveOrNull).positive(positiveOrNull).nullable().default(null),
+  numSamples: z.int(positive).positive(positive).default(1),
+  nConcurrent: z.int(positive).positive(positive).default(8),
+  breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
+  metrics: z.array(z.string().min(1), "an array of names of metrics").default([]),
+  registry: z
+    .custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name")
+    .optional(),
+  chatTemplate: z.strictObject(chatTemplateShape).default({}),
+  maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
+  price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),
+  modelName: z.string("a non-empty string").min(1, "a non-empty string").nullable().default(null),
+  runId: z.unknown().optional(),
+  benchmarkId: z.unknown().optional(),
+} satisfies Record<keyof BenchmarkOptions, z.ZodType>;
+
+type Nullable = "modelName" | "runId" | "benchmarkId";
+
+/** Checked options, with their defaults. */
+export type CompleteOptions = Required<
+  Omit<BenchmarkOptions, Nullable | "metrics" | "registry" | "price">
+> & {
+  readonly [Key in Nullable]: string | null;
+} & { readonly metrics: readonly NamedMetric[]; readonly price: JudgePrice | null };
+
+/**
+ * Checks the options and fills in their defaults.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function completeOptions(where: string, options: BenchmarkOptions): CompleteOptions {
+  const parsed = parseOptions(where, z.strictObject(benchmarkShape), options);
+  const { runId = null, benchmarkId = null, name } = options;
+  checkName(`${where}.name`, name);
+  if (runId !== null) checkName(`${where}.runId`, runId);
+  if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
+  const { registry = benchmarkMetrics, metrics, numSamples, price: given = null, ...rest } = parsed;
+  if (numSamples > 1 && rest.temperature === 0) throw equalSamples(where, numSamples);
+  return {
+    ...rest,
+    name,
+    numSamples,
+    runId,
+    benchmarkId,
+    price: given,
+    chatTemplate: options.chatTemplate ?? {},
+    metrics: findMetrics(where, metrics, { registry, numSamples }),
+  };
+}
+
+const equalSamples = (where: string, numSamples: number): PeriodicEvalError =>
+  configError({
+    where,
+    path: ["numSamples"],
+    got: `${numSamples} at temperature 0`,
+    expected: "1, or a temperature above 0",
+    fix: "Raise the temperature: greedy completions of a task are all equal.",
+  });

@@ -1,0 +1,91 @@
+import { verifierGrader, type CallOptions, type Grader, type Json, type Verdict } from "@periodic-eval/core";
+import { canonicalJson, hashJson } from "@periodic-eval/core/random";
+import {
+  findVerifier,
+  toVerdict,
+  withVerifierTimeout,
+  type VerifierModule,
+} from "@periodic-eval/core/grading";
+import { loadVerifierModule } from "@periodic-eval/core/config";
+import { builtInVerifiers } from "./built-in.ts";
+import type { VerifierSpec } from "./verifier-spec.ts";
+import { checkArgs, type Check } from "./verifier.ts";
+
+/** The fields of a task that its verifier needs. */
+export interface VerifiedTask {
+  readonly id: string;
+  readonly answer: Json;
+  readonly metadata: { readonly [key: string]: Json };
+  readonly verifier: VerifierSpec;
+}
+
+/** The verifiers of a folder. Each module is loaded once. */
+export interface OpenVerifiers {
+  /**
+   * Returns the task's grader. Its verdicts have the score `reward`, and `passed` unless that means a reward of at least 1.
+   *
+   * @throws PeriodicEvalError `data` whose `where` is a key of the task; the caller adds file and line.
+   */
+  open(task: VerifiedTask): Promise<Grader>;
+  /** Checks that the opened graders of modules can be reached. */
+  check(options: CallOptions): Promise<void>;
+  /** Returns everything outside of the tasks that changes verdicts, by verifier. */
+  fingerprints(): Readonly<Record<string, string>>;
+}
+
+export function openVerifiers(folder: string): OpenVerifiers {
+  const modules = new Map<string, Promise<VerifierModule>>();
+  const fingerprints = new Map<string, string>();
+  const builtIn = new Map<string, Grader>();
+  const graders = new Set<Grader>();
+
+  async function open(task: VerifiedTask): Promise<Grader> {
+    const { verifier } = task;
+    if ("name" in verifier) {
+      // The cache avoids compiling a thousand schemas at each measurement.
+      const key = canonicalJson([verifier, task.answer]);
+      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer));
+      builtIn.set(key, grader);
+      fingerprints.set(verifier.name, builtInVerifiers[verifier.name]!.version);
+      return grader;
+    }
+    const { module: path, export: name, args } = verifier;
+    if (!modules.has(path)) modules.set(path, loadVerifierModule(folder, path));
+    const loaded = await modules.get(path)!;
+    const own = findVerifier(loaded, name);
+    const fullName = `${path}#${name}`;
+    fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
+    if ("grade" in own) {
+      graders.add(own);
+      return own;
+    }
+    return verifierGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
+      const { id, metadata } = task;
+      const verified = { id, question, answer: task.answer, metadata, args };
+      return toVerdict(await withVerifierTimeout(signal, async () => own(answer, verified)));
+    });
+  }
+
+  return {
+    open,
+    async check(options) {
+      for (const grader of graders) await grader.check?.(options);
+    },
+    fingerprints: () => Object.fromEntries(fingerprints),
+  };
+}
+
+async function openBuiltIn(
+  { name, args }: Extract<VerifierSpec, { readonly name: string }>,
+  answer: Json,
+): Promise<Grader> {
+  const kind = builtInVerifiers[name]!;
+  checkArgs(args, kind.args);
+  const check = await kind.open({ answer, args });
+  return verifierGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
+}
+
+async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
+  const reason = await check(completion);
+  return { status: "graded", scores: { reward: reason === null ? 1 : 0 }, raw: reason };
+}

@@ -1,0 +1,147 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import type { Json } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Evaluator } from "./evaluator.ts";
+import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
+import type { CheckpointSource, OpenedModel } from "./evaluator-options.ts";
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "adapter-"));
+  await writeFile(join(root, "suite.yaml"), suiteText);
+});
+afterEach(() => rm(root, { recursive: true }));
+
+async function checkpoint(name: string, weights: string, config: Json = {}): Promise<string> {
+  const folder = join(root, name);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "config.json"), JSON.stringify(config));
+  await writeFile(join(folder, "model.safetensors"), weights);
+  return folder;
+}
+
+async function adapterOf(base: Json, frozenWeights?: string): Promise<string> {
+  const folder = join(root, "adapter");
+  await mkdir(folder, { recursive: true });
+  await writeFile(
+    join(folder, "adapter_config.json"),
+    JSON.stringify({ base_model_name_or_path: base, r: 8 }),
+  );
+  if (frozenWeights !== undefined)
+    await writeFile(join(folder, "trainer_state.json"), JSON.stringify({ exact: { frozenWeights } }));
+  return folder;
+}
+
+interface Opening {
+  readonly opened?: Partial<OpenedModel>;
+  readonly asked?: CheckpointSource[];
+}
+
+const run = (folder: string, adapter: string | null, { opened = {}, asked = [] }: Opening = {}) =>
+  Evaluator.fromCheckpoint(folder, {
+    name: "lora",
+    tasks: { choices: choiceTask(), replies: replyTask() },
+    suite: join(root, "suite.yaml"),
+    results: join(root, "results"),
+    adapter,
+    openModel: async (source) => {
+      asked.push(source);
+      return { model: fakeModel(), fingerprint: () => "w", ...opened };
+    },
+  }).run();
+
+describe("fromCheckpoint", () => {
+  it("opens the given checkpoint, names it in the results, and disposes it", async () => {
+    const folder = await checkpoint("base", "B");
+    const adapter = await adapterOf(folder);
+    const asked: CheckpointSource[] = [];
+    let disposed = 0;
+    const { run: record } = await run(folder, adapter, { asked, opened: { dispose: () => void disposed++ } });
+    expect(asked).toEqual([{ folder, adapter, tokenizer: null }]);
+    expect(disposed).toBe(1);
+    expect(record).toMatchObject({
+      model: folder,
+      adapter,
+      model_args: `pretrained=${folder},peft=${adapter}`,
+    });
+  });
+
+  it("disposes a model that cannot be measured", async () => {
+    let disposed = 0;
+    const { generate: _, ...silent } = fakeModel();
+    const opened = { model: silent, dispose: () => void disposed++ };
+    await expect(run(await checkpoint("base", "B"), null, { opened })).rejects.toThrow('ability "generate"');
+    expect(disposed).toBe(1);
+  });
+
+  it("uses the fingerprint that a model provides", async () => {
+    const model = fakeModel({ identity: { weights: "served-1" } });
+    const opened = { model, fingerprint: () => null };
+    const folder = await checkpoint("base", "B");
+    await run(folder, null, { opened });
+    expect((await run(folder, null, { opened })).measured).toEqual([]);
+  });
+});
+
+describe("an adapter's base", () => {
+  it("is the same folder, however its path is written", async () => {
+    const folder = await checkpoint("base", "B");
+    for (const written of [`${folder}/`, relative(process.cwd(), folder), join(folder, "..", "base")]) {
+      await run(folder, await adapterOf(written));
+    }
+  });
+
+  it("is a folder with the same weights", async () => {
+    const folder = await checkpoint("base", "B");
+    await run(folder, await adapterOf(await checkpoint("copy", "B")));
+    const other = await checkpoint("deeper/base", "C");
+    const asked: CheckpointSource[] = [];
+    await expect(run(folder, await adapterOf(other), { asked })).rejects.toThrow(
+      `adapter_config.json: base_model_name_or_path: got an adapter of "${other}", expected an adapter of "${folder}"`,
+    );
+    expect(asked).toEqual([]); // before anything is loaded
+  });
+
+  it("is a name of the hub that ends as the folder, or as its config.json says", async () => {
+    await run(await checkpoint("smollm2-135m", "B"), await adapterOf("HuggingFaceTB/SmolLM2-135M"));
+    const named = await checkpoint("here", "B", { _name_or_path: "HuggingFaceTB/SmolLM2-135M" });
+    await run(named, await adapterOf("HuggingFaceTB/SmolLM2-135M"));
+    const cached = `models--HuggingFaceTB--SmolLM2-135M/snapshots/${"0".repeat(40)}`;
+    await run(await checkpoint(cached, "B"), await adapterOf("HuggingFaceTB/SmolLM2-135M"));
+    await run("HuggingFaceTB/SmolLM2-135M@main", await adapterOf("HuggingFaceTB/SmolLM2-135M"));
+    for (const folder of [named, await checkpoint(cached, "B"), "HuggingFaceTB/SmolLM2-135M"]) {
+      await expect(run(folder, await adapterOf("HuggingFaceTB/SmolLM2-360M"))).rejects.toThrow(
+        'an adapter of "HuggingFaceTB/SmolLM2-360M"',
+      );
+    }
+  });
+
+  it("is identified by the hash of its weights in a checkpoint of our trainers, whatever its name", async () => {
+    const folder = await checkpoint("base", "B");
+    const elsewhere = await checkpoint("other", "C");
+    const opened = { baseFingerprint: () => "frozen-1" };
+    await run(folder, await adapterOf(elsewhere, "frozen-1"), { opened });
+    let disposed = 0;
+    const dispose = () => void disposed++;
+    await expect(
+      run(folder, await adapterOf(folder, "frozen-2"), { opened: { ...opened, dispose } }),
+    ).rejects.toThrow("the weights differ");
+    expect(disposed).toBe(1);
+    // A model that does not tell its own goes by the names.
+    await run(folder, await adapterOf(folder, "frozen-2"));
+    await expect(run(folder, await adapterOf(elsewhere, "frozen-1"))).rejects.toThrow("an adapter of");
+  });
+
+  it("that is not told is taken as it is, and one that is no text is refused", async () => {
+    const folder = await checkpoint("base", "B");
+    await run(folder, await adapterOf(null));
+    await run(folder, await adapterOf(""));
+    await run(folder, "someone/adapter-on-the-hub");
+    await expect(run(folder, await adapterOf(7))).rejects.toThrow(
+      "adapter_config.json: base_model_name_or_path: got 7, expected a string or null",
+    );
+  });
+});

@@ -1,0 +1,151 @@
+import type { Awaitable, EvaluableModel, Json } from "@periodic-eval/core";
+import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
+import type { FileSystem } from "@periodic-eval/core/snapshots";
+import { z } from "zod";
+import type { TaskRegistry } from "../tasks/registry.ts";
+import type { SuiteDefinition } from "../suite/suite-file.ts";
+
+export interface EvaluatorOptions {
+  /** The run's name in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly name: string;
+  /** The tasks that suites can name. */
+  readonly tasks: TaskRegistry;
+  /** A suite file, or its content; default `defaultSuitePath`. */
+  readonly suite?: string | SuiteDefinition;
+  /** Measures 10 documents per task, with results in `<results>/smoke`; default false. */
+  readonly smoke?: boolean;
+  /** The folder of relative data paths. Default: the suite file's folder; the current folder for the default suite or an object. */
+  readonly data?: string;
+  /** The results folder; default `results`. */
+  readonly results?: string;
+  /** The training method, for results: `sft`, `dpo`. Default null. */
+  readonly method?: string | null;
+  /** The model's arguments, for results; default `pretrained=<model>`, with `peft=<adapter>`. */
+  readonly modelArgs?: Json;
+  /** Further fields for results. */
+  readonly extras?: Readonly<Record<string, Json>>;
+  readonly signal?: AbortSignal;
+  /** Receives how many documents of a task are done. */
+  readonly onProgress?: (progress: TaskProgress) => void;
+  /** Whether to write documents, prompts and answers; default true. MMLU takes about 12 KB per document. */
+  readonly samples?: boolean;
+  /** The clock; default the system's. */
+  readonly now?: () => Date;
+  /** File operations, for tests that let them fail. */
+  readonly fs?: FileSystem;
+}
+
+export interface TaskProgress {
+  readonly task: string;
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface CheckpointOptions extends EvaluatorOptions {
+  /** Loads the checkpoint; `periodic-eval` has one for our models. */
+  readonly openModel: OpenModel;
+  /** An adapter's folder or name on the hub; default none. */
+  readonly adapter?: string | null;
+  /** A tokenizer's folder or name on the hub; default the checkpoint's. */
+  readonly tokenizer?: string | null;
+}
+
+/** A trainer whose live weights can be measured, such as those of `@periodic-eval/trainers`. */
+export interface EvaluableTrainer {
+  /** The model with its current weights. */
+  readonly evaluableModel: EvaluableModel;
+  /** Returns the current hash of everything in the model that changes a number; null if unknown. */
+  modelFingerprint(): Awaitable<string | null>;
+}
+
+/** What to open. */
+export interface CheckpointSource {
+  /** A folder, or `owner/name` on the hub. */
+  readonly folder: string;
+  /** An adapter's folder or name on the hub; null for none. */
+  readonly adapter: string | null;
+  /** A tokenizer's folder or name on the hub; null for the checkpoint's. */
+  readonly tokenizer: string | null;
+}
+
+export interface OpenedModel {
+  readonly model: EvaluableModel;
+  /**
+   * Returns the hash of all weights, including the adapter's. Without it, an interrupted run cannot be resumed, because the weights
+   * cannot be compared.
+   */
+  fingerprint?(): Awaitable<string | null>;
+  /** Returns the hash of the weights without the adapter: `frozenWeights` in checkpoints of our trainers. */
+  baseFingerprint?(): Awaitable<string | null>;
+  dispose?(): void;
+}
+
+/** Loads a checkpoint. This package has no engine. */
+export type OpenModel = (source: CheckpointSource) => Promise<OpenedModel>;
+
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+const isFunction = (value: unknown) => typeof value === "function";
+const path = z.string("a path").min(1, "a path").optional();
+const nameOrNull = z
+  .string("a non-empty string, or null")
+  .min(1, "a non-empty string, or null")
+  .nullable()
+  .optional();
+
+const trainerShape = {
+  // `checkName` checks it.
+  name: z.unknown().optional(),
+  tasks: z.custom<TaskRegistry>(isObject, "tasks by name"),
+  suite: z
+    .custom((value) => isObject(value) || (typeof value === "string" && value !== ""), "a path or a suite")
+    .optional(),
+  smoke: z.boolean("true or false").optional(),
+  data: path,
+  results: path,
+  method: nameOrNull,
+  modelArgs: z.json().optional(),
+  extras: z.record(z.string(), z.json(), "an object of JSON values").optional(),
+  signal: z.custom((value) => value instanceof AbortSignal, "an AbortSignal").optional(),
+  onProgress: z.custom(isFunction, "a function").optional(),
+  samples: z.boolean("true or false").optional(),
+  now: z.custom(isFunction, "a function").optional(),
+  fs: z.custom(isObject, "file operations").optional(),
+} satisfies Record<keyof EvaluatorOptions, z.ZodType>;
+
+const checkpointShape = {
+  ...trainerShape,
+  openModel: z.custom(isFunction, "a function that loads a checkpoint"),
+  adapter: nameOrNull,
+  tokenizer: nameOrNull,
+} satisfies Record<keyof CheckpointOptions, z.ZodType>;
+
+/** Settings that only a suite may set, under the names that callers might try. */
+const suiteSettings =
+  /^(limit|shots|num_?fewshot|subsample|seed|fewshot_?seed|fewshot_?pool|chat|(apply_?)?chat_?template|system(_?(prompt|instruction))?|temperature|top_?p|max_?(new_?)?tokens|gen_?kwargs)$/i;
+
+/** @throws PeriodicEvalError `config`, also for settings that belong into the suite. */
+export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: boolean): void {
+  const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"} options`;
+  const setting = Object.keys(options ?? {}).find((key) => suiteSettings.test(key));
+  if (setting !== undefined) {
+    throw configError({
+      where,
+      path: [setting],
+      got: `the option ${setting}, which belongs into the suite`,
+      expected: "the suite's settings, so that every method is measured in the same way",
+      fix: "Write it into the suite file that all methods share.",
+    });
+  }
+  parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
+  checkName(`${where}.name`, options.name);
+  for (const [name, task] of Object.entries(options.tasks)) {
+    if (task.name === name) continue;
+    throw configError({
+      where,
+      path: ["tasks", name],
+      got: `"${task.name}" under the name "${name}"`,
+      expected: "each task under its name",
+      fix: "Write { [task.name]: task }.",
+    });
+  }
+}

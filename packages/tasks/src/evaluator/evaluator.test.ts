@@ -1,0 +1,400 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nodeFiles, type FileSystem } from "@periodic-eval/core/snapshots";
+import { faultyFiles, fakeModel } from "@periodic-eval/core/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Evaluator } from "./evaluator.ts";
+import type { EvaluatorOptions } from "./evaluator-options.ts";
+import {
+  choiceTask,
+  fakeTrainer,
+  otherTokenizerTrainer,
+  replyTask,
+  suiteText,
+  type FakeTaskOptions,
+} from "../suite/fake-tasks.test-data.ts";
+import { readMetrics } from "../results/metrics-file.ts";
+
+let folder: string;
+let results: string;
+let suite: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "suite-"));
+  results = join(folder, "results");
+  suite = join(folder, "suite.yaml");
+  await writeFile(suite, suiteText);
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const tasksOf = (given: FakeTaskOptions = {}) => ({ choices: choiceTask(given), replies: replyTask(given) });
+let minute = 0;
+const now = () => new Date(Date.UTC(2026, 0, 2, 3, minute++));
+
+const options = (given: Partial<EvaluatorOptions> = {}): EvaluatorOptions => ({
+  name: "sft",
+  tasks: tasksOf(),
+  suite,
+  results,
+  now,
+  ...given,
+});
+const evaluator = (given: Partial<EvaluatorOptions> = {}, trainer = fakeTrainer()) =>
+  Evaluator.fromTrainer(trainer, options(given));
+const jsonAt = async (...path: readonly string[]) =>
+  JSON.parse(await readFile(join(results, ...path), "utf8")) as Record<string, unknown>;
+
+/** Dies at the first call of the model for `replies`. */
+const dying = {
+  tasks: tasksOf({
+    before: (task) => {
+      if (task === "replies") throw new Error("out of power");
+    },
+  }),
+};
+
+describe("a run", () => {
+  it("adds values to metrics.json, and beside them standard errors and what they are of", async () => {
+    const one = evaluator({ method: "sft", extras: { note: "first" } });
+    expect(one.done).toBe(false);
+    const { run, measured, folder: job } = await one.run();
+    expect(one.done).toBe(true);
+    expect(measured).toEqual(["choices", "replies"]);
+    const file = await readMetrics(join(results, "metrics.json"));
+    expect(file).toEqual({ schema_version: 1, runs: [run] });
+    expect(run).toMatchObject({
+      name: "sft",
+      method: "sft",
+      model: "tiny",
+      adapter: null,
+      config_path: suite,
+    });
+    expect(run).toMatchObject({ model_args: "pretrained=tiny", extras: { note: "first" } });
+    expect(run.config_hash).toMatch(/^pe128:/);
+    expect(Object.keys(run.metrics)).toEqual([
+      ...[
+        "choices",
+        "choices_stem",
+        "choices_algebra",
+        "choices_physics",
+        "choices_humanities",
+        "choices_law",
+      ].map((entry) => `${entry}/acc,none`),
+      ...[
+        "choices",
+        "choices_stem",
+        "choices_algebra",
+        "choices_physics",
+        "choices_humanities",
+        "choices_law",
+      ].map((entry) => `${entry}/acc_norm,none`),
+      "replies/exact_match,strict-match",
+      "replies/exact_match,flexible-extract",
+    ]);
+    expect(Object.keys(run.stderr)).toEqual(Object.keys(run.metrics));
+    // limit 4 of each of 3 subjects; 6 replies
+    expect(run.n).toMatchObject({
+      "choices/acc,none": 12,
+      "choices_law/acc,none": 4,
+      "replies/exact_match,strict-match": 6,
+    });
+    const p = run.metrics["choices/acc,none"]!;
+    expect(run.stderr["choices/acc,none"]).toBeCloseTo(Math.sqrt((p * (1 - p)) / 12), 12);
+    const files = (await readdir(job)).sort();
+    const id = run.timestamp.replaceAll(":", "-");
+    expect(files).toEqual(
+      ["algebra", "law", "physics"]
+        .map((subject) => `samples_choices_${subject}_${id}.jsonl`)
+        .concat(`samples_replies_${id}.jsonl`, `results_${id}.json`, "results.json")
+        .sort(),
+    );
+    expect((await readdir(results)).sort()).toEqual(["jobs", "metrics.json"]);
+    expect(await jsonAt("jobs", "sft", "results.json")).toMatchObject({
+      run: { name: "sft" },
+      tasks: { choices: { status: "complete", metrics: { acc: { n: 12, higher_is_better: true } } } },
+    });
+  });
+
+  it("writes no samples with `samples: false`, and the same other files", async () => {
+    const { run, folder: job } = await evaluator({ samples: false }).run();
+    const id = run.timestamp.replaceAll(":", "-");
+    expect((await readdir(job)).sort()).toEqual(["results.json", `results_${id}.json`]);
+    const whole = await evaluator({ results: join(folder, "whole") }).run();
+    expect({ ...run, timestamp: null }).toEqual({ ...whole.run, timestamp: null });
+    const harness = await jsonAt("jobs", "sft", `results_${id}.json`);
+    expect(harness["task_hashes"]).toEqual({});
+    expect(Object.keys(harness["configs"] as object)).toEqual([
+      ...["algebra", "physics", "law"].map((subject) => `choices_${subject}`),
+      "replies",
+    ]);
+  });
+
+  it("takes the weights as they are at each run", async () => {
+    let weights = "before";
+    const trainer = {
+      evaluableModel: fakeModel({ weights: () => weights }),
+      modelFingerprint: () => weights,
+    };
+    const one = evaluator({}, trainer);
+    const before = await one.run();
+    weights = "after";
+    const after = await one.run();
+    expect(after.measured).toEqual(["choices", "replies"]);
+    expect(after.run.metrics).not.toEqual(before.run.metrics);
+    const { runs } = await readMetrics(join(results, "metrics.json"));
+    expect(runs.map(({ name, timestamp }) => [name, timestamp])).toEqual([
+      ["sft", before.run.timestamp],
+      ["sft", after.run.timestamp],
+    ]);
+    // Both have their files, and results.json is that of the last.
+    expect((await readdir(before.folder)).filter((file) => file.startsWith("results_"))).toHaveLength(2);
+    expect(await jsonAt("jobs", "sft", "results.json")).toMatchObject({
+      run: { timestamp: after.run.timestamp },
+    });
+  });
+
+  it("that is done already is not measured again", async () => {
+    const before = await evaluator().run();
+    const again = evaluator();
+    expect(await again.run()).toEqual({ run: before.run, folder: before.folder, measured: [] });
+    expect(again.done).toBe(true);
+    expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
+  });
+
+  it("of a model without a fingerprint is measured each time", async () => {
+    const trainer = () => ({ ...fakeTrainer(), modelFingerprint: () => null });
+    await evaluator({}, trainer()).run();
+    expect((await evaluator({}, trainer()).run()).measured).toEqual(["choices", "replies"]);
+    await expect(evaluator({ ...dying, name: "other" }, trainer()).run()).rejects.toThrow("out of power");
+    await expect(evaluator({ name: "other" }, trainer()).run()).rejects.toThrow(
+      "a model without a fingerprint",
+    );
+  });
+
+  it("tells how far it is, and hears an abort", async () => {
+    const told: unknown[] = [];
+    const controller = new AbortController();
+    const aborted = evaluator({
+      signal: controller.signal,
+      onProgress: (progress) => {
+        told.push(progress);
+        if (progress.task === "replies" && progress.done === 2)
+          controller.abort(new Error("stopped by hand"));
+      },
+    });
+    await expect(aborted.run()).rejects.toThrow("stopped by hand");
+    expect(aborted.done).toBe(false);
+    expect(told).toContainEqual({ task: "choices", done: 12, total: 12 });
+    expect(told.at(-1)).toEqual({ task: "replies", done: 2, total: 6 });
+    expect((await evaluator().run()).measured).toEqual(["replies"]);
+  });
+
+  it("of weights that change meanwhile is refused", async () => {
+    let weights = "w";
+    const trainer = { ...fakeTrainer(), modelFingerprint: () => weights };
+    const tasks = tasksOf({ before: (task) => task === "replies" && (weights = "v") });
+    await expect(evaluator({ tasks }, trainer).run()).rejects.toThrow(
+      'task "replies": got weights of "tiny" that changed while they were measured',
+    );
+    expect(Object.keys((await jsonAt("metrics.sft.partial.json"))["tasks"] as object)).toEqual(["choices"]);
+  });
+
+  it("finds what is wrong with the last task before it measures the first", async () => {
+    const calls: string[] = [];
+    const broken = { ...replyTask(), open: () => ({ ...replyTask().open({ data: "" }), items: () => [] }) };
+    const tasks = { choices: choiceTask({ before: (task) => calls.push(task) }), replies: broken };
+    await expect(evaluator({ tasks }).run()).rejects.toThrow('task "replies" items: got no items');
+    expect(calls).toEqual([]);
+  });
+
+  it("is one at a time under one name", async () => {
+    let other: Promise<unknown> | undefined;
+    const before = () => (other ??= expect(evaluator().run()).rejects.toThrow("a lock held by process"));
+    await evaluator({ tasks: tasksOf({ before }) }).run();
+    await other;
+  });
+});
+
+describe("settings", () => {
+  it.each(["limit", "shots", "chat", "seed", "fewshotSeed", "temperature", "maxNewTokens", "systemPrompt"])(
+    "rejects %s, which belongs into the suite",
+    (key) => {
+      expect(() => evaluator({ [key]: 1 })).toThrow(
+        `options.${key}: got the option ${key}, which belongs into the suite, expected the suite's settings`,
+      );
+    },
+  );
+
+  it("that are unknown or wrong are refused", () => {
+    expect(() => evaluator({ resluts: "x" } as object)).toThrow('Did you mean "results"?');
+    expect(() => evaluator({ extras: { a: NaN } })).toThrow(
+      "Evaluator.fromTrainer options.extras.a: got NaN",
+    );
+    expect(() => evaluator({ smoke: "yes" } as object)).toThrow('smoke: got "yes", expected true or false');
+    expect(() => evaluator({ name: "../x" })).toThrow("name");
+    expect(() => evaluator({ tasks: { other: choiceTask() } })).toThrow('"choices" under the name "other"');
+    expect(() => Evaluator.fromCheckpoint("x", options() as never)).toThrow("openModel");
+  });
+
+  it("of another suite are refused beside runs of one", async () => {
+    await evaluator({ name: "base" }).run();
+    await writeFile(suite, suiteText.replace("limit: 4", "limit: 3"));
+    await expect(evaluator().run()).rejects.toThrow(
+      'settings other than those of the run "base" in it (tasks.choices.limit: 4 → 3), expected one suite',
+    );
+    expect((await evaluator({ results: join(folder, "elsewhere") }).run()).measured).toHaveLength(2);
+  });
+
+  it("name a task that is not there", async () => {
+    await writeFile(suite, suiteText.replace("replies", "replys"));
+    await expect(evaluator().run()).rejects.toThrow('suite "small".tasks.replys: got "replys"');
+  });
+});
+
+describe("a run that died", () => {
+  it("goes on behind its last task, to the same results", async () => {
+    const whole = await evaluator({ results: join(folder, "whole") }).run();
+    await expect(evaluator(dying).run()).rejects.toThrow("out of power");
+    const partial = await jsonAt("metrics.sft.partial.json");
+    expect(Object.keys(partial["tasks"] as object)).toEqual(["choices"]);
+    const { run, measured } = await evaluator().run();
+    expect(measured).toEqual(["replies"]);
+    expect({ ...run, timestamp: null }).toEqual({ ...whole.run, timestamp: null });
+    expect(run.timestamp).toBe(partial["timestamp"]);
+    expect((await readdir(results)).sort()).toEqual(["jobs", "metrics.json"]);
+  });
+
+  it.each<
+    [
+      what: string,
+      says: string,
+      given: () => Partial<EvaluatorOptions>,
+      trainer?: () => ReturnType<typeof fakeTrainer>,
+    ]
+  >([
+    ["adapter", 'adapter: null → "other"', () => ({}), () => fakeTrainer("w", "other")],
+    ["weights", 'model.weights: "w" → "v"', () => ({}), () => fakeTrainer("v")],
+    ["tokenizer", "tokenizer: ", () => ({}), otherTokenizerTrainer],
+    ["context length", "model.context_length: null → 512", () => ({}), () => fakeTrainer("w", null, 512)],
+    ["documents", "tasks.choices.items: ", () => ({ tasks: tasksOf({ edition: "2nd. " }) })],
+  ])("is not gone on from with other %s", async (_, says, given, trainer = fakeTrainer) => {
+    await expect(evaluator(dying).run()).rejects.toThrow("out of power");
+    const before = await jsonAt("metrics.sft.partial.json");
+    await expect(evaluator(given(), trainer()).run()).rejects.toThrow(says);
+    expect(await jsonAt("metrics.sft.partial.json")).toEqual(before);
+  });
+
+  it.each([
+    ["limit: 4", "limit: 3", "tasks.choices.limit: 4 → 3"],
+    ["shots: 1", "shots: 2", "tasks.choices.shots: 1 → 2"],
+    ["replies: {}", "replies: { chat: { system: Be brief. } }", "tasks.replies.chat: null → "],
+    ["name: small", "name: small\nseed: 43", "seed: 42 → 43"],
+    ["name: small", "name: small\nfewshot_seed: 43", "fewshot_seed: 1234 → 43"],
+  ])("is not gone on from by a suite with %s as %s", async (from, to, says) => {
+    await expect(evaluator(dying).run()).rejects.toThrow("out of power");
+    await writeFile(suite, suiteText.replace(from, to));
+    await expect(evaluator().run()).rejects.toThrow(says);
+    await rm(join(results, "metrics.sft.partial.json"));
+    expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
+  });
+
+  it("starts over when no task was finished, with the current settings", async () => {
+    const before = () => {
+      throw new Error("out of power");
+    };
+    await expect(evaluator({ tasks: tasksOf({ before }) }).run()).rejects.toThrow("out of power");
+    expect(await jsonAt("metrics.sft.partial.json")).toMatchObject({ tasks: {} });
+    expect((await evaluator({}, fakeTrainer("v")).run()).measured).toEqual(["choices", "replies"]);
+  });
+
+  it("leaves no drafts, however the folder of results is written", async () => {
+    await mkdir(results);
+    const draft = ".metrics.sft.partial.json.7.1.tmp";
+    const others = [".metrics.dpo.partial.json.7.1.tmp", ".notes.tmp"];
+    for (const file of [draft, ...others]) await writeFile(join(results, file), "{");
+    await evaluator({ results: `${results}//` }).run();
+    expect((await readdir(results)).sort()).toEqual([...others, "jobs", "metrics.json"]);
+  });
+
+  it("whose partial file is damaged says so", async () => {
+    await expect(evaluator(dying).run()).rejects.toThrow("out of power");
+    await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1, "na');
+    await expect(evaluator().run()).rejects.toThrow("partial.json: got invalid JSON");
+    await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1}');
+    await expect(evaluator().run()).rejects.toThrow("partial.json: name: got undefined");
+  });
+});
+
+describe("a smoke run", () => {
+  it("has 10 documents a task, and a folder of its own", async () => {
+    await writeFile(suite, suiteText.replace("limit: 4", "limit: null"));
+    const { run } = await evaluator({ smoke: true, tasks: tasksOf({ documents: 20 }) }).run();
+    expect(run.n).toMatchObject({ "choices/acc,none": 10, "replies/exact_match,strict-match": 10 });
+    expect(run.suite).toMatchObject({ smoke: true });
+    expect(await readdir(results)).toEqual(["smoke"]);
+    expect((await readdir(join(results, "smoke"))).sort()).toEqual(["jobs", "metrics.json"]);
+  });
+
+  it("that died never merges into a full run", async () => {
+    await expect(evaluator({ ...dying, smoke: true }).run()).rejects.toThrow("out of power");
+    expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
+    // Not even where someone puts its file in the other's place,
+    const moved = join(results, "metrics.other.partial.json");
+    await cp(join(results, "smoke", "metrics.sft.partial.json"), moved);
+    await expect(evaluator({ name: "other" }).run()).rejects.toThrow("smoke: true → false");
+    // or where no task has more documents than a smoke run.
+    await rm(moved);
+    await writeFile(suite, suiteText.replace("limit: 4", "subsample: 10").replace("{}", "{ subsample: 10 }"));
+    await expect(evaluator({ results: join(folder, "b"), smoke: true, ...dying }).run()).rejects.toThrow(
+      "power",
+    );
+    await cp(join(folder, "b", "smoke"), join(folder, "c"), { recursive: true });
+    await expect(evaluator({ results: join(folder, "c") }).run()).rejects.toThrow("smoke: true → false");
+  });
+});
+
+describe("a death at any file operation", () => {
+  /** All that must be the same however often a run died. */
+  const outcome = async (at: string) => {
+    const { runs } = await readMetrics(join(at, "metrics.json"));
+    const job = join(at, "jobs", "sft");
+    const files = (await readdir(job)).filter((file) => file.startsWith("samples_")).sort();
+    const samples = await Promise.all(files.map((file) => readFile(join(job, file), "utf8")));
+    const names = files.map((file) => file.slice(0, file.lastIndexOf("_")));
+    const left = (await readdir(at)).filter((file) => file !== "jobs" && file !== "metrics.json");
+    const drafts = (await readdir(job)).filter((file) => file.startsWith("."));
+    return { runs: runs.map((run) => ({ ...run, timestamp: null })), names, samples, left, drafts };
+  };
+
+  it("loses nothing that was done, and repeats nothing", async () => {
+    let operations = 0;
+    const counting = faultyFiles(({ count }) => {
+      operations = count;
+      return "none";
+    });
+    await evaluator({ results: join(folder, "whole"), fs: counting }).run();
+    const whole = await outcome(join(folder, "whole"));
+    expect(whole.left).toEqual([]);
+    expect(operations).toBeGreaterThan(40);
+    // All of them in `npm run test:full`; else some of the tasks', and those of the promotion and the append.
+    const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+    for (let at = 1; at <= operations; at++) {
+      if (!isFull && at % 5 !== 0 && at < operations - 24) continue;
+      const here = join(folder, `at-${at}`);
+      const calls: string[] = [];
+      const tasks = tasksOf({ before: (task) => calls.push(task) });
+      const fs: FileSystem = faultyFiles(({ count }) => (count === at ? "die" : "none"));
+      await evaluator({ results: here, tasks, fs })
+        .run()
+        .catch(() => undefined);
+      const partial = await nodeFiles.read(join(here, "metrics.sft.partial.json")).catch(() => "{}");
+      const { tasks: done = {} } = JSON.parse(partial) as { readonly tasks?: object };
+      calls.length = 0;
+      await evaluator({ results: here, tasks }).run();
+      for (const task of Object.keys(done)) expect(calls, `after a death at ${at}`).not.toContain(task);
+      const found = await outcome(here);
+      expect(found, `after a death at ${at}`).toEqual(whole);
+      await rm(here, { recursive: true });
+    }
+  });
+});

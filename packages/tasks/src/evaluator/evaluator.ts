@@ -1,0 +1,235 @@
+import { dirname } from "node:path";
+import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
+import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
+import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
+import { identityOf, type Subject } from "./identity.ts";
+import { measureTask } from "./measure-task.ts";
+import { checkSuite, readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
+import { chooseTasks, openTasks, type OpenTask } from "../suite/open-tasks.ts";
+import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
+import { promote } from "./promote.ts";
+import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
+import {
+  defaultSuitePath,
+  hashOfSuite,
+  parseSuite,
+  readSuite,
+  settingsOf,
+  smokeOf,
+  type Suite,
+} from "../suite/suite-file.ts";
+
+/** The result of `Evaluator.run`. */
+export interface SuiteRun {
+  /** The run's entry in `metrics.json`. */
+  readonly run: MetricsRun;
+  /** The folder with `results.json` and lm-evaluation-harness' files. */
+  readonly folder: string;
+  /** The tasks measured by this call; the others were measured before. */
+  readonly measured: readonly string[];
+}
+
+interface OpenSubject extends Subject {
+  /** Returns the current fingerprint of weights that may change during the run. */
+  fingerprintNow?(): Awaitable<string | null>;
+  dispose(): void;
+}
+
+/**
+ * Measures a model with a suite that all methods share: the live weights of a trainer, or a checkpoint.
+ *
+ *     const evaluator = Evaluator.fromTrainer(trainer, { name: "sft", tasks });
+ *     await evaluator.run();
+ *
+ * Adds results to `<results>/metrics.json`, and writes `results.json` and lm-evaluation-harness' files
+ * (`results_<time>.json`, `samples_<task>_<time>.jsonl`) to `<results>/jobs/<name>/`. After each task it writes
+ * `metrics.<name>.partial.json`: an interrupted run resumes after its last finished task, if model, adapter, tokenizer, settings
+ * and documents are the same; otherwise it throws. A name that `metrics.json` already has gets another entry with its own time. If
+ * everything that changes a number equals an existing entry, nothing is measured.
+ */
+export class Evaluator {
+  readonly #options: EvaluatorOptions;
+  readonly #open: () => Promise<OpenSubject>;
+  #done = false;
+
+  private constructor(options: EvaluatorOptions, open: () => Promise<OpenSubject>) {
+    this.#options = options;
+    this.#open = open;
+  }
+
+  /**
+   * Measures the weights at the time of `run`. Training must not continue during the run.
+   *
+   * @throws PeriodicEvalError `config` for a wrong option, or a setting that belongs into the suite.
+   */
+  static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
+    checkEvaluatorOptions(options, false);
+    return new Evaluator(options, async () => {
+      const model = trainer.evaluableModel;
+      const fingerprint = await trainer.modelFingerprint();
+      const { name, adapter } = model.identity;
+      const fingerprintNow = () => trainer.modelFingerprint();
+      return { model, name, adapter, fingerprint, fingerprintNow, dispose: () => undefined };
+    });
+  }
+
+  /**
+   * Loads a checkpoint when `run` is called, and disposes it afterwards.
+   *
+   * @param folder A folder in Hugging Face's format, or `owner/name` on the hub.
+   * @throws PeriodicEvalError `config` for a wrong option; `run` throws `model` for an adapter of another model.
+   */
+  static fromCheckpoint(folder: string, options: CheckpointOptions): Evaluator {
+    checkEvaluatorOptions(options, true);
+    return new Evaluator(options, () => openCheckpoint(folder, options));
+  }
+
+  /** Whether the last `run` finished. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  /**
+   * Measures the suite's tasks that are not measured yet, and writes the results.
+   *
+   * @throws PeriodicEvalError `config` or `data` for a wrong suite or wrong documents, before anything is measured; `store` if
+   *   another process has this run, or an interrupted run of this name measured something else; and what tasks throw.
+   */
+  async run(): Promise<SuiteRun> {
+    this.#done = false;
+    const { name, results = "results", smoke = false, tasks, fs = nodeFiles } = this.#options;
+    const { suite: given = defaultSuitePath } = this.#options;
+    const read = typeof given === "string" ? await readSuite(given) : parseSuite(given, "suite");
+    const suite = smoke ? smokeOf(read) : read;
+    const files = runFiles(results, name, smoke);
+    const isFile = typeof this.#options.suite === "string";
+    const data = this.#options.data ?? (isFile ? dirname(given as string) : ".");
+    const chosen = chooseTasks(suite, tasks, data);
+    await makeFolders(files, fs);
+    const release = await takeLock(files.lock, fs);
+    try {
+      await removeRunDrafts(files, fs);
+      const before = await readMetricsIfPresent(files.metrics, fs);
+      if (before !== null) {
+        checkSuite(files.metrics, before, { config_hash: hashOfSuite(suite), suite: settingsOf(suite) });
+      }
+      const subject = await this.#open();
+      try {
+        await subject.model.check?.(this.#call);
+        const open = await openTasks(chosen, subject.model);
+        for (const { evaluation } of open) await evaluation.check?.(this.#call);
+        const result = await this.#measure({ suite, files, subject, open, runs: before?.runs ?? [] });
+        this.#done = true;
+        return result;
+      } finally {
+        subject.dispose();
+      }
+    } finally {
+      await release();
+    }
+  }
+
+  get #call() {
+    return { signal: this.#options.signal ?? new AbortController().signal };
+  }
+
+  async #measure({ suite, files, subject, open, runs }: Preparation): Promise<SuiteRun> {
+    const {
+      name,
+      fs = nodeFiles,
+      now = () => new Date(),
+      samples = true,
+      signal,
+      onProgress,
+    } = this.#options;
+    const identity = identityOf(subject, suite, open);
+    const runHash = hashJson(identity);
+    const isKnown = subject.fingerprint !== null;
+    const found = await readInterrupted(files, { identity, isKnown }, fs);
+    const same = runs.find((run) => run.name === name && run.run_hash === runHash);
+    if (found === null && isKnown && same !== undefined)
+      return { run: same, folder: files.job, measured: [] };
+
+    let partial = found ?? {
+      schema_version: 1 as const,
+      name,
+      timestamp: now().toISOString(),
+      run_hash: runHash,
+      identity,
+      tasks: {},
+    };
+    if (found === null) await writePartial(files, partial, fs);
+    const measured: string[] = [];
+    for (const one of open) {
+      if (Object.hasOwn(partial.tasks, one.name)) continue;
+      const result = await measureTask(one, subject.model, {
+        samples: samples ? files.job : null,
+        timestamp: partial.timestamp,
+        seed: suite.seed,
+        ...(signal && { signal }),
+        fs,
+        progress: (done, total) => onProgress?.({ task: one.name, done, total }),
+      });
+      await checkUnchanged(one.name, subject);
+      partial = { ...partial, tasks: { ...partial.tasks, [one.name]: result } };
+      await writePartial(files, partial, fs);
+      measured.push(one.name);
+    }
+    const run = await promote({ partial, suite, subject, files, fs, options: this.#options });
+    return { run, folder: files.job, measured };
+  }
+}
+
+interface Preparation {
+  readonly suite: Suite;
+  readonly files: RunFiles;
+  readonly subject: OpenSubject;
+  readonly open: readonly OpenTask[];
+  /** The earlier runs in `metrics.json`. */
+  readonly runs: readonly MetricsRun[];
+}
+
+/** Checks that the weights did not change during a task. */
+async function checkUnchanged(
+  task: string,
+  { fingerprint, fingerprintNow, name }: OpenSubject,
+): Promise<void> {
+  if (fingerprintNow === undefined || (await fingerprintNow()) === fingerprint) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: `task "${task}"`,
+    got: `weights of "${name}" that changed while they were measured`,
+    expected: "a model whose weights do not change during a measurement",
+    fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
+  });
+}
+
+async function makeFolders({ job }: RunFiles, fs: FileSystem): Promise<void> {
+  try {
+    await fs.makeFolder(job);
+  } catch (error) {
+    throw storeError(job, error);
+  }
+}
+
+async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {
+  const { openModel, adapter = null, tokenizer = null } = options;
+  const base = adapter === null ? null : await readAdapterBase(adapter);
+  const isSame = base === null ? null : await isOfCheckpoint(base, folder);
+  // Names decide only if there is no hash of the weights.
+  if (isSame === false && base!.weights === null) throw otherBase(base!, adapter!, folder);
+  const opened: OpenedModel = await openModel({ folder, adapter, tokenizer });
+  const dispose = () => opened.dispose?.();
+  try {
+    const weights = base?.weights == null ? null : ((await opened.baseFingerprint?.()) ?? null);
+    const isOther = weights === null ? isSame === false : weights !== base!.weights;
+    if (isOther) throw otherBase(base!, adapter!, folder);
+    const fingerprint = (await opened.fingerprint?.()) ?? opened.model.identity.weights;
+    return { model: opened.model, name: folder, adapter, fingerprint, dispose };
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import { join } from "node:path";
+import { measure, PeriodicEvalError, type EvaluableModel, type Metric, type Row } from "@periodic-eval/core";
+import { metricKit } from "@periodic-eval/core/evaluations";
+import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
+import { entriesOf } from "../harness/entries.ts";
+import { dateId } from "../harness/results-file.ts";
+import { detailsOf, samplesOf } from "../harness/samples.ts";
+import { harnessPartOf } from "../harness/task-part.ts";
+import { metricKey, placeOf } from "../harness/metric-key.ts";
+import type { OpenTask } from "../suite/open-tasks.ts";
+import type { TaskResult } from "./run-files.ts";
+
+export interface TaskRun {
+  /** The folder of the samples files; null to write none. */
+  readonly samples: string | null;
+  readonly timestamp: string;
+  readonly seed: number;
+  readonly signal?: AbortSignal;
+  readonly fs: FileSystem;
+  progress(done: number, total: number): void;
+}
+
+/**
+ * Measures one task and writes its samples: one file per group that has no groups below it, as lm-evaluation-harness writes one
+ * per task.
+ *
+ * @throws PeriodicEvalError as `measure`; `store` if the samples cannot be written.
+ */
+export async function measureTask(open: OpenTask, model: EvaluableModel, run: TaskRun): Promise<TaskResult> {
+  const { evaluation, name, task, items } = open;
+  const { samples, timestamp, fs, seed, signal, progress } = run;
+  const { snapshot, rows } = await measure(evaluation, model, {
+    seed: String(seed),
+    progress,
+    ...(signal && { signal }),
+  });
+  if (snapshot.status !== "complete") throw incomplete(name, snapshot.reason);
+  const metrics = evaluation.metrics(metricKit<Row>()) as Readonly<Record<string, Metric<Row>>>;
+  const entries = entriesOf(name, metrics, rows);
+  const hashes: Record<string, string> = {};
+  if (samples !== null) {
+    const detailOf = detailsOf(task, evaluation, model, items);
+    for (const entry of entries.filter(({ own }) => own.length > 0)) {
+      const { lines, hash } = samplesOf(entry.own, metrics, detailOf);
+      const path = join(samples, `samples_${entry.name}_${dateId(timestamp)}.jsonl`);
+      await writeFileAtomic(path, lines.map((line) => `${line}\n`).join(""), fs);
+      hashes[entry.name] = hash;
+    }
+  }
+  const names = Object.keys(metrics);
+  const byKey = <T>(value: (metric: (typeof snapshot.metrics)[string]) => T): Record<string, T> =>
+    Object.fromEntries(
+      Object.entries(snapshot.metrics).map(([key, metric]) => [
+        metricKey(name, placeOf(key, names)),
+        value(metric),
+      ]),
+    );
+  return {
+    metrics: byKey(({ value }) => value),
+    stderr: byKey(({ stderr }) => stderr),
+    n: byKey(({ n }) => n),
+    ci95: byKey(({ ci95 }) => ci95 && ([...ci95] as [number, number])),
+    higher_is_better: byKey(({ higher_is_better }) => higher_is_better),
+    snapshot: snapshot as TaskResult["snapshot"],
+    harness: harnessPartOf({ chosen: open, snapshot, metrics, entries, hashes }),
+  };
+}
+
+function incomplete(task: string, reason: string | null): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "data",
+    where: `task "${task}"`,
+    got: `an incomplete measurement (${reason ?? "without a reason"})`,
+    expected: "a row for each document",
+    fix: "Check the task's measure(): it returned fewer rows than items.",
+  });
+}

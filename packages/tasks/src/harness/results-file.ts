@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import type { Json } from "@periodic-eval/core";
+import { PythonFloat, pythonJson, type PythonJson } from "./python-json.ts";
+import type { HarnessPart } from "./task-part.ts";
+
+/** A run as a whole. */
+export interface HarnessRun {
+  readonly model: string;
+  readonly engine: string;
+  readonly dtype: string;
+  readonly modelArgs: Json;
+  /** When the run began, ISO 8601. */
+  readonly timestamp: string;
+  readonly seed: number;
+  readonly fewshotSeed: number;
+  readonly chat: { readonly system?: string; readonly fewshotAsMultiturn?: boolean } | null;
+  /** Measuring time. */
+  readonly seconds: number;
+}
+
+/** Formats a time for lm-evaluation-harness' file names; its tools split them at the last underscore. */
+export const dateId = (timestamp: string): string => timestamp.replaceAll(":", "-");
+
+/** Implements `sanitize_model_name` of lm-evaluation-harness 0.4.13. */
+const sanitized = (name: string): string => name.replaceAll(/["<>:/|\\?*[\]]+/g, "__");
+
+/**
+ * Returns the content of `results_<time>.json` in the format of lm-evaluation-harness 0.4.13, without that program's facts about
+ * itself (its version, PyTorch's environment).
+ */
+export function harnessResults(parts: readonly HarnessPart[], run: HarnessRun): string {
+  const { model, engine, dtype, modelArgs, timestamp, seed, fewshotSeed, chat, seconds } = run;
+  const all = <K extends keyof HarnessPart>(key: K) =>
+    Object.assign({}, ...parts.map((part) => part[key])) as HarnessPart[K];
+  const results = all("results");
+  const groups = new Set(parts.flatMap((part) => part.groups));
+  const system = chat?.system ?? null;
+  const content: PythonJson = {
+    results: floatsIn(results),
+    ...(groups.size > 0 && {
+      groups: floatsIn(Object.fromEntries(Object.entries(results).filter(([name]) => groups.has(name)))),
+    }),
+    group_subtasks: all("group_subtasks"),
+    configs: all("configs"),
+    versions: all("versions"),
+    "n-shot": all("n-shot"),
+    higher_is_better: all("higher_is_better"),
+    "n-samples": all("n-samples"),
+    config: {
+      model: "periodic-eval",
+      model_args: modelArgs,
+      model_dtype: dtype,
+      batch_size: null,
+      batch_sizes: [],
+      device: engine,
+      use_cache: null,
+      limit: null,
+      bootstrap_iters: 0,
+      gen_kwargs: null,
+      random_seed: seed,
+      fewshot_seed: fewshotSeed,
+    },
+    git_hash: null,
+    date: new PythonFloat(Date.parse(timestamp) / 1000),
+    task_hashes: all("task_hashes"),
+    model_source: "periodic-eval",
+    model_name: model,
+    model_name_sanitized: sanitized(model),
+    system_instruction: system,
+    system_instruction_sha: system === null ? null : createHash("sha256").update(system).digest("hex"),
+    fewshot_as_multiturn: chat === null ? null : (chat.fewshotAsMultiturn ?? true),
+    chat_template: null,
+    chat_template_sha: null,
+    total_evaluation_time_seconds: String(seconds),
+  };
+  return `${pythonJson(content)}\n`;
+}
+
+/** Marks values and standard errors as floats; counts stay integers. */
+function floatsIn(results: HarnessPart["results"]): PythonJson {
+  const ofEntry = (entry: Readonly<Record<string, Json>>) =>
+    Object.fromEntries(
+      Object.entries(entry).map(([key, value]): [string, PythonJson] => [
+        key,
+        key.includes(",") && typeof value === "number" ? new PythonFloat(value) : value,
+      ]),
+    );
+  return Object.fromEntries(Object.entries(results).map(([name, entry]) => [name, ofEntry(entry)]));
+}

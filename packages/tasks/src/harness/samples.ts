@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@periodic-eval/core";
+import type { SampleDetail, SampledTask } from "../tasks/task.ts";
+import { placeOf } from "./metric-key.ts";
+import { familyDetail } from "./family-detail.ts";
+import { asTexts, pythonJson, pythonText } from "./python-json.ts";
+
+/** Describes a row for samples. */
+export type DetailOf = (row: Row) => SampleDetail & { readonly row?: Row };
+
+/** Returns a function that describes the rows of a task. If an item has several rows, they name it in `item`. */
+export function detailsOf(
+  task: SampledTask,
+  evaluation: AnyEvaluation,
+  model: EvaluableModel,
+  items: readonly Row[],
+): DetailOf {
+  const places = new Map(items.map((item, at) => [item.id, at]));
+  const prompts = evaluation.prompts?.(model as never, items);
+  return (row) => {
+    const docId = places.get((row as { readonly item?: string }).item ?? row.id) ?? places.get(row.id);
+    const item = docId === undefined ? row : items[docId]!;
+    const prompt = docId === undefined ? undefined : prompts?.[docId];
+    const context = prompt === undefined ? "" : textOf(prompt, model);
+    const own = {
+      docId: docId ?? null,
+      doc: jsonOf(item),
+      target: "",
+      arguments: [[context, ""]],
+      responses: [[""]],
+      filtered: {},
+    };
+    const { settings = {} } = task;
+    const ofFamily = familyDetail(row, item, { context, settings });
+    const ofTask = task.sample?.(row, item) ?? null;
+    return ofFamily === null && ofTask === null ? { ...own, row } : { ...own, ...ofFamily, ...ofTask };
+  };
+}
+
+/** Returns the prompt as the model reads it, or the chat as JSON if its template fails. */
+function textOf(prompt: Prompt, { tokenizer }: EvaluableModel): string {
+  if ("text" in prompt) return prompt.text;
+  try {
+    if (tokenizer === undefined) return JSON.stringify(prompt);
+    const { text, ids } = tokenizer.render(prompt);
+    return text ?? tokenizer.decode(ids);
+  } catch {
+    return JSON.stringify(prompt);
+  }
+}
+
+const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Json;
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** The lines of a `samples_*.jsonl`, and their `task_hashes` in lm-evaluation-harness. */
+export interface Samples {
+  readonly lines: readonly string[];
+  readonly hash: string;
+}
+
+/**
+ * Returns one line per filter and row, with the filter's metrics of that row; a ratio has numerator and denominator. Hashes are
+ * SHA-256 as in lm-evaluation-harness 0.4.13: of `json.dumps(doc, indent=2, ensure_ascii=False)`, of the first request's context,
+ * and of the target.
+ */
+export function samplesOf(
+  rows: readonly Row[],
+  metrics: Readonly<Record<string, Metric<Row>>>,
+  detailOf: DetailOf,
+): Samples {
+  const names = Object.keys(metrics);
+  const places = names.map((name) => ({ name, ...placeOf(name, names) }));
+  const filters = [...new Set(places.map(({ filter }) => filter))];
+  const samples = filters.flatMap((filter) =>
+    rows.map((row) => {
+      const own = places.filter((place) => place.filter === filter);
+      const values = own.map(({ metric, name }) => [metric, valueOf(metrics[name]!, row)] as const);
+      return sampleOf(detailOf(row), filter, values);
+    }),
+  );
+  return {
+    lines: samples.map((sample) => JSON.stringify(sample)),
+    hash: sha256(
+      samples.map(({ doc_hash, prompt_hash, target_hash }) => doc_hash + prompt_hash + target_hash).join(""),
+    ),
+  };
+}
+
+function sampleOf(
+  detail: ReturnType<DetailOf>,
+  filter: string,
+  values: readonly (readonly [metric: string, value: Json])[],
+) {
+  const { docId, doc, arguments: requests, responses, filtered, row } = detail;
+  const target = pythonText(detail.target);
+  return {
+    doc_id: docId,
+    doc,
+    target,
+    arguments: named(
+      "gen_args",
+      requests.map((request) => named("arg", request)),
+    ),
+    resps: asTexts(responses),
+    filtered_resps: asTexts(filtered[filter] ?? [[""]]),
+    filter,
+    metrics: values.map(([metric]) => metric),
+    doc_hash: sha256(pythonJson(doc)),
+    prompt_hash: sha256(pythonText(requests[0]?.[0] ?? "")),
+    target_hash: sha256(target),
+    ...Object.fromEntries(values),
+    ...(row !== undefined && { row: jsonOf(row) }),
+  };
+}
+
+/** Returns `{ arg_0: …, arg_1: … }`, which `datasets` can load. */
+const named = (name: string, list: readonly Json[]): Readonly<Record<string, Json>> =>
+  Object.fromEntries(list.map((one, at) => [`${name}_${at}`, one]));
+
+function valueOf(metric: Metric<Row>, row: Row): Json {
+  const seen = metric.observe(row);
+  if (seen === null) return null;
+  return metric.kind === "ratio" ? [seen.value, seen.weight] : seen.value;
+}

@@ -1,0 +1,132 @@
+import type { Json, Metric, MetricValue, Row, Snapshot } from "@periodic-eval/core";
+import { z } from "zod";
+import { placeOf } from "./metric-key.ts";
+import type { ChosenTask } from "../suite/open-tasks.ts";
+import type { Entry } from "./entries.ts";
+import { isOfDocuments, pooledSpread, taskSpread, type Spread } from "./stderr.ts";
+
+const json: z.ZodType<Json> = z.json();
+const byEntry = <T extends z.ZodType>(of: T) => z.record(z.string(), of);
+
+/** One task's part of lm-evaluation-harness' results. The keys are the harness'; values are by task or group. */
+export const harnessPartSchema = z.object({
+  results: byEntry(z.record(z.string(), json)),
+  /** Names of the entries with entries below. */
+  groups: z.array(z.string()),
+  group_subtasks: byEntry(z.array(z.string())),
+  configs: byEntry(json),
+  versions: byEntry(json),
+  "n-shot": byEntry(json),
+  higher_is_better: byEntry(json),
+  "n-samples": byEntry(json),
+  task_hashes: byEntry(z.string()),
+});
+
+export type HarnessPart = z.infer<typeof harnessPartSchema>;
+
+export interface Measured {
+  readonly chosen: ChosenTask;
+  readonly snapshot: Snapshot;
+  readonly metrics: Readonly<Record<string, Metric<Row>>>;
+  readonly entries: readonly Entry[];
+  /** `task_hashes` of the written samples. */
+  readonly hashes: Readonly<Record<string, string>>;
+}
+
+/**
+ * Returns a task's part of `results_*.json`, as lm-evaluation-harness 0.4.13 writes it. A task whose metrics have groups is a group
+ * itself, as MMLU is of its subjects. Deviation: `n-samples.original` is null if a suite measures only some of the documents.
+ */
+export function harnessPartOf(measured: Measured): HarnessPart {
+  const { chosen, metrics, entries, hashes } = measured;
+  const { version, settings } = chosen;
+  const tasks = entries.filter(({ own }) => own.length > 0);
+  const of = <T>(some: readonly Entry[], value: (entry: Entry) => T): Record<string, T> =>
+    Object.fromEntries(some.map((entry) => [entry.name, value(entry)]));
+  const isWhole = settings["limit"] === null && settings["subsample"] === null;
+  const parents = entries.filter(({ children }) => children.length > 0);
+  const higher = higherIsBetter(metrics);
+  return {
+    results: of(entries, (entry) => resultsOf(entry, measured)),
+    groups: parents.map(({ name }) => name),
+    group_subtasks: of(parents, ({ children }) => [...children]),
+    configs: of(tasks, ({ name }) => configOf(name, measured)),
+    versions: of(entries, () => (Number.isFinite(Number(version)) ? Number(version) : version)),
+    "n-shot": of(entries, () => settings["shots"]!),
+    higher_is_better: of(entries, () => higher),
+    "n-samples": of(tasks, ({ own }) => ({ original: isWhole ? own.length : null, effective: own.length })),
+    task_hashes: { ...hashes },
+  };
+}
+
+function resultsOf(entry: Entry, measured: Measured): Record<string, Json> {
+  const { metrics, snapshot } = measured;
+  const names = Object.keys(metrics);
+  const result: Record<string, Json> = { name: entry.name, alias: entry.name, sample_len: entry.rows.length };
+  for (const [name, one] of Object.entries(metrics)) {
+    const value = valueIn(snapshot, name, entry);
+    if (value === undefined) continue;
+    const { metric, filter } = placeOf(name, names);
+    result[`${metric},${filter}`] = value.value;
+    result[`${metric}_stderr,${filter}`] = spreadOf(entry, name, one, measured).stderr ?? "N/A";
+  }
+  return result;
+}
+
+const valueIn = ({ metrics }: Snapshot, name: string, { group }: Entry): MetricValue | undefined =>
+  metrics[group === null ? name : `${name}/${group}`];
+
+function spreadOf(entry: Entry, name: string, metric: Metric<Row>, measured: Measured): Spread {
+  const value = valueIn(measured.snapshot, name, entry)!;
+  const tasks = tasksIn(entry, measured.entries);
+  if (tasks.length === 1 || !isOfDocuments(metric)) return taskSpread(metric, entry.rows, value);
+  const parts = tasks.map(({ own }) => taskSpread(metric, own, value));
+  return pooledSpread(parts.filter(({ n }) => n > 0));
+}
+
+/** Returns the entry and those below it that have documents of their own. */
+function tasksIn(entry: Entry, entries: readonly Entry[]): readonly Entry[] {
+  const below = entry.children.flatMap((child) =>
+    tasksIn(
+      entries.find(({ name }) => name === child)!,
+      entries,
+    ),
+  );
+  return entry.own.length > 0 ? [entry, ...below] : below;
+}
+
+function higherIsBetter(metrics: Measured["metrics"]): Record<string, boolean | null> {
+  const names = Object.keys(metrics);
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, { options }]) => [
+      placeOf(name, names).metric,
+      options.higherIsBetter ?? null,
+    ]),
+  );
+}
+
+/** Returns the configuration that tools of lm-evaluation-harness read. The task's settings take precedence. */
+function configOf(name: string, { chosen, metrics }: Measured): Json {
+  const { task, evaluation, settings, version } = chosen;
+  const names = Object.keys(metrics);
+  const filters = [...new Set(names.map((one) => placeOf(one, names).filter))];
+  const isGenerated = (evaluation.needs as readonly string[]).includes("generate");
+  const metricList = Object.entries(higherIsBetter(metrics)).map(([metric, higher]) => {
+    const isMean = Object.entries(metrics).some(
+      ([one, { kind }]) => placeOf(one, names).metric === metric && kind !== "ratio",
+    );
+    return { metric, aggregation: isMean ? "mean" : "ratio", higher_is_better: higher };
+  });
+  return {
+    task: name,
+    output_type: isGenerated ? "generate_until" : "multiple_choice",
+    metric_list: metricList,
+    ...(filters.some((filter) => filter !== "none") && {
+      filter_list: filters.map((filter) => ({ name: filter })),
+    }),
+    num_fewshot: settings["shots"]!,
+    repeats: evaluation.samplesPerItem ?? 1,
+    metadata: { version },
+    ...task.settings,
+  };
+}

@@ -1,0 +1,18 @@
+import type { Json } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { abbreviated } from "../documents/rows.ts";
+
+/** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
+export function differences(before: Json, now: Json, path = ""): readonly string[] {
+  if (isMap(before) && isMap(now)) {
+    const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+    return keys.flatMap((key) =>
+      differences(before[key] ?? null, now[key] ?? null, path === "" ? key : `${path}.${key}`),
+    );
+  }
+  const [from, to] = [canonicalJson(before), canonicalJson(now)];
+  return from === to ? [] : [`${path}: ${abbreviated(from)} → ${abbreviated(to)}`];
+}
+
+const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);

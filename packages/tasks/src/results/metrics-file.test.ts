@@ -1,0 +1,229 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { namedStream } from "@periodic-eval/core/random";
+import { faultyFiles } from "@periodic-eval/core/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { exampleRun } from "./example-run.test-data.ts";
+import { appendRun, readMetrics } from "./metrics-file.ts";
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "metrics-"));
+  path = join(folder, "metrics.json");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const namesIn = async () => (await readMetrics(path)).runs.map(({ name }) => name);
+
+it("adds runs in order, each once, and keeps unknown keys", async () => {
+  await appendRun(path, exampleRun);
+  const { runs } = await readMetrics(path);
+  await writeFile(
+    path,
+    JSON.stringify({ schema_version: 1, note: "by hand", runs: [{ ...runs[0], seen: true }] }),
+  );
+  await appendRun(path, { ...exampleRun, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "dpo", timestamp: "2026-01-03T00:00:00.000Z" });
+  expect(await namesIn()).toEqual(["sft", "dpo", "dpo"]);
+  expect(await readMetrics(path)).toMatchObject({ note: "by hand", runs: [{ seen: true }, {}, {}] });
+  expect(await readdir(folder)).toEqual(["metrics.json"]);
+});
+
+it("reads its own files, and names the wrong field of others", async () => {
+  await appendRun(path, exampleRun);
+  expect((await readMetrics(path)).runs).toEqual([exampleRun]);
+  const wrong = async (change: (run: Record<string, unknown>) => void, says: string) => {
+    const run = structuredClone(exampleRun) as Record<string, unknown>;
+    change(run);
+    await writeFile(path, JSON.stringify({ schema_version: 1, runs: [exampleRun, run] }));
+    await expect(readMetrics(path)).rejects.toThrow(says);
+    await expect(appendRun(path, exampleRun)).rejects.toThrow(says);
+  };
+  await wrong((run) => delete run["name"], "metrics.json: runs[1].name: got undefined, expected a string");
+  await wrong(
+    (run) => (run["metrics"] = { "mmlu/acc,none": "0.5" }),
+    'runs[1].metrics.mmlu/acc,none: got "0.5"',
+  );
+  await wrong((run) => (run["n"] = { "mmlu/acc,none": 0.5 }), "expected an integer of 0 or more");
+  await wrong((run) => (run["metrics"] = { acc: 0.5 }), "runs[1].metrics.acc");
+  await writeFile(path, '{"schema_version": 2, "runs": []}');
+  await expect(readMetrics(path)).rejects.toThrow("schema_version: got 2, expected 1");
+  await writeFile(path, '{"schema_version": 1, "ru');
+  await expect(readMetrics(path)).rejects.toThrow("invalid JSON");
+  await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
+});
+
+it("reads and extends files of other programs, which have fewer fields", async () => {
+  const { stderr: _, n: _n, ci95: _c, higher_is_better: _h, run_hash: _r, suite: _s, ...plain } = exampleRun;
+  const told = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
+  await writeFile(path, JSON.stringify({ schema_version: 1, runs: [plain] }));
+  expect((await readMetrics(path)).runs).toEqual([{ ...plain, ...told }]);
+  await appendRun(path, { ...plain, name: "dpo" });
+  await appendRun(path, { ...plain, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "full" });
+  expect((await readMetrics(path)).runs).toEqual([
+    { ...plain, ...told },
+    { ...plain, ...told, name: "dpo" },
+    { ...exampleRun, name: "full" },
+  ]);
+  await expect(appendRun(path, { ...exampleRun, config_hash: "pe128:other" })).rejects.toThrow(
+    'of the run "sft" in it (config_hash: pe128:suite → pe128:other)',
+  );
+});
+
+it.each([
+  ["[]", ": got [], expected an object with schema_version and runs"],
+  ['{"runs": []}', ": schema_version: got undefined, expected 1"],
+  ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected an array"],
+  ['{"schema_version": 1, "runs": [3]}', ": runs[0]: got 3, expected an object"],
+  [{ extras: [] }, ": runs[0].extras: got [], expected an object"],
+  [{ metrics: null }, ": runs[0].metrics: got null, expected an object"],
+  [{ metrics: { acc: 1 } }, ': runs[0].metrics.acc: got 1, expected a key as "task/metric,filter"'],
+  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs[0].ci95.a/acc,none[1]: got "2", expected a finite number'],
+  [{ ci95: { "a/acc,none": [1] } }, ": runs[0].ci95.a/acc,none: got [1], expected [low, high]"],
+  [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
+])("reports what is wrong with %j", async (given, says) => {
+  const text =
+    typeof given === "string"
+      ? given
+      : JSON.stringify({ schema_version: 1, runs: [{ ...exampleRun, ...given }] });
+  await writeFile(path, text);
+  await expect(readMetrics(path)).rejects.toThrow(`${path}${says}`);
+});
+
+it("accepts one suite only, and lists how another differs", async () => {
+  await appendRun(path, exampleRun);
+  const other = {
+    ...exampleRun,
+    config_hash: "pe128:other",
+    suite: { tasks: { mmlu: { shots: 5, limit: 10 } } },
+  };
+  await expect(appendRun(path, other)).rejects.toThrow("(tasks.mmlu.limit: 1000 → 10)");
+  expect(await namesIn()).toEqual(["sft"]);
+});
+
+it("keeps a valid file when the process dies at any file operation", async () => {
+  await appendRun(path, exampleRun);
+  const before = await readFile(path, "utf8");
+  for (let at = 1; at <= 12; at++) {
+    const dying = faultyFiles(({ count }) => (count === at ? "die" : "none"));
+    await appendRun(path, { ...exampleRun, name: "dpo" }, dying).catch(() => undefined);
+    expect([["sft"], ["sft", "dpo"]]).toContainEqual(await namesIn());
+    await appendRun(path, { ...exampleRun, name: "dpo" });
+    expect(await namesIn()).toEqual(["sft", "dpo"]);
+    expect(await readdir(folder)).toEqual(["metrics.json"]);
+    await writeFile(path, before);
+  }
+});
+
+it("leaves no drafts when processes die while they take over a dead process's lock", async () => {
+  const dieAt = async (operation: number) => {
+    const dying = faultyFiles(({ count }) => (count === operation ? "die" : "none"));
+    await appendRun(path, exampleRun, dying).catch(() => undefined);
+  };
+  for (let second = 1; second <= 24; second++) {
+    await dieAt(8); // with the lock in hand
+    expect(await readdir(folder)).toContain(".metrics.lock");
+    await dieAt(second);
+    await appendRun(path, exampleRun);
+    expect(await readdir(folder), `second death at ${second}`).toEqual(["metrics.json"]);
+    await rm(path);
+  }
+});
+
+describe("with several processes", () => {
+  const processes = isFull ? 6 : 2;
+  const each = isFull ? 30 : 10;
+  const kills = isFull ? 100 : 3;
+  let shared: string;
+  /** Processes start while other tests run: most of the time that these tests take is their start. */
+  const waiting: Adder[] = [];
+  beforeAll(async () => {
+    shared = await mkdtemp(join(tmpdir(), "metrics-"));
+    path = join(shared, "metrics.json");
+    for (let i = 0; i < Math.max(processes, isFull ? 0 : kills); i++) waiting.push(startAdder(path));
+  });
+  beforeEach(() => void (path = join(shared, "metrics.json")));
+  afterAll(async () => {
+    await Promise.all(waiting.map((adder) => adder.stop()));
+    await rm(shared, { recursive: true });
+  });
+
+  it(`keeps every run when ${processes} processes add ${each} runs each at the same time`, async () => {
+    const adders = waiting.slice(0, processes);
+    const said = await Promise.all(adders.map((adder, i) => adder.add(`p${i}`, each)));
+    const names = await namesIn();
+    expect(new Set(names)).toEqual(new Set(said.flat()));
+    expect(names).toHaveLength(processes * each);
+    for (let i = 0; i < processes; i++)
+      expect(names.filter((name) => name.startsWith(`p${i}-`))).toEqual(said[i]);
+  });
+
+  it(
+    `keeps every reported run over ${kills} kills in the middle of appends`,
+    { timeout: kills * 60_000 },
+    async () => {
+      await rm(path, { force: true });
+      const random = namedStream("append-storm");
+      await appendRun(path, { ...exampleRun, name: "first" });
+      const said = ["first"];
+      for (let kill = 0; kill < kills; kill++) {
+        const adder = waiting.pop() ?? startAdder(path);
+        said.push(...(await adder.add(`k${kill}`, 10_000, Math.round(20 + 300 * random()))));
+        const names = await namesIn();
+        expect(names).toEqual(expect.arrayContaining(said));
+        // Each kill may leave one run that is written and not yet reported.
+        expect(names.length - said.length).toBeLessThanOrEqual(kill + 1);
+        expect(new Set(names).size).toBe(names.length);
+      }
+      await appendRun(path, { ...exampleRun, name: "last" });
+      expect(await readdir(shared)).toEqual(["metrics.json"]);
+    },
+  );
+});
+
+interface Adder {
+  /** Adds runs `<name>-0`, `<name>-1`, …; returns those reported to be in the file. Kills the process after `killAfter` ms. */
+  add(name: string, count: number, killAfter?: number): Promise<readonly string[]>;
+  stop(): Promise<void>;
+}
+
+/** Starts a process that adds runs to the file. */
+function startAdder(file: string): Adder {
+  const child = fileURLToPath(new URL("append-run.child.ts", import.meta.url));
+  const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, file];
+  const node = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const closed = once(node, "close");
+  const lines = createInterface({ input: node.stdout })[Symbol.asyncIterator]();
+  const ready = lines.next();
+  return {
+    async add(name, count, killAfter) {
+      await ready;
+      node.stdin.write(`${name} ${count}\n`);
+      const timer = killAfter === undefined ? undefined : setTimeout(() => node.kill("SIGKILL"), killAfter);
+      const said: string[] = [];
+      for (
+        let next = await lines.next();
+        next.done !== true && next.value !== "done";
+        next = await lines.next()
+      )
+        said.push(next.value);
+      clearTimeout(timer);
+      if (killAfter !== undefined) await closed;
+      // A kill may cut the last line.
+      return said.filter((line) => line.startsWith(name) && /-\d+$/.test(line));
+    },
+    async stop() {
+      node.stdin.end();
+      await closed;
+    },
+  };
+}

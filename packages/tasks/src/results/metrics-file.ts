@@ -1,0 +1,150 @@
+import { basename, dirname, join } from "node:path";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import {
+  nodeFiles,
+  readIfPresent,
+  removeTemporaryFiles,
+  withLock,
+  writeFileAtomic,
+  type FileReader,
+  type FileSystem,
+} from "@periodic-eval/core/snapshots";
+import { z } from "zod";
+import { differences } from "./differences.ts";
+import { parseJson, parseValue } from "./parse-json.ts";
+
+const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
+const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");
+const text = z.string();
+const count = "an integer of 0 or more";
+const json: z.ZodType<Json> = z.json();
+
+const runSchema = z
+  .object({
+    name: text,
+    method: text.nullable(),
+    model: text,
+    adapter: text.nullable(),
+    /** Hash of the suite's settings. */
+    config_hash: text,
+    /** The suite's file; null if the suite was not a file. */
+    config_path: text.nullable(),
+    model_args: json,
+    /** When the run began, ISO 8601. */
+    timestamp: text,
+    metrics: numbers,
+    extras: z.record(z.string(), json, "an object"),
+    // Other programs may leave out the following fields.
+    /** Standard errors, by the same keys. */
+    stderr: numbers.default({}),
+    /** Number of rows, by the same keys. */
+    n: z.record(key, z.int(count).nonnegative(count), "an object").default({}),
+    /** 95 % intervals, by the same keys. */
+    ci95: z
+      .record(
+        key,
+        z.tuple([z.number(), z.number()], "[low, high], or null if unknown").nullable(),
+        "an object",
+      )
+      .default({}),
+    higher_is_better: z.record(key, z.boolean("true, false or null").nullable(), "an object").default({}),
+    /** Hash of everything that changes a number: model, adapter, tokenizer, settings, documents; null if unknown. */
+    run_hash: text.nullable().default(null),
+    /** The suite's settings; null if unknown. */
+    suite: json.default(null),
+  })
+  .catchall(json);
+
+const fileSchema = z.looseObject(
+  { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "an array") },
+  "an object with schema_version and runs",
+);
+
+/** One model measured by a suite. */
+export type MetricsRun = z.infer<typeof runSchema>;
+
+/** A run for `appendRun`: fields with defaults are optional. */
+export type GivenRun = z.input<typeof runSchema>;
+
+/** The content of `metrics.json`: runs of one suite, in the order in which they ended. Names may repeat. */
+export type MetricsFile = z.infer<typeof fileSchema>;
+
+/**
+ * Reads `metrics.json`, and keeps unknown keys.
+ *
+ * @throws PeriodicEvalError `store` with the file and the wrong field.
+ */
+export async function readMetrics(path: string, fs: FileReader = nodeFiles): Promise<MetricsFile> {
+  const file = await readMetricsIfPresent(path, fs);
+  if (file !== null) return file;
+  throw new PeriodicEvalError({
+    code: "store",
+    where: path,
+    got: "no such file",
+    expected: "the metrics.json of a results folder",
+    fix: "Check the path, or run a suite first.",
+  });
+}
+
+/** Reads `metrics.json`; returns null if it does not exist. */
+export async function readMetricsIfPresent(path: string, fs: FileReader): Promise<MetricsFile | null> {
+  const content = await readIfPresent(path, fs);
+  if (content === null) return null;
+  const fix = "Restore the file, or move it away: it is damaged, or another program wrote it.";
+  return parseJson(fileSchema, content, { code: "store", where: path, fix });
+}
+
+/**
+ * Adds a run to `metrics.json`, and creates the file if needed. A lock orders concurrent processes, and the file is replaced
+ * atomically. A run that the file already has (same name, hash and time) is not added again.
+ *
+ * @throws PeriodicEvalError `store` if the file is damaged or has runs of another suite; `data` for a run that cannot be read back.
+ */
+export async function appendRun(path: string, given: GivenRun, fs: FileSystem = nodeFiles): Promise<void> {
+  const run = parseValue(runSchema, given, {
+    code: "data",
+    where: "appendRun",
+    fix: "Correct the field; write null for unknown values.",
+  });
+  const [folder, lock] = [dirname(path), `.${basename(path, ".json")}.lock`];
+  await withLock(
+    join(folder, lock),
+    async () => {
+      await removeTemporaryFiles(folder, (file) => file === lock || file === basename(path), fs);
+      const file = (await readMetricsIfPresent(path, fs)) ?? { schema_version: 1, runs: [] };
+      checkSuite(path, file, run);
+      const isThere = file.runs.some(
+        ({ name, run_hash, timestamp }) =>
+          name === run.name && run_hash === run.run_hash && timestamp === run.timestamp,
+      );
+      if (isThere) return;
+      await writeFileAtomic(path, `${JSON.stringify({ ...file, runs: [...file.runs, run] }, null, 2)}\n`, fs);
+    },
+    { fs },
+  );
+}
+
+/**
+ * Checks that a suite equals the suite of all runs in a file, so that these runs can be compared.
+ *
+ * @throws PeriodicEvalError `store` that lists the differences between the suites.
+ */
+export function checkSuite(
+  path: string,
+  { runs }: MetricsFile,
+  { config_hash, suite }: Pick<MetricsRun, "config_hash" | "suite">,
+): void {
+  const other = runs.find((run) => run.config_hash !== config_hash);
+  if (other === undefined) return;
+  const isKnown = other.suite !== null && suite !== null;
+  const differ = isKnown
+    ? differences(other.suite, suite)
+    : [`config_hash: ${other.config_hash} → ${config_hash}`];
+  throw new PeriodicEvalError({
+    code: "store",
+    where: path,
+    got: `settings other than those of the run "${other.name}" in it (${differ.join("; ")})`,
+    expected: "one suite for all runs in a file, so that every method is measured with the same settings",
+    fix: "Use that suite, or another results folder.",
+  });
+}

@@ -1,0 +1,49 @@
+import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
+import { describeZodIssue, pathText, quoteValue } from "@periodic-eval/core/internal";
+import type { z } from "zod";
+import { abbreviated } from "../documents/rows.ts";
+
+/** The fixed parts of the error for a wrong value. */
+export interface ErrorPlace {
+  readonly code: ErrorCode;
+  /** The file, or another name of the value. */
+  readonly where: string;
+  readonly fix: string;
+}
+
+/**
+ * Checks a value that is not options, such as the content of a file, and returns what the schema makes of it.
+ *
+ * @throws PeriodicEvalError for the first wrong field, with its `path`.
+ */
+export function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: ErrorPlace): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
+  throw new PeriodicEvalError({
+    code,
+    where: path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`,
+    path,
+    got: abbreviated(quoteValue(got), 80),
+    expected,
+    fix,
+    cause: result.error,
+  });
+}
+
+/**
+ * Parses and checks the JSON content of a file.
+ *
+ * @throws PeriodicEvalError for invalid JSON, and for the first wrong field, with its `path`.
+ */
+export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const { code, where, fix } = place;
+    const got = text.trim() === "" ? "an empty file" : "invalid JSON";
+    throw new PeriodicEvalError({ code, where, got, expected: "JSON", fix, cause });
+  }
+  return parseValue(schema, value, place);
+}

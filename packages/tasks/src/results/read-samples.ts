@@ -1,0 +1,132 @@
+import { join } from "node:path";
+import { isRecord } from "@periodic-eval/core/internal";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
+import type { MetricsRun } from "./metrics-file.ts";
+import { dateId } from "../harness/results-file.ts";
+
+/** Each document's numerator and denominator (1 for a mean) of a metric, by the document's index and hash. */
+export type DocumentParts = ReadonlyMap<string, readonly [value: number, weight: number]>;
+
+/** By keys of `metrics.json`. */
+export type RunSamples = ReadonlyMap<string, DocumentParts>;
+
+interface Sample {
+  readonly document: string;
+  readonly filter: unknown;
+  readonly fields: Fields;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads what each document contributes to a run's metrics from its samples files (`jobs/<name>/samples_*.jsonl`). Leaves out
+ * metrics whose samples are incomplete, damaged, or do not reproduce the run's value (those of a perplexity give its
+ * logarithm).
+ *
+ * @param results The folder of `metrics.json`.
+ */
+export async function readSamples(
+  results: string,
+  { name, timestamp, metrics }: Pick<MetricsRun, "name" | "timestamp" | "metrics">,
+  fs: FileReader = nodeFiles,
+): Promise<RunSamples> {
+  const found = new Map<string, DocumentParts>();
+  // Another program may have chosen the name: never read outside the folder.
+  if (/[/\\]/.test(name) || name === "..") return found;
+  const fileOf = (file: string) => readIfPresent(join(results, "jobs", name, file), fs);
+  const below = subtasksIn(await fileOf(`results_${dateId(timestamp)}.json`));
+  const files = new Map<string, readonly Sample[] | null>();
+  for (const [key, recorded] of Object.entries(metrics)) {
+    const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [];
+    if (recorded === null || entry === undefined) continue;
+    const own: Sample[] = [];
+    let isWhole = true;
+    for (const leaf of leavesOf(entry, below)) {
+      if (!files.has(leaf))
+        files.set(leaf, samplesIn(leaf, await fileOf(`samples_${leaf}_${dateId(timestamp)}.jsonl`)));
+      const samples = files.get(leaf)!;
+      if (samples === null) isWhole = false;
+      else own.push(...samples.filter((sample) => sample.filter === filter));
+    }
+    const parts = isWhole ? partsOf(own, metric!) : null;
+    if (parts !== null && isAbout(ratioOf(parts), recorded)) found.set(key, parts);
+  }
+  return found;
+}
+
+/** Reads `group_subtasks` of the results file: the names of the entries below each entry. */
+function subtasksIn(text: string | null): Readonly<Record<string, readonly string[]>> {
+  const all = text === null ? null : fieldsOf(text)?.["group_subtasks"];
+  if (!isRecord(all)) return {};
+  return Object.fromEntries(
+    Object.entries(all).map(([entry, names]) => [
+      entry,
+      Array.isArray(names) ? names.filter((one): one is string => typeof one === "string") : [],
+    ]),
+  );
+}
+
+/** Returns the entries below one that have samples files; the entry itself if it has none below. */
+function leavesOf(entry: string, below: Readonly<Record<string, readonly string[]>>): readonly string[] {
+  const leaves = new Set<string>();
+  const seen = new Set<string>();
+  const visit = (name: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const children = Object.hasOwn(below, name) ? below[name]! : [];
+    if (children.length === 0) leaves.add(name);
+    else children.forEach(visit);
+  };
+  visit(entry);
+  return [...leaves].filter((leaf) => !/[/\\]/.test(leaf));
+}
+
+/** Parses a samples file; returns null if it is missing or damaged. */
+function samplesIn(leaf: string, text: string | null): readonly Sample[] | null {
+  if (text === null) return null;
+  const samples = text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): Sample | null => {
+      const fields = fieldsOf(line);
+      if (fields === null) return null;
+      const { doc_id: id, doc_hash: hash, filter } = fields;
+      return { document: JSON.stringify([leaf, id ?? null, hash ?? null]), filter, fields };
+    });
+  return samples.every((sample) => sample !== null) ? samples : null;
+}
+
+/** Adds up the samples of each document; returns null if a sample lacks the metric. */
+function partsOf(samples: readonly Sample[], metric: string): DocumentParts | null {
+  const parts = new Map<string, readonly [number, number]>();
+  for (const { document, fields } of samples) {
+    const sample = Object.hasOwn(fields, metric) ? fields[metric] : undefined;
+    if (sample === null) continue;
+    const [value, weight] = (Array.isArray(sample) ? sample : [sample, 1]) as readonly unknown[];
+    if (typeof value !== "number" || typeof weight !== "number") return null;
+    const [sum, count] = parts.get(document) ?? [0, 0];
+    parts.set(document, [sum + value, count + weight]);
+  }
+  return parts;
+}
+
+function ratioOf(parts: DocumentParts): number {
+  let [sum, count] = [0, 0];
+  for (const [value, weight] of parts.values()) {
+    sum += value;
+    count += weight;
+  }
+  return sum / count;
+}
+
+const isAbout = (value: number, recorded: number): boolean =>
+  Math.abs(value - recorded) <= 1e-9 * Math.max(1, Math.abs(recorded));
+
+function fieldsOf(text: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
