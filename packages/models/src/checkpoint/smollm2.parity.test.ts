@@ -17,7 +17,7 @@ import type { CheckpointLM } from "./model.ts";
 const questions = join(data, "arc_challenge", "test.jsonl");
 const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 const needs = `needs ${smollm2} and tfjs-node`;
-/** Whatever follows a kind in the names of its files. */
+// Files by kind; the rest of a name, such as `_even` or `_odd`, does not matter.
 const logits = findFixtures(/^smollm2[^/]*\/logits[^/]*\.json$/);
 const greedy = findFixtures(/^smollm2[^/]*\/greedy[^/]*\.json$/);
 const cloze = findFixtures(/^smollm2[^/]*\/arc_cloze[^/]*\.jsonl$/);

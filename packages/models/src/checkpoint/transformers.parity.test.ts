@@ -107,7 +107,7 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
     });
   });
 
-  if (mergedOf === undefined) reportMissing("a Llama in float32");
+  if (mergedOf === undefined) reportMissing("a float32 Llama");
   it.runIf(mergedOf)("with a merged adapter: only its module differs", () => {
     expect(comparisons.get(`${mergedOf!.name} merged`)).toMatchObject({
       dtypes: ["torch.float32"],

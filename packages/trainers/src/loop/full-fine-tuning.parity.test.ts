@@ -123,7 +123,7 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
 
 /**
  * Tolerance of a weight: one step, because rounding decides the sign of a gradient near 0 and Adam makes a whole step of it.
- * Of a norm, which is about 1, a fifth of what decay takes off: 2e-5 after ten steps of 1e-3 with a decay of 0.01.
+ * The tolerance of a norm is a fifth of what decay takes off a value of 1: 2e-5 after ten steps of 1e-3 with a decay of 0.01.
  */
 const within = (name: string, { hyper, losses }: Golden): number =>
   isNorm(name) ? (hyper.lr * hyper.weight_decay * losses.length) / 5 : hyper.lr;

@@ -44,19 +44,19 @@ describe.each(findReferences("lora"))("LoRA training equals PEFT's (%s)", (file)
       expect(lora.adapter).toBe(`${basename(start)} of ${config.base_model_name_or_path}`);
       expect(lora.trainables().reduce((sum, { size }) => sum + size, 0)).toBe(golden.trainable_params);
       const before = tf.memory().numTensors;
-      let looks = 0;
+      let checkedSteps = 0;
       const training = await trainAsReference(lora, golden, golden, {
         callbacks: [
           {
             id: "base",
             onStepEnd() {
               expect(logitsOf(lora.base, golden.input_ids)).toEqual(plain);
-              looks += 1;
+              checkedSteps += 1;
             },
           },
         ],
       });
-      expect(looks).toBe(golden.losses.length);
+      expect(checkedSteps).toBe(golden.losses.length);
       expect(tf.memory().numTensors).toBe(before);
       await lora.save(saved);
       // As far as full fine-tuning's weights may be: Adam turns a gradient near 0 into a whole step.
