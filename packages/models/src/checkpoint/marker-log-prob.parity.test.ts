@@ -25,7 +25,7 @@ const questions = [
 const bytes = fakeTokenizer();
 /** A fixture whose vocabulary contains every token of `bytes`. */
 const llama = float32Fixtures("llama").find(({ config }) => Number(config["vocab_size"]) >= bytes.vocabSize);
-if (llama === undefined) reportMissing(`a Llama in float32 with a vocabulary of ${bytes.vocabSize}`);
+if (llama === undefined) reportMissing(`a float32 Llama with a vocabulary of ${bytes.vocabSize}`);
 
 const cases: readonly (readonly [string, string, () => Promise<Tokenizer>])[] = [
   ...(llama === undefined ? [] : [[llama.name, llama.folder, async () => bytes] as const]),

@@ -167,13 +167,13 @@ const wanted: readonly Wanted[] = [
   },
 ];
 
-const found = wanted.map(({ family, having, ...rest }) => {
+const found = wanted.flatMap(({ family, having, ...rest }): readonly Case[] => {
   const [base] = float32Fixtures(family, having);
-  return { family, having, rest, base };
+  if (base !== undefined) return [{ ...rest, base }];
+  const options = having === undefined ? "" : ` with ${JSON.stringify(having)}`;
+  reportMissing(`a float32 model of family ${family}${options} (for "${rest.name}")`);
+  return [];
 });
-for (const { family, having, rest, base } of found)
-  if (base === undefined)
-    reportMissing(`a ${family} model in float32 ${JSON.stringify(having ?? {})} (for "${rest.name}")`);
 
 const cases: readonly Case[] = [
   ...families.flatMap(({ base, targets }) => [
@@ -188,7 +188,7 @@ const cases: readonly Case[] = [
       options: { r: 6, lora_alpha: 5, use_rslora: true, lora_dropout: 0.3, target_modules: targets },
     },
   ]),
-  ...found.flatMap(({ base, rest }) => (base === undefined ? [] : [{ ...rest, base }])),
+  ...found,
 ];
 
 const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
