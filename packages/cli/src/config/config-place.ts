@@ -9,7 +9,8 @@ export function atPlace(file: ConfigFile, path: ValuePath, error: unknown): unkn
   const place = file.where(path);
   // Core names values of the block by their path in the file, which the place repeats.
   const [first, ...others] = where.split(", ");
-  const combined = place.endsWith(first!) ? [place, ...others].join(", ") : `${place}, ${where}`;
+  const repeats = place.endsWith(first!.replaceAll(/\[(\d+)\]/g, ".$1"));
+  const combined = repeats ? [place, ...others].join(", ") : `${place}, ${where}`;
   return new PeriodicEvalError({ code, where: combined, path, got, expected, fix, cause: error });
 }
 
