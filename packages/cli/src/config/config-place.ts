@@ -1,5 +1,6 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
+import { pathText } from "@periodic-eval/core/internal";
 import { throwAll } from "./collect-errors.ts";
 
 /** Returns the error with its place in a file in front. Errors that are not PeriodicEvalErrors stay as they are. */
@@ -9,7 +10,8 @@ export function atPlace(file: ConfigFile, path: ValuePath, error: unknown): unkn
   const place = file.where(path);
   // Core names values of the block by their path in the file, which the place repeats.
   const [first, ...others] = where.split(", ");
-  const combined = place.endsWith(first!) ? [place, ...others].join(", ") : `${place}, ${where}`;
+  const repeats = place.endsWith(first!.replaceAll(/\[(\d+)\]/g, ".$1"));
+  const combined = repeats ? [place, ...others].join(", ") : `${place}, ${where}`;
   return new PeriodicEvalError({ code, where: combined, path, got, expected, fix, cause: error });
 }
 
@@ -30,18 +32,8 @@ export type OptionsAt = readonly [path: ValuePath, options: object];
 export function optionPath(error: unknown, ...groups: readonly [OptionsAt, ...OptionsAt[]]): ValuePath {
   const path = PeriodicEvalError.is(error) ? error.path : [];
   const [key] = path;
-  if (key !== undefined) {
-    const [at] = groups.find(([, options]) => Object.hasOwn(options, key)) ?? groups[0];
-    return [...at, ...path];
-  }
-  for (const text of PeriodicEvalError.is(error) ? [error.where, error.got] : []) {
-    const words = text.split(/\W/);
-    for (const [at, options] of groups) {
-      const named = words.find((word) => Object.hasOwn(options, word));
-      if (named !== undefined) return [...at, named];
-    }
-  }
-  return groups[0][0];
+  const [at] = groups.find(([, options]) => key !== undefined && Object.hasOwn(options, key)) ?? groups[0];
+  return [...at, ...path];
 }
 
 /** Runs `make` and prefixes an error with the place of the wrong option among the options at `path`. */
@@ -70,10 +62,14 @@ export const withBlockPlace = <T>(
 
 export function blockPathOf(error: unknown, pathWithoutKey: (error: unknown) => ValuePath): ValuePath {
   if (!PeriodicEvalError.is(error)) return [];
-  if (error.path.length > 0) return error.path;
-  const place = error.where.split(", ")[0]!;
-  const [block, ...path] = place.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
-  return block === "periodic_eval" ? path : pathWithoutKey(error);
+  return error.path.length > 0 ? [...error.path, ...entryKey(error)] : pathWithoutKey(error);
+}
+
+/** Errors of some evaluations name the wrong key of their entry only in `where`: `periodic_eval.evaluations[0].preference`. */
+function entryKey({ where, path }: PeriodicEvalError): ValuePath {
+  const entry = `periodic_eval${pathText(path)}.`;
+  const key = where.startsWith(entry) ? /^\w+/.exec(where.slice(entry.length)) : null;
+  return key === null ? [] : [key[0]];
 }
 
 async function withPathOf<T>(

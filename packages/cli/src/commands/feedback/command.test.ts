@@ -53,7 +53,7 @@ describe("periodic-eval feedback", () => {
 
   it("interrupted, draws the steps so far and says how to resume", async () => {
     const output = join(folder, "interrupted");
-    const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
+    const few = ["preferences=[identity]", "metrics=[logprob]", "batch_size=1", "steps_per_batch=1"];
     const terminal = recordingTerminal();
     const interrupting = {
       ...terminal,
@@ -73,7 +73,7 @@ describe("periodic-eval feedback", () => {
   });
 
   it("draws nothing with plots=false", async () => {
-    const few = ["preferences=[identity]", "metrics=[compliance]", "batch_size=1", "steps_per_batch=1"];
+    const few = ["preferences=[identity]", "metrics=[logprob]", "batch_size=1", "steps_per_batch=1"];
     const output = join(folder, "plain");
     const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");
     expect(code).toBe(0);

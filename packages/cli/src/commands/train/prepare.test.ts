@@ -55,7 +55,10 @@ describe("train reports errors of a file before it loads weights", () => {
     [["lora.rnk=3"], '(lora.rnk), withLora options.rnk: got the unknown option "rnk"'],
     [["lora.rank=0"], "withLora options.rank: got 0, expected a positive integer"],
     [["lora.rank=1025"], "withLora options.rank: got 1025, expected at most"],
-    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora options.targetModules[0]: got "q_prj"'],
+    [
+      ["lora.targetModules=[q_prj]"],
+      '(lora.targetModules.0), withLora options.targetModules[0]: got "q_prj"',
+    ],
     [
       ["lora.layersToTransform=[3]"],
       "withLora options.layersToTransform[0]: got 3, expected layers from 0 to 2",
