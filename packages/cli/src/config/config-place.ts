@@ -62,7 +62,18 @@ export const withBlockPlace = <T>(
 
 export function blockPathOf(error: unknown, pathWithoutKey: (error: unknown) => ValuePath): ValuePath {
   if (!PeriodicEvalError.is(error)) return [];
-  return error.path.length > 0 ? [...error.path, ...entryKey(error)] : pathWithoutKey(error);
+  if (error.path.length === 0) return pathWithoutKey(error);
+  return withEntryKey([...error.path, ...entryKey(error)]);
+}
+
+/** Returns a path with the key of an `evaluations` entry as the block spells it: `num_samples` for the option `numSamples`. */
+function withEntryKey(path: ValuePath): ValuePath {
+  const keyAt = path.indexOf("evaluations") + 2;
+  return path.map((key, at) =>
+    keyAt > 1 && at === keyAt && typeof key === "string"
+      ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      : key,
+  );
 }
 
 /** Errors of some evaluations name the wrong key of their entry only in `where`: `periodic_eval.evaluations[0].preference`. */

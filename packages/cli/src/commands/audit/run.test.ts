@@ -43,7 +43,7 @@ it("prints the same report in colours on a screen", async () => {
   expect(coloured).toContain("\u001b[");
   // oxlint-disable-next-line no-control-regex -- matches colour codes
   expect(coloured.replaceAll(/\u001b\[\d+m/g, "")).toBe(text);
-  expect(text).toMatch(/then it writes at most 4 tokens, greedily, until \S+ \(\d+\)/);
+  expect(text).toMatch(/then the model generates at most 4 tokens, greedily, until \S+ \(\d+\)/);
 });
 
 it("ends with 1 on a warning and lists it in --json", async () => {

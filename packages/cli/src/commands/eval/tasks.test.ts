@@ -80,7 +80,7 @@ describe("eval --tasks", () => {
     expect(JSON.parse(again.out)).toEqual({ ...chat, measured: [] });
     const other = await named("--limit", "11", "--results", results, ...wasm);
     expect([other.code, other.out]).toEqual([1, ""]);
-    expect(other.err).toContain("no method is measured by settings of its own");
+    expect(other.err).toContain("so that every method is measured with the same settings");
   });
 
   it("measures an adapter on its model and rejects an adapter of another model", async () => {
@@ -124,7 +124,7 @@ describe("eval --suite", () => {
   it("uses the default suite without a file", async () => {
     const { code, err } = await run("--suite", "--data", data, "--results", join(folder, "default"));
     expect(code).toBe(1);
-    expect(err).toContain('suite "default", tasks: got "mmlu", expected facts, or a part of one.');
+    expect(err).toContain('suite "default".tasks.mmlu: got "mmlu", expected facts, or a part of one.');
   });
 });
 
@@ -159,7 +159,7 @@ describe("wrong usage fails before a model is loaded", () => {
     ],
     [["--tasks", "facts", "--data", "DATA/none"], "expected an existing folder"],
     [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for facts, expected "],
-    [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], "fromCheckpoint name"],
+    [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], "fromCheckpoint options.name"],
     [["--suite", "DATA/none.yaml"], "none.yaml"],
   ])("%j", async (args, message) => {
     const { code, out, err } = await run(...args.map((arg) => arg.replace("DATA", data)));

@@ -132,7 +132,7 @@ it.each([
   ],
   [
     "periodic_eval.evaluations.1.num_samples=2",
-    /train\.yaml:\d+ periodic_eval\.evaluations\.1, benchmark\.numSamples: got 2 at temperature 0/,
+    /\(periodic_eval\.evaluations\.1\.num_samples\), .*benchmark options\.numSamples: got 2 at temperature 0/,
   ],
   [
     "periodic_eval.phases.em.evaluations=[{ tsk: facts }]",
