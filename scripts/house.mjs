@@ -98,6 +98,18 @@ export const rooms = {
     "comparisons/",
     "evaluations-of.ts",
   ],
+  loggers: [
+    "json-number.ts",
+    "scalars.ts",
+    "options.ts",
+    "lines/",
+    "outbox/",
+    "console/",
+    "tensorboard/",
+    "mlflow/",
+    "wandb/",
+  ],
+  cli: ["terminal/", "demo/", "config/", "run/", "commands/", "program.ts", "main.ts"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
 
