@@ -110,6 +110,7 @@ export const rooms = {
     "wandb/",
   ],
   cli: ["terminal/", "demo/", "config/", "run/", "commands/", "program.ts", "main.ts"],
+  remote: ["http/", "models/", "judges/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
 

@@ -64,22 +64,22 @@ it("measures the split val of a benchmark, named after its folder or by name", a
 it.each([
   [
     { task: "choces", data: "d" },
-    '0.task: got "choces", expected choices, mmlu, or a part of one. Did you mean "choices"?',
+    '[0].task: got "choces", expected choices, mmlu, or a part of one. Did you mean "choices"?',
   ],
-  [{ task: 3, data: "d" }, "0.task: got 3, expected choices, mmlu, or a part of one."],
-  [{ task: "choices" }, "0.data: got undefined, expected a folder, a file, or hf:owner/dataset"],
-  [{ task: "choices", data: "d", subsample_n: 0 }, "0.subsample_n: got 0"],
-  [{ task: "choices", data: "d", subsample_n: 3, subsample_seed: -1 }, "0.subsample_seed: got -1"],
-  [{ task: "choices", data: "d", limits: 3 }, '0.limits: got the unknown option "limits"'],
+  [{ task: 3, data: "d" }, "[0].task: got 3, expected choices, mmlu, or a part of one."],
+  [{ task: "choices" }, "[0].data: got undefined, expected a folder, a file, or hf:owner/dataset"],
+  [{ task: "choices", data: "d", subsample_n: 0 }, "[0].subsample_n: got 0"],
+  [{ task: "choices", data: "d", subsample_n: 3, subsample_seed: -1 }, "[0].subsample_seed: got -1"],
+  [{ task: "choices", data: "d", limits: 3 }, '[0].limits: got the unknown option "limits"'],
   [{ task: "choices", data: "d", chat: { sytem: "x" } }, 'Did you mean "system"?'],
-  [{ task: "choices", data: "d", chat: true }, "0.chat: got true"],
-  [{ benchmark: 3 }, "0.benchmark: got 3, expected the path of a folder"],
+  [{ task: "choices", data: "d", chat: true }, "[0].chat: got true"],
+  [{ benchmark: 3 }, "[0].benchmark: got 3, expected the path of a folder"],
   [{ benchmark: "b", maxTokens: 3 }, 'Did you mean "max_tokens"?'],
   [{ benchmark: "b", registry: {} }, 'got the unknown option "registry"'],
-  [{ benchmark: "b", max_tokens: 0 }, "0, benchmark options.maxTokens: got 0"],
+  [{ benchmark: "b", max_tokens: 0 }, "evaluations[0], benchmark options.maxTokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
-  [{ benchmark: "b", name: "a b" }, "0.name"],
+  [{ benchmark: "b", name: "a b" }, "[0].name"],
 ])("%j is refused: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
-  await expect(build(entry)).rejects.toThrow("periodic_eval.evaluations.0");
+  await expect(build(entry)).rejects.toThrow("periodic_eval.evaluations[0]");
 });
