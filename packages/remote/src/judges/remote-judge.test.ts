@@ -1,8 +1,14 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
 import { memoryVerdictCache } from "@periodic-eval/core/grading";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { completion, judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
-import { anthropicModel, judgeModel, openAiCompatible, openJudge, type ServedModelOptions } from "./index.ts";
+import { completion, judgeServer, type Act, type Received } from "../models/api-server.test-data.ts";
+import {
+  anthropicModel,
+  judgeModel,
+  openAiCompatible,
+  openJudge,
+  type ServedModelOptions,
+} from "../index.ts";
 
 const live = { signal: new AbortController().signal };
 const key = "sk-very-secret-0123456789";
@@ -350,7 +356,7 @@ describe("without its SDK", () => {
     vi.doMock("openai", () => {
       throw new Error("Cannot find package 'openai'");
     });
-    const fresh = await import("./index.ts");
+    const fresh = await import("../index.ts");
     const judge = judgeGrader({ model: fresh.openAiCompatible({ model: "m" }) });
     await expect(judge.check!(live)).rejects.toThrow("Run `npm i openai`.");
     vi.doUnmock("openai");

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { jsonService, type JsonServiceOptions } from "./index.ts";
+import { jsonService, type JsonServiceOptions } from "../index.ts";
 
 const tokenEnv = "SERVICE_TOKEN_OF_THE_TEST";
 const token = 'tok"en\\of-the-test';

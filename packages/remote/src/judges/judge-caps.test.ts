@@ -1,7 +1,7 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
-import { anthropicModel, openAiCompatible, type ServedModelOptions } from "./index.ts";
+import { judgeServer, type Act, type Received } from "../models/api-server.test-data.ts";
+import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
 const live = { signal: new AbortController().signal };
 let closers: (() => void)[] = [];
