@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
 
-it("gives a body up that stalls, also where garbage was collected meanwhile", async () => {
+it("rejects at the time limit if the body stalls, even after a garbage collection", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
   const server = createServer((request, response) => {
