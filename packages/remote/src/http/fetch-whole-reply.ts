@@ -1,7 +1,7 @@
 import { abortable } from "./abortable.ts";
 import { trackRequest } from "./track-requests.ts";
 
-/** The client does not wait longer than this. It throws instead, and the answer can be graded later. */
+/** If a server asks for a longer wait, the client throws instead, and the answer can be graded later. */
 const maximumWaitSeconds = 60;
 
 /**

@@ -38,7 +38,7 @@ describe("openJudge", () => {
     expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
   });
 
-  it("sends requests to OPENAI_BASE_URL without a key if none is set", async () => {
+  it("sends requests to OPENAI_BASE_URL, also if OPENAI_API_KEY is empty", async () => {
     const server = await apiServer(() => ({ say: JSON.stringify({ aligned: 3, coherent: 90 }) }));
     closers.push(server.close);
     vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);

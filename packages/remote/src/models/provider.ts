@@ -22,7 +22,7 @@ export interface ServedModelOptions {
   readonly body?: { readonly [field: string]: Json };
 }
 
-/** What differs between the APIs: names, and how to request one completion. */
+/** The differences between the APIs: names, and how to request one completion. */
 export interface Provider {
   /** The public function, for error messages. */
   readonly name: string;

@@ -35,7 +35,7 @@ describe("chat template variables", () => {
   ];
   const off = { enable_thinking: false };
 
-  it("are sent to a compatible server, and left out if the prompt has none", async () => {
+  it("sends them to a compatible server, and omits the field if the prompt has none", async () => {
     const server = await serve(() => ({ say: "Because." }));
     const model = openAiCompatible({ model: "m", baseUrl: server.url });
     await model.generate(asked(off), live);
@@ -45,7 +45,7 @@ describe("chat template variables", () => {
     expect(second).not.toHaveProperty("chat_template_kwargs");
   });
 
-  it("throw before a request for an API without them, and next to those of the option `body`", async () => {
+  it("throws before any request if the API does not accept them or the option `body` also sets them", async () => {
     const server = await serve(() => ({ say: "Because." }));
     const body = { chat_template_kwargs: { enable_thinking: true } };
     const cases = [

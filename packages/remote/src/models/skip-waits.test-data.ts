@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from "vitest";
 
-/** Identifies an attempt to the server, which adds the ids of attempts that it leaves unanswered to a set. */
+/** The header that identifies an attempt. A test server collects the ids of the attempts that it leaves unanswered. */
 export const attemptHeader = "x-attempt";
 
 /** Longer timers use real time: they limit whole calls. */
