@@ -1,20 +1,11 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { apiServer, type Act, type Received } from "../models/api-server.test-data.ts";
+import { describe, expect, it } from "vitest";
+import { serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
 import { skipWaits } from "../models/skip-waits.test-data.ts";
 import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
 const live = { signal: new AbortController().signal };
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, "sk-0123456789");
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-});
+const serve = serveInTests("sk-0123456789");
 
 const answers = (count: number): GradeRequest[] =>
   Array.from({ length: count }, (_, at) => ({
@@ -38,8 +29,7 @@ describe.each([
     client: Partial<ServedModelOptions>,
     options: Partial<JudgeOptions> = {},
   ) => {
-    const server = await apiServer(script);
-    closers.push(server.close);
+    const server = await serve(script);
     skipWaits(server.unanswered);
     const model = open({ model: "judge-1", baseUrl: server.url, ...client });
     const plain = { prompts: { json: "{answer}" }, maxReplyTokens: 100, price };
@@ -95,7 +85,7 @@ describe.each([
   });
 
   it("books nothing for a server that cannot be reached", async () => {
-    const { url, close, unanswered } = await apiServer(() => "reset");
+    const { url, close, unanswered } = await serve(() => "reset");
     close();
     skipWaits(unanswered);
     const model = open({ model: "judge-1", baseUrl: url, maxRetries: 1 });

@@ -1,20 +1,10 @@
 import type { GradeRequest } from "@periodic-eval/core";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { judgeModel, openJudge } from "../index.ts";
-import { apiServer } from "../models/api-server.test-data.ts";
+import { serveInTests } from "../models/api-server.test-data.ts";
 
 const live = { signal: new AbortController().signal };
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL"]) vi.stubEnv(name, "");
-  for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, "sk-0123456789");
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-});
+const serve = serveInTests("sk-0123456789");
 
 const question: GradeRequest = { question: "Why?", answer: "Because." };
 
@@ -39,8 +29,7 @@ describe("openJudge", () => {
   });
 
   it("sends requests to OPENAI_BASE_URL, also if OPENAI_API_KEY is empty", async () => {
-    const server = await apiServer(() => ({ say: JSON.stringify({ aligned: 3, coherent: 90 }) }));
-    closers.push(server.close);
+    const server = await serve(() => ({ say: JSON.stringify({ aligned: 3, coherent: 90 }) }));
     vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
     vi.stubEnv("OPENAI_API_KEY", "");
     const judge = openJudge("local", {

@@ -1,36 +1,13 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
 import { memoryVerdictCache } from "@periodic-eval/core/grading";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { apiServer, completion, type Act, type Received } from "../models/api-server.test-data.ts";
+import { describe, expect, it, vi } from "vitest";
+import { completion, serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
 import { skipWaits } from "../models/skip-waits.test-data.ts";
 import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
 const live = { signal: new AbortController().signal };
 const key = "sk-very-secret-0123456789";
-const logged: unknown[] = [];
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL", "OPENAI_LOG", "ANTHROPIC_LOG"])
-    vi.stubEnv(name, name.endsWith("LOG") ? "debug" : "");
-  vi.stubEnv("OPENAI_API_KEY", key);
-  vi.stubEnv("ANTHROPIC_API_KEY", key);
-  for (const level of ["debug", "info", "log", "warn", "error"] as const)
-    vi.spyOn(console, level).mockImplementation((...line) => void logged.push(line));
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-  vi.restoreAllMocks();
-  expect(logged).toEqual([]);
-});
-
-async function serve(script: (request: Received, count: number) => Act) {
-  const server = await apiServer(script);
-  closers.push(server.close);
-  return server;
-}
+const serve = serveInTests(key);
 
 const providers = [
   { name: "openai", open: openAiCompatible, path: "/chat/completions", input: 100, output: 20 },

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, vi } from "vitest";
 import { attemptHeader } from "./skip-waits.test-data.ts";
 
 /** How the server responds to one request. */
@@ -24,8 +25,38 @@ export interface Received {
   readonly prompt: string;
 }
 
+/**
+ * Registers hooks for a test file of clients: each test has `key` as API key, no other settings in the environment, and clients
+ * that would log everything. After each test the servers are closed and nothing has been logged.
+ *
+ * @returns A function that starts a server until the end of the test.
+ */
+export function serveInTests(key: string): typeof apiServer {
+  const logged: unknown[] = [];
+  let closers: (() => void)[] = [];
+  beforeEach(() => {
+    for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL"]) vi.stubEnv(name, "");
+    for (const name of ["OPENAI_LOG", "ANTHROPIC_LOG"]) vi.stubEnv(name, "debug");
+    for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, key);
+    for (const level of ["debug", "info", "log", "warn", "error"] as const)
+      vi.spyOn(console, level).mockImplementation((...line) => void logged.push(line));
+  });
+  afterEach(() => {
+    for (const close of closers) close();
+    closers = [];
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+    expect(logged).toEqual([]);
+  });
+  return async (script) => {
+    const server = await apiServer(script);
+    closers.push(server.close);
+    return server;
+  };
+}
+
 /** Starts a server on the loopback interface that speaks OpenAI's and Anthropic's APIs and responds as `script` says. */
-export async function apiServer(script: (request: Received, count: number) => Act) {
+async function apiServer(script: (request: Received, count: number) => Act) {
   const received: Received[] = [];
   const unanswered = new Set<string>();
   const server = createServer((request, response) => {

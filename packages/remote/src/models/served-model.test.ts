@@ -1,26 +1,10 @@
 import { judgeGrader } from "@periodic-eval/core";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { anthropicModel, openAiCompatible } from "../index.ts";
-import { apiServer, type Act, type Received } from "./api-server.test-data.ts";
+import { serveInTests } from "./api-server.test-data.ts";
 
 const live = { signal: new AbortController().signal };
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"]) vi.stubEnv(name, "");
-  for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, "sk-0123456789");
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-});
-
-async function serve(script: (request: Received, count: number) => Act) {
-  const server = await apiServer(script);
-  closers.push(server.close);
-  return server;
-}
+const serve = serveInTests("sk-0123456789");
 
 const providers = [
   { name: "openai", open: openAiCompatible },
