@@ -1,9 +1,19 @@
-export { anthropicModel } from "./anthropic.ts";
-export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./open-judge.ts";
-export { checkLimits } from "./limits.ts";
-export { toldCall, type ToldCall } from "./told-requests.ts";
-export { jsonService, type JsonReply, type JsonService, type JsonServiceOptions } from "./json-service.ts";
-export { completionOf, openAiCompatible, seedNumber } from "./openai.ts";
-export { at, isText, listOf, usageOf } from "./reply-fields.ts";
-export { chatOf, type ServedChat, type ServedModelOptions } from "./served-model.ts";
-export { watchCheckpoints, type WatchedCheckpoint, type WatchOptions } from "./watch-checkpoints.ts";
+export {
+  watchCheckpoints,
+  type WatchedCheckpoint,
+  type WatchOptions,
+} from "./checkpoints/watch-checkpoints.ts";
+export {
+  jsonService,
+  type JsonReply,
+  type JsonService,
+  type JsonServiceOptions,
+} from "./http/json-service.ts";
+export { arrayOrNull, at, isString, usageOf } from "./http/reply-fields.ts";
+export { requestLimits, type RequestLimits } from "./http/request-limits.ts";
+export { trackCall, type TrackedCall } from "./http/track-requests.ts";
+export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./judges/open-judge.ts";
+export { anthropicModel } from "./models/anthropic.ts";
+export { completionOf, openAiCompatible, seedNumber } from "./models/openai.ts";
+export type { ServedModelOptions } from "./models/provider.ts";
+export { chatOf, type ServedChat } from "./models/served-chat.ts";

@@ -1,22 +1,28 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { checkKeys } from "../internal/check-keys.ts";
+import { z } from "zod";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";
 import { buildPeriodicEval } from "./build-callbacks.ts";
 
+const taskSchema = z.strictObject({
+  task: z.string(),
+  limit: z.int().optional(),
+  data: z.string().optional(),
+});
 const asked: (readonly [string, object])[] = [];
 const evaluations: EvaluationRegistry = {
   task(options, where) {
     asked.push([where, options]);
-    checkKeys(where, options, ["task", "limit", "data"]);
+    parseOptions(where, taskSchema, options);
     return named(String(options["task"]));
   },
   benchmark: async ({ benchmark }) => {
-    checkKeys("benchmark", { [String(benchmark)]: 1 }, ["folder"]);
+    parseOptions("benchmark", z.strictObject({ folder: z.number().optional() }), { [String(benchmark)]: 1 });
     return named("benchmark");
   },
 };
@@ -70,8 +76,8 @@ it.each([
   [{}, "evaluations[0]: got no kind, expected one of task, benchmark. Name the evaluation, as task: name."],
   [{ tsk: "gsm8k" }, 'evaluations[0]: got tsk, expected one of task, benchmark. Did you mean "task"?'],
   [{ task: "a", benchmark: "b" }, "evaluations[0]: got task and benchmark, expected one of task"],
-  [{ task: "a", limt: 3 }, 'evaluations[0]: got the unknown option "limt"'],
-  [{ benchmark: "foldr" }, "evaluations[0], benchmark: got the unknown option"],
+  [{ task: "a", limt: 3 }, 'evaluations[0].limt: got the unknown option "limt"'],
+  [{ benchmark: "foldr" }, "evaluations[0], benchmark.foldr: got the unknown option"],
   [{ task: "a", id: "a b" }, "evaluations[0].id: got"],
   [{ task: "a", every_percent: 0 }, "evaluations[0].every_percent: got 0"],
   [

@@ -1,6 +1,7 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { checkKeys, isCount } from "@periodic-eval/core/internal";
-import { at, checkLimits, isText, jsonService, type JsonService } from "@periodic-eval/remote";
+import { isCount, parseOptions } from "@periodic-eval/core/internal";
+import { at, isString, jsonService, requestLimits, type JsonService } from "@periodic-eval/remote";
+import { z } from "zod";
 import { serviceModel, type ServiceModel } from "./service-model.ts";
 import { factsOf, type ServiceFacts } from "./service-facts.ts";
 import { tokenEnv } from "./token.ts";
@@ -28,13 +29,12 @@ export interface HttpEngineOptions {
   readonly maxRetries?: number;
 }
 
-const names = {
-  serviceUrl: true,
-  gatewayUrl: true,
-  baseModel: true,
-  timeoutSeconds: true,
-  maxRetries: true,
-} as const satisfies Record<keyof HttpEngineOptions, true>;
+const optionsSchema = z.strictObject({
+  serviceUrl: z.string(),
+  gatewayUrl: z.string().nullable().optional(),
+  baseModel: z.string().nullable().optional(),
+  ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
+} satisfies Record<keyof HttpEngineOptions, z.ZodType>);
 
 /**
  * Trains by a service at an address: answers are asked of it (or of a gateway before it), what is told them is sent to it. The
@@ -46,9 +46,8 @@ const names = {
  * @throws PeriodicEvalError `config` for a wrong option; and, from `check`, for a service that does not train.
  */
 export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
-  checkKeys("httpEngine", options, Object.keys(names));
+  parseOptions("httpEngine options", optionsSchema, options);
   const { serviceUrl, gatewayUrl = null, baseModel = null, ...limits } = options;
-  checkLimits("httpEngine", limits, { timeoutSeconds: 290, maxRetries: 8 });
   const open = (url: string, more = {}) => jsonService({ url, tokenEnv, ...limits, ...more });
   const service = open(serviceUrl);
   const gateway = gatewayUrl === null ? null : open(gatewayUrl);
@@ -166,7 +165,7 @@ function stateOf(reply: unknown, url: string): TrainedState {
   const [stepId, step, subSteps] = [at(last, "step_id"), at(last, "step"), at(last, "sub_steps")];
   const metrics = at(last, "metrics");
   if (
-    !isText(stepId) ||
+    !isString(stepId) ||
     !isCount(step) ||
     !isCount(subSteps) ||
     typeof metrics !== "object" ||

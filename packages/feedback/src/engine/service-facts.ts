@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { at, isText, listOf, type JsonService } from "@periodic-eval/remote";
+import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
 /** What a service is and can do. */
 export interface ServiceFacts {
@@ -37,7 +37,7 @@ export async function factsOf(
       "Give the address of one, as `periodic-eval feedback serve` runs it; a gateway goes into gateway_url.",
     );
   const model = at(health.body, "model");
-  if (baseModel !== null && isText(model) && model !== baseModel)
+  if (baseModel !== null && isString(model) && model !== baseModel)
     throw wrong(
       "base_model",
       JSON.stringify(baseModel),
@@ -45,10 +45,10 @@ export async function factsOf(
       "Leave it out, or start the service with this model.",
     );
   return {
-    model: isText(model) ? model : null,
+    model: isString(model) ? model : null,
     engine: (at(health.body, "engine") ?? null) as Json,
     canScore: await has("v1/score"),
-    extensions: new Set((listOf(at(health.body, "extensions")) ?? []).filter(isText)),
+    extensions: new Set((arrayOrNull(at(health.body, "extensions")) ?? []).filter(isString)),
   };
 }
 

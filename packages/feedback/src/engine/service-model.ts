@@ -14,14 +14,14 @@ import {
   at,
   chatOf,
   completionOf,
-  isText,
-  listOf,
+  isString,
+  arrayOrNull,
   seedNumber,
-  toldCall,
+  trackCall,
   usageOf,
   type JsonService,
   type ServedChat,
-  type ToldCall,
+  type TrackedCall,
 } from "@periodic-eval/remote";
 import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
@@ -56,7 +56,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
 
   async function complete(
     requests: readonly GenerateRequest[],
-    { signal, countTokens, send }: ToldCall,
+    { signal, countTokens, send }: TrackedCall,
     traces: boolean,
   ): Promise<readonly Completion[]> {
     const asked = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
@@ -93,7 +93,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
 
   async function logLikelihoods(
     requests: readonly LogLikelihoodRequest[],
-    { signal, send }: ToldCall,
+    { signal, send }: TrackedCall,
   ): Promise<readonly LogLikelihood[]> {
     if (requests.length === 0) return [];
     const bodies = requests.map((request) => scoredOf(where, request));
@@ -114,15 +114,15 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       adapter,
     },
     contextLength: null,
-    generate: (requests, options) => toldCall(options, (call) => complete(requests, call, false)),
-    traced: (requests, options) => toldCall(options, (call) => complete(requests, call, true)),
+    generate: (requests, options) => trackCall(options, (call) => complete(requests, call, false)),
+    traced: (requests, options) => trackCall(options, (call) => complete(requests, call, true)),
     ...(facts.canScore && {
       logLikelihoods: (requests: readonly LogLikelihoodRequest[], options: CallOptions) =>
-        toldCall(options, (call) => logLikelihoods(requests, call)),
+        trackCall(options, (call) => logLikelihoods(requests, call)),
     }),
     ...(facts.extensions.has("entropies") && {
       textEntropies: (texts: readonly string[], options: CallOptions) =>
-        toldCall(options, async ({ send, signal }) => {
+        trackCall(options, async ({ send, signal }) => {
           const body = { model: name, entropies_of: [...texts] };
           const reply = await send(() => service.ask("v1/score", body, signal));
           return texts.map((_, place) => numbersOf(at(reply, "entropies", place), service.url, "entropies"));
@@ -185,7 +185,7 @@ function scoreOf(result: unknown, url: string): LogLikelihood {
   const tokenNats = numbersOf(at(result, "logprobs"), url, "logprobs");
   const sum = at(result, "logprob_sum");
   const isGreedy = at(result, "is_greedy");
-  const greedy = listOf(at(result, "token_is_greedy"));
+  const greedy = arrayOrNull(at(result, "token_is_greedy"));
   const isWhole = greedy?.length === tokenNats.length;
   const truncated = at(result, "truncated_tokens");
   return {
@@ -198,12 +198,12 @@ function scoreOf(result: unknown, url: string): LogLikelihood {
 }
 
 function numbersOf(value: unknown, url: string, name: string): readonly number[] {
-  const list = listOf(value);
+  const list = arrayOrNull(value);
   if (list?.every((one): one is number => typeof one === "number")) return list;
   throw new PeriodicEvalError({
     code: "model",
     where: `${url}/v1/score`,
-    got: `a reply without ${name}${isText(value) ? `, which is ${value.slice(0, 60)}` : ""}`,
+    got: `a reply without ${name}${isString(value) ? `, which is ${value.slice(0, 60)}` : ""}`,
     expected: "a list of numbers",
     fix: "See that the service is one that scores, as `periodic-eval feedback serve` does.",
   });

@@ -6,28 +6,30 @@ import {
   type JudgeOptions,
   type ModelWith,
 } from "@periodic-eval/core";
-import { anthropicModel } from "./anthropic.ts";
-import { openAiCompatible } from "./openai.ts";
-import type { ServedModelOptions } from "./served-model.ts";
+import { environmentValue } from "../http/secrets.ts";
+import { anthropicModel } from "../models/anthropic.ts";
+import { openAiCompatible } from "../models/openai.ts";
+import type { ServedModelOptions } from "../models/provider.ts";
 
 export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
-  /** Of the model's client; `concurrency` and time limits of its own are for one attempt. */
+  /** Options of the model's client. Its `timeoutSeconds` limits one attempt; the judge's limits a call with all retries. */
   readonly client?: Omit<ServedModelOptions, "model">;
 };
 
 /**
- * The judge that a text names: `openai:MODEL`, `anthropic:MODEL`, or a model's name alone, which is Anthropic's where it
- * begins with `claude-`, else that of an OpenAI-compatible server (OPENAI_BASE_URL). What the environment variable
- * JUDGE_MODEL names where nothing is given.
+ * Opens a judge by name.
  *
- * @throws PeriodicEvalError `config` where neither names one, for wrong options, or where there is no key.
+ * @param spec `openai:MODEL`, `anthropic:MODEL`, or a model name alone. A name that begins with `claude-` is a model of
+ *   Anthropic's API, any other name one of an OpenAI-compatible server (OPENAI_BASE_URL). Default: the environment variable
+ *   JUDGE_MODEL.
+ * @throws PeriodicEvalError `config` if neither names a model, for a wrong option, or for a missing API key.
  */
 export function openJudge(spec?: string | null, options: OpenJudgeOptions = {}): JudgeGrader {
   const { client, ...judge } = options;
   return judgeGrader({ ...judge, model: judgeModel(spec, client) });
 }
 
-/** The model of `openJudge`, for whatever else it may serve. */
+/** Returns the model that `openJudge` would use. */
 export function judgeModel(
   spec?: string | null,
   client: Omit<ServedModelOptions, "model"> = {},
@@ -37,8 +39,8 @@ export function judgeModel(
     throw new PeriodicEvalError({
       code: "config",
       where: "judge model",
-      got: text === "" ? "none" : JSON.stringify(text),
-      expected: '"openai:MODEL", "anthropic:MODEL" or a model\'s name',
+      got: text === "" ? "no model" : JSON.stringify(text),
+      expected: '"openai:MODEL", "anthropic:MODEL" or a model name',
       fix: "Name one in the configuration (judge_model), or set the environment variable JUDGE_MODEL.",
     });
   }
@@ -46,11 +48,11 @@ export function judgeModel(
   return (isAnthropic ? anthropicModel : openAiCompatible)({ ...client, model });
 }
 
-/** What the judge that a text names is called, without opening it; null where neither it nor JUDGE_MODEL names one. */
+/** Returns the model name of a judge without opening it; null if neither `spec` nor JUDGE_MODEL names one. */
 export const judgeName = (spec?: string | null): string | null => readSpec(spec).model || null;
 
 function readSpec(spec?: string | null) {
-  const text = (spec ?? "").trim() || (process.env["JUDGE_MODEL"] ?? "").trim();
+  const text = spec?.trim() || environmentValue("JUDGE_MODEL") || "";
   const [, provider, model] = /^(?:(openai|anthropic):)?(.*)$/s.exec(text)!;
   return { text, provider, model: model!.trim() };
 }

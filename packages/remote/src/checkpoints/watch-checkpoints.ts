@@ -1,55 +1,62 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
 
-/** A whole checkpoint of a training that runs elsewhere. */
+/** A complete checkpoint of a training that runs elsewhere. */
 export interface WatchedCheckpoint {
-  /** Completed optimizer steps when it was written. */
+  /** Completed optimizer steps at the time of the checkpoint. */
   readonly step: number;
   readonly path: string;
-  /** Optimizer steps of the whole training, where the checkpoint tells. */
+  /** Optimizer steps of the whole training; null if the checkpoint does not contain them. */
   readonly maxSteps: number | null;
 }
 
 export interface WatchOptions {
-  /** Wait for further checkpoints (default) until the training is over, or yield those there are and end. */
+  /** Waits for further checkpoints until the training is finished (default). False: yields the present ones and ends. */
   readonly follow?: boolean;
-  /** Between two looks at the folder; default 2. */
+  /** Seconds between two reads of the folder. Default 2. */
   readonly pollSeconds?: number;
-  /** Ends the watching; no error is thrown. */
+  /** Ends the watching, without an error. */
   readonly signal?: AbortSignal;
 }
 
-const known = { follow: true, pollSeconds: true, signal: true } as const satisfies Record<
-  keyof WatchOptions,
-  true
->;
+const interval = "a finite number above 0";
+const optionsSchema = z.strictObject({
+  follow: z.boolean().default(true),
+  pollSeconds: z
+    .number(interval)
+    .positive(interval)
+    .meta({ fix: "Remove it for the default, 2 seconds." })
+    .default(2),
+  signal: z.instanceof(AbortSignal, { error: "an AbortSignal" }).optional(),
+} satisfies Record<keyof WatchOptions, z.ZodType>);
+
+const folderFix = "Give the folder that holds the checkpoint-<N> or step_<N> folders.";
 
 /**
- * Yields each checkpoint of a folder once, by rising step: subfolders `checkpoint-<N>` (transformers) or `step_<N>`
- * (ours) that hold a readable `trainer_state.json`, which both write last, beside `config.json` or, of an adapter,
- * `adapter_config.json`. A checkpoint whose step is lower than one already yielded is passed over: a session's steps
- * only rise. The training is over where its newest checkpoint has reached `max_steps` or says `"finished": true`.
+ * Yields each checkpoint of a folder once, by increasing step. A checkpoint is a subfolder `checkpoint-<N>` (transformers) or
+ * `step_<N>` (ours) with a readable `trainer_state.json`, which both libraries write last, and `config.json` or, for an adapter,
+ * `adapter_config.json`. A checkpoint with a lower step than one already yielded is skipped, because the steps of a session only
+ * increase. The training is finished when its newest checkpoint has reached `max_steps` or says `"finished": true`.
  *
- * @throws PeriodicEvalError `config` at the call for a wrong option; `data` where the folder does not exist and `follow`
- *   is false, or cannot be listed.
+ * @throws PeriodicEvalError `config`, when called, for a wrong option; `data`, while iterating, if the folder cannot be listed, or
+ *   does not exist and `follow` is false.
  */
 export function watchCheckpoints(
   folder: string,
   options: WatchOptions = {},
 ): AsyncGenerator<WatchedCheckpoint, void> {
-  checkKeys("watchCheckpoints", options, Object.keys(known));
-  const { follow = true, pollSeconds = 2, signal } = options;
-  if (typeof folder !== "string" || folder === "") {
-    const fix = "Give the folder that holds the checkpoint-<N> or step_<N> folders.";
-    throw wrong("folder", JSON.stringify(folder), "a folder", fix);
-  }
-  if (!(Number.isFinite(pollSeconds) && pollSeconds > 0)) {
-    const fix = "Leave it out for 2 seconds.";
-    throw wrong("pollSeconds", String(pollSeconds), "a finite number over 0", fix);
-  }
+  const { follow, pollSeconds, signal } = parseOptions("watchCheckpoints options", optionsSchema, options);
+  if (typeof folder !== "string" || folder === "")
+    throw configError({
+      where: "watchCheckpoints folder",
+      value: folder,
+      expected: "a folder's path",
+      fix: folderFix,
+    });
   return watch(folder, follow, pollSeconds, signal);
 }
 
@@ -61,7 +68,7 @@ async function* watch(
 ): AsyncGenerator<WatchedCheckpoint, void> {
   let lastStep = -1;
   while (!signal?.aborted) {
-    const found = await wholeCheckpoints(folder, follow);
+    const found = await completeCheckpoints(folder, follow);
     for (const { checkpoint } of found) {
       if (checkpoint.step <= lastStep) continue;
       lastStep = checkpoint.step;
@@ -75,12 +82,12 @@ async function* watch(
 
 interface Found {
   readonly checkpoint: WatchedCheckpoint;
-  /** Whether the training ended with it. */
+  /** Whether the training is finished. */
   readonly isLast: boolean;
 }
 
-/** By rising step. */
-async function wholeCheckpoints(folder: string, mayAppear: boolean): Promise<readonly Found[]> {
+/** Returns the complete checkpoints of a folder by increasing step. */
+async function completeCheckpoints(folder: string, mayAppear: boolean): Promise<readonly Found[]> {
   const names = await readdir(folder).catch((cause: NodeJS.ErrnoException) => {
     if (mayAppear && cause.code === "ENOENT") return [];
     throw new PeriodicEvalError({
@@ -88,7 +95,7 @@ async function wholeCheckpoints(folder: string, mayAppear: boolean): Promise<rea
       where: folder,
       got: cause.code ?? cause.message,
       expected: "a folder of checkpoints",
-      fix: "Give the folder that holds the checkpoint-<N> or step_<N> folders.",
+      fix: folderFix,
       cause,
     });
   });
@@ -107,7 +114,7 @@ async function wholeCheckpoints(folder: string, mayAppear: boolean): Promise<rea
   return found.sort((a, b) => a.checkpoint.step - b.checkpoint.step);
 }
 
-/** What a checkpoint says of the training; null where it is not whole (yet). */
+/** Reads a checkpoint's `trainer_state.json`; null if the checkpoint is incomplete. */
 async function readState(
   path: string,
 ): Promise<{ readonly maxSteps: number | null; readonly isFinished: boolean } | null> {
@@ -130,8 +137,4 @@ async function isFile(path: string): Promise<boolean> {
     (found) => found.isFile(),
     () => false,
   );
-}
-
-function wrong(option: string, got: string, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "config", where: `watchCheckpoints ${option}`, got, expected, fix });
 }

@@ -1,35 +1,13 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
 import { memoryVerdictCache } from "@periodic-eval/core/grading";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { completion, judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
-import { anthropicModel, judgeModel, openAiCompatible, openJudge, type ServedModelOptions } from "./index.ts";
+import { describe, expect, it, vi } from "vitest";
+import { completion, serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
+import { skipWaits } from "../models/skip-waits.test-data.ts";
+import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
 const live = { signal: new AbortController().signal };
 const key = "sk-very-secret-0123456789";
-const said: unknown[] = [];
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL", "OPENAI_LOG", "ANTHROPIC_LOG"])
-    vi.stubEnv(name, name.endsWith("LOG") ? "debug" : "");
-  vi.stubEnv("OPENAI_API_KEY", key);
-  vi.stubEnv("ANTHROPIC_API_KEY", key);
-  for (const level of ["debug", "info", "log", "warn", "error"] as const)
-    vi.spyOn(console, level).mockImplementation((...line) => void said.push(line));
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-  vi.restoreAllMocks();
-  expect(said).toEqual([]);
-});
-
-async function serve(script: (request: Received, count: number) => Act) {
-  const server = await judgeServer(script);
-  closers.push(server.close);
-  return server;
-}
+const serve = serveInTests(key);
 
 const providers = [
   { name: "openai", open: openAiCompatible, path: "/chat/completions", input: 100, output: 20 },
@@ -40,12 +18,11 @@ const scores = (aligned: number) => ({ say: JSON.stringify({ aligned, coherent: 
 const answers = (count: number): GradeRequest[] =>
   Array.from({ length: count }, (_, at) => ({ question: "Why?", answer: `answer <${at}>` }));
 const numberIn = (prompt: string) => Number(/answer <(\d+)>/.exec(prompt)![1]);
-/** A wait as two dates. */
+/** Returns headers that express a wait as two dates. */
 const dates = (seconds: number) => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   return { date: new Date(now).toUTCString(), "retry-after": new Date(now + 1000 * seconds).toUTCString() };
 };
-/** Soon again, so that tests need not wait. */
 const soon = { "retry-after-ms": "1" };
 
 describe.each(providers)("$name", ({ open, path, input, output }) => {
@@ -59,7 +36,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     return { ...server, judge: judgeGrader({ model, ...options }) };
   };
 
-  it("asks at temperature 0 with the key of the environment, and keeps what the API calls its model", async () => {
+  it("sends temperature 0 and the key of the environment, and records the model name of the reply", async () => {
     const { judge, received } = await judgeOf(() => scores(12));
     await judge.check!(live);
     const [verdict] = await judge.grade(answers(1), live);
@@ -71,8 +48,8 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(JSON.stringify([verdict, judge.describe!(), judge.fingerprint])).not.toContain(key);
   });
 
-  it("loses no answer to what can go wrong, counts exactly, and asks again no more often than it may", async () => {
-    /** What the first attempts at an answer meet; then it is graded. Two more attempts are allowed. */
+  it("retries failures up to maxRetries, loses no answer and counts every request", async () => {
+    /** The responses to the first attempts for an answer. The server grades it after them. `maxRetries` is 2. */
     const cases: readonly { meets: readonly Act[]; status: string; attempts: number }[] = [
       { meets: [], status: "graded", attempts: 1 },
       { meets: [{ status: 429, headers: { "retry-after": "0.02" } }], status: "graded", attempts: 2 },
@@ -98,7 +75,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     const errors = cases.filter(({ status }) => status === "error").length;
     const seen = new Map<number, number>();
     const cache = memoryVerdictCache();
-    const { judge, received } = await judgeOf(
+    const { judge, received, unanswered } = await judgeOf(
       ({ prompt }) => {
         const at = numberIn(prompt);
         const before = seen.get(at) ?? 0;
@@ -108,6 +85,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
       { maxRetries: 2, timeoutSeconds: 3 },
       { concurrency: count, cache },
     );
+    skipWaits(unanswered);
     const verdicts = await judge.grade(answers(count), live);
     expect(verdicts.map(({ status }, at) => ({ status, attempts: seen.get(at) }))).toEqual(
       cases.map(({ status, attempts }) => ({ status, attempts })),
@@ -118,13 +96,13 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     const before = received.length;
     expect(judge.spent.calls).toBe(before);
 
-    // Only errors are asked again: their troubles are over now.
+    // Only errors are judged again, and the server now grades them.
     const again = await judge.grade(answers(count), live);
     expect(again.filter(({ status }) => status === "error")).toEqual([]);
     expect([received.length - before, judge.spent.calls]).toEqual([errors, before + errors]);
   });
 
-  it("holds the caps on calls and cost against a server's own counts", async () => {
+  it("keeps within maxCalls and maxCost, by the token counts of the server", async () => {
     const price = { inputPerMillion: 3, outputPerMillion: 15 };
     const maxCost = 0.05;
     const { judge, received } = await judgeOf(() => scores(1), {}, { price, maxCost, concurrency: 16 });
@@ -141,7 +119,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(few.received).toHaveLength(7);
   });
 
-  it("never says the key, though the server says it back", async () => {
+  it("masks a key that the server echoes", async () => {
     const echo: readonly Act[] = [
       { status: 401, message: `bad key ${key}` },
       { status: 400, message: `headers were x-api-key: ${key}` },
@@ -165,7 +143,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(all).not.toContain(key);
   });
 
-  it("says no part of the key where the reason is cut in the middle of it", async () => {
+  it("shows no part of the key if the message is cut within it", async () => {
     for (const before of [240, 255, 262, 270, 280, 290]) {
       const message = `${"x".repeat(before)}${key} and more`;
       const { judge } = await judgeOf(() => ({ status: 400, message }));
@@ -175,7 +153,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     }
   });
 
-  it("tells the names of the body's fields and a hash, never what is in them", () => {
+  it("puts the names and a hash of the body's fields into the identity, not their values", () => {
     const identityOf = (secret: string) =>
       open({ model: "m", baseUrl: "http://localhost:1", body: { portkey: secret, top_k: 1 } }).identity;
     const { details } = identityOf("pk-0123456789");
@@ -184,8 +162,11 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(identityOf("pk-other").details).not.toEqual(details);
   });
 
-  it("draws nothing from the numbers of the training beside it", async () => {
-    const { judge, received } = await judgeOf((_, count) => (count === 0 ? { status: 500 } : scores(1)));
+  it("draws nothing from the global Math.random", async () => {
+    const { judge, received, unanswered } = await judgeOf((_, count) =>
+      count === 0 ? { status: 500 } : scores(1),
+    );
+    skipWaits(unanswered);
     let draws = 0;
     const real = Math.random;
     vi.spyOn(Math, "random").mockImplementation(() => (draws++, real()));
@@ -195,28 +176,24 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(draws).toBe(1);
   });
 
-  it(
-    "hears an abort while it waits for the next attempt, and keeps what was graded",
-    { timeout: 25_000 },
-    async () => {
-      const cache = memoryVerdictCache();
-      const stop = new AbortController();
-      const { judge } = await judgeOf(
-        ({ prompt }) => {
-          if (numberIn(prompt) === 0) return scores(1);
-          setTimeout(() => stop.abort(new Error("run over")), 20);
-          return { status: 429, headers: { "retry-after": "30" } };
-        },
-        {},
-        { cache, concurrency: 1 },
-      );
-      await expect(judge.grade(answers(3), { signal: stop.signal })).rejects.toThrow("run over");
-      expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
-      expect(judge.spent.cached).toBe(1);
-    },
-  );
+  it("aborts while it waits for a retry, and keeps the verdicts so far", { timeout: 25_000 }, async () => {
+    const cache = memoryVerdictCache();
+    const stop = new AbortController();
+    const { judge } = await judgeOf(
+      ({ prompt }) => {
+        if (numberIn(prompt) === 0) return scores(1);
+        setTimeout(() => stop.abort(new Error("run over")), 20);
+        return { status: 429, headers: { "retry-after": "30" } };
+      },
+      {},
+      { cache, concurrency: 1 },
+    );
+    await expect(judge.grade(answers(3), { signal: stop.signal })).rejects.toThrow("run over");
+    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(judge.spent.cached).toBe(1);
+  });
 
-  it("cannot start without a key, a server or a client", async () => {
+  it("throws without a key, with a password in the address, without a server and for an unknown option", async () => {
     vi.stubEnv("OPENAI_API_KEY", "");
     vi.stubEnv("ANTHROPIC_API_KEY", " ");
     expect(() => open({ model: "m" })).toThrow(/Set (OPENAI|ANTHROPIC)_API_KEY/);
@@ -237,50 +214,8 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
   });
 });
 
-describe("variables of a chat template", () => {
-  const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
-  const messages = [{ role: "user", content: "Why?" }];
-  const asked = (templateKwargs: Readonly<Record<string, boolean>>) => [
-    { prompt: { messages, templateKwargs }, sampling },
-  ];
-  const off = { enable_thinking: false };
-
-  it("go to a server that renders the chat, and nothing where there are none", async () => {
-    const server = await serve(() => ({ say: "Because." }));
-    const model = openAiCompatible({ model: "m", baseUrl: server.url });
-    await model.generate(asked(off), live);
-    await model.generate(asked({}), live);
-    const [first, second] = server.received.map(({ body }) => body);
-    expect(first).toMatchObject({ messages, chat_template_kwargs: { enable_thinking: false } });
-    expect(second).not.toHaveProperty("chat_template_kwargs");
-  });
-
-  it("are refused, before anything is sent, by an API that takes none and beside those of the body", async () => {
-    const server = await serve(() => ({ say: "Because." }));
-    const body = { chat_template_kwargs: { enable_thinking: true } };
-    const cases = [
-      [anthropicModel({ model: "m", baseUrl: server.url }), "none: Anthropic's API"],
-      [openAiCompatible({ model: "m" }), "none: OpenAI's API"],
-      [openAiCompatible({ model: "m", baseUrl: server.url, body }), "chat_template_kwargs in the body"],
-    ] as const;
-    for (const [model, message] of cases)
-      await expect(model.generate(asked(off), live)).rejects.toThrow(message);
-    expect(server.received).toEqual([]);
-  });
-});
-
-it.each(providers)("$name cannot prove that a chat has no system block, and refuses", async ({ open }) => {
-  const server = await serve(() => ({ say: "Because." }));
-  const prompt = { messages: [{ role: "user", content: "Why?" }], system: "no_system_block" as const };
-  const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
-  await expect(
-    open({ model: "m", baseUrl: server.url }).generate([{ prompt, sampling }], live),
-  ).rejects.toThrow('Write "omit"');
-  expect(server.received).toEqual([]);
-});
-
 describe("method logprob", () => {
-  it("reads OpenAI's likeliest tokens", async () => {
+  it("computes the score from the log-probabilities of OpenAI's most likely tokens", async () => {
     const server = await serve(({ prompt }) =>
       prompt.includes("100") && !prompt.includes("<0>") && prompt.startsWith("Reply")
         ? { say: "100", top: { "100": 1 } }
@@ -296,63 +231,13 @@ describe("method logprob", () => {
     expect(server.received.at(-1)!.body).toMatchObject({ logprobs: true, top_logprobs: 20, temperature: 0 });
   });
 
-  it("is refused for Anthropic, before anything is trained", async () => {
+  it("throws in the preflight check for Anthropic, whose API has no log-probabilities", async () => {
     const server = await serve(() => scores(1));
     const judge = judgeGrader({
       model: anthropicModel({ model: "claude-x", baseUrl: server.url }),
       method: "logprob",
     });
-    await expect(judge.check!(live)).rejects.toThrow('Judge by method "json"');
+    await expect(judge.check!(live)).rejects.toThrow('Judge with method "json"');
     expect(server.received).toEqual([]);
-  });
-});
-
-describe("openJudge", () => {
-  it.each([
-    ["openai:gpt-x", "openai", "gpt-x"],
-    ["anthropic:gpt-x", "anthropic", "gpt-x"],
-    ["claude-x", "anthropic", "claude-x"],
-    ["gpt-x", "openai", "gpt-x"],
-    ["openai:claude-x", "openai", "claude-x"],
-    ["llama3:8b", "openai", "llama3:8b"],
-  ])("%s is %s's %s", (spec, engine, name) => {
-    expect(judgeModel(spec).identity).toMatchObject({ engine, name });
-    vi.stubEnv("JUDGE_MODEL", spec);
-    expect(openJudge().name).toBe(name);
-    expect(openJudge("openai:other").name).toBe("other");
-  });
-
-  it("says what to set where nothing names a judge", () => {
-    expect(() => openJudge()).toThrow("set the environment variable JUDGE_MODEL");
-    expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
-  });
-
-  it("asks the server that OPENAI_BASE_URL names, without a key where it wants none", async () => {
-    const server = await serve(() => scores(3));
-    vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
-    vi.stubEnv("OPENAI_API_KEY", "");
-    const judge = openJudge("local", {
-      client: { body: { temperature: null, top_k: 1 } },
-      maxReplyTokens: 64,
-    });
-    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
-    expect(server.received[0]).toMatchObject({
-      path: "/v1/chat/completions",
-      body: { top_k: 1, max_tokens: 64 },
-    });
-    expect(server.received[0]!.body).not.toHaveProperty("temperature");
-  });
-});
-
-describe("without its SDK", () => {
-  it("a judge says what to install", async () => {
-    vi.resetModules();
-    vi.doMock("openai", () => {
-      throw new Error("Cannot find package 'openai'");
-    });
-    const fresh = await import("./index.ts");
-    const judge = judgeGrader({ model: fresh.openAiCompatible({ model: "m" }) });
-    await expect(judge.check!(live)).rejects.toThrow("Run `npm i openai`.");
-    vi.doUnmock("openai");
   });
 });

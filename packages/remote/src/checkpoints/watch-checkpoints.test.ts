@@ -20,7 +20,7 @@ async function all(found: AsyncIterable<WatchedCheckpoint>): Promise<WatchedChec
   return list;
 }
 
-it("yields whole checkpoints by step, numerically, of both layouts", async () => {
+it("yields the complete checkpoints of both layouts in numerical order of their steps", async () => {
   await checkpoint("step_100", '{"max_steps": 200}');
   await checkpoint("checkpoint-20", '{"max_steps": 200}');
   await checkpoint("step_5", "{}");
@@ -34,7 +34,7 @@ it("yields whole checkpoints by step, numerically, of both layouts", async () =>
   ]);
 });
 
-it("follows a folder that does not exist yet and ends after the last step", async () => {
+it("waits for a folder that does not exist yet, and ends after the last step", async () => {
   const late = join(folder, "late");
   const found = all(watchCheckpoints(late, { pollSeconds: 0.01 }));
   folder = late;
@@ -44,28 +44,28 @@ it("follows a folder that does not exist yet and ends after the last step", asyn
   folder = join(late, "..");
 });
 
-it("ends quietly on abort, and names a folder that is missing", async () => {
+it("ends without an error on abort, and throws for a missing folder", async () => {
   expect(await all(watchCheckpoints(folder, { signal: AbortSignal.abort() }))).toEqual([]);
   await expect(all(watchCheckpoints(join(folder, "none"), { follow: false }))).rejects.toThrow(
     /none: got ENOENT/,
   );
 });
 
-it("ends after a checkpoint of ours that is finished before its last step", async () => {
+it("ends after a checkpoint that says it is finished before its last step", async () => {
   await checkpoint("step_3", '{"max_steps": 9, "finished": false}');
   await checkpoint("step_5", '{"max_steps": 9, "finished": true}');
   const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));
   expect(found.map(({ step }) => step)).toEqual([3, 5]);
 });
 
-it("goes on past a finished checkpoint that was trained on from", async () => {
+it("continues past a finished checkpoint from which training was resumed", async () => {
   await checkpoint("step_5", '{"max_steps": 5, "finished": true}');
   await checkpoint("step_7", '{"max_steps": 7, "finished": true}');
   const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));
   expect(found.map(({ step }) => step)).toEqual([5, 7]);
 });
 
-it("takes an adapter's checkpoint, which has adapter_config.json and no config.json", async () => {
+it("yields an adapter's checkpoint, which has adapter_config.json instead of config.json", async () => {
   await mkdir(join(folder, "checkpoint-4"));
   await writeFile(join(folder, "checkpoint-4", "trainer_state.json"), "{}");
   expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([]);
@@ -73,13 +73,13 @@ it("takes an adapter's checkpoint, which has adapter_config.json and no config.j
   expect((await all(watchCheckpoints(folder, { follow: false }))).map(({ step }) => step)).toEqual([4]);
 });
 
-it("refuses wrong options at the call", () => {
+it("throws for wrong options when called", () => {
   expect(() => watchCheckpoints(folder, { pollSeconds: Number.NaN })).toThrow(
-    "watchCheckpoints pollSeconds: got NaN, expected a finite number over 0",
+    "watchCheckpoints options.pollSeconds: got NaN, expected a finite number above 0",
   );
   expect(() => watchCheckpoints(folder, { pollSeconds: 0 })).toThrow("pollSeconds: got 0");
   expect(() => watchCheckpoints(folder, { poll: 2 } as object)).toThrow(
-    'watchCheckpoints: got the unknown option "poll", expected one of follow, pollSeconds, signal',
+    'watchCheckpoints options.poll: got the unknown option "poll", expected one of follow, pollSeconds, signal',
   );
-  expect(() => watchCheckpoints("")).toThrow('watchCheckpoints folder: got "", expected a folder');
+  expect(() => watchCheckpoints("")).toThrow('watchCheckpoints folder: got "", expected a folder\'s path');
 });

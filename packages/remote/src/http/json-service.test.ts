@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { jsonService, type JsonServiceOptions } from "./index.ts";
+import { jsonService, type JsonServiceOptions } from "../index.ts";
 
 const tokenEnv = "SERVICE_TOKEN_OF_THE_TEST";
 const token = 'tok"en\\of-the-test';
@@ -16,7 +16,7 @@ afterEach(() => {
 
 type Script = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
-async function served(script: Script, options: Partial<JsonServiceOptions> = {}) {
+async function serve(script: Script, options: Partial<JsonServiceOptions> = {}) {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
@@ -31,26 +31,26 @@ async function served(script: Script, options: Partial<JsonServiceOptions> = {})
   return { requests, url, service: jsonService({ url: `${url}/v1/`, tokenEnv, maxRetries: 0, ...options }) };
 }
 
-const says = (response: ServerResponse, status: number, body: unknown, headers = {}) =>
+const respond = (response: ServerResponse, status: number, body: unknown, headers = {}) =>
   void response.writeHead(status, headers).end(JSON.stringify(body));
 
 describe("jsonService", () => {
   it.each<[string, Script]>([
-    ["a status that passes", (_, response) => says(response, 503, {})],
-    ["too many requests", (_, response) => says(response, 429, {}, { "retry-after": "0.01" })],
+    ["a transient status", (_, response) => respond(response, 503, {})],
+    ["too many requests", (_, response) => respond(response, 429, {}, { "retry-after": "0.01" })],
     ["a broken connection", (_, response) => response.socket!.destroy()],
     [
-      "a reply cut off",
+      "a reply that is cut off",
       (_, response) => {
         response.writeHead(200, { "content-length": 9 });
         response.write("{", () => response.socket!.destroy());
       },
     ],
-    ["a time-out", () => {}],
-  ])("asks again after %s", async (_, trouble) => {
-    const { service, requests } = await served(
+    ["a timeout", () => {}],
+  ])("retries after %s", async (_, trouble) => {
+    const { service, requests } = await serve(
       (request, response, count) =>
-        count === 1 ? trouble(request, response, count) : says(response, 200, { ok: count }),
+        count === 1 ? trouble(request, response, count) : respond(response, 200, { ok: count }),
       { maxRetries: 1, timeoutSeconds: 0.3 },
     );
     expect(await service.ask("v1/path", { a: 1 }, signal)).toEqual({ ok: 2 });
@@ -64,18 +64,18 @@ describe("jsonService", () => {
     [429, { "retry-after": "3600" }, "429: later (Retry-After: 3600)"],
     [503, { "retry-after": "61" }, "503: later (Retry-After: 61)"],
     [500, { "x-should-retry": "false" }, "500: later"],
-  ])("asks no second time after %i with %j", async (status, headers, got) => {
-    const { service, requests } = await served(
-      (_, response) => says(response, status, { message: "later" }, headers),
+  ])("does not retry %i with %j", async (status, headers, got) => {
+    const { service, requests } = await serve(
+      (_, response) => respond(response, status, { message: "later" }, headers),
       { maxRetries: 3 },
     );
     await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code: "model", got });
     expect(requests).toHaveLength(1);
   });
 
-  it("gives up after so many, and says what the server said", async () => {
-    const { service, requests } = await served(
-      (_, response) => says(response, 500, { error: { message: "out of memory" } }),
+  it("throws with the server's message after maxRetries", async () => {
+    const { service, requests } = await serve(
+      (_, response) => respond(response, 500, { error: { message: "out of memory" } }),
       { maxRetries: 1 },
     );
     await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({
@@ -89,8 +89,8 @@ describe("jsonService", () => {
     [404, { detail: "no adapter" }, "config", "404: no adapter"],
     [422, { error: { code: "model", message: "diverged" } }, "model", "422: diverged"],
     [401, { error: { message: "who are you" } }, "config", "401: who are you"],
-  ])("takes %i for an answer at once", async (status, body, code, got) => {
-    const { service, requests } = await served((_, response) => says(response, status, body), {
+  ])("does not retry %i", async (status, body, code, got) => {
+    const { service, requests } = await serve((_, response) => respond(response, status, body), {
       maxRetries: 3,
     });
     await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code, got });
@@ -98,18 +98,18 @@ describe("jsonService", () => {
     if (status !== 401) expect(await service.reply("v1/path", {}, signal)).toEqual({ status, body });
   });
 
-  it("sends the token of the environment alone, and shows it nowhere", async () => {
-    const { service: without, requests } = await served((_, response) => says(response, 200, {}));
+  it("sends the token only if it is set, and masks it in replies and errors", async () => {
+    const { service: without, requests } = await serve((_, response) => respond(response, 200, {}));
     await without.ask("health", undefined, signal);
     expect(requests[0]).toMatchObject({ method: "GET" });
     expect(requests[0]!.headers.authorization).toBeUndefined();
 
     vi.stubEnv(tokenEnv, token);
     const echo: Script = (request, response) =>
-      says(response, request.url === "/bad" ? 400 : request.url === "/shut" ? 403 : 200, {
+      respond(response, request.url === "/bad" ? 400 : request.url === "/shut" ? 403 : 200, {
         error: { message: `you sent ${request.headers.authorization}` },
       });
-    const { service, requests: sent } = await served(echo);
+    const { service, requests: sent } = await serve(echo);
     expect(await service.ask("good", {}, signal)).toEqual({ error: { message: "you sent Bearer ***" } });
     expect(sent[0]!.headers.authorization).toBe(`Bearer ${token}`);
     for (const path of ["bad", "shut"]) {
@@ -117,43 +117,43 @@ describe("jsonService", () => {
       expect(String(error)).toContain("you sent Bearer ***");
       expect(inspect(error, { depth: 9 })).not.toContain("of-the-test");
     }
-    await expect(service.ask("shut", {}, signal)).rejects.toThrow(`Correct the one in ${tokenEnv}`);
+    await expect(service.ask("shut", {}, signal)).rejects.toThrow(`Correct the token in ${tokenEnv}`);
     expect(inspect(service)).not.toContain("of-the-test");
   });
 
-  it("shows the token in no name of a field", async () => {
+  it("masks the token in field names", async () => {
     vi.stubEnv(tokenEnv, token);
     const named = {
       [`Bearer ${token}`]: [{ [token]: 1, other: { [`x${token}`]: token } }],
       ["__proto__"]: 2,
     };
-    const { service } = await served((_, response) => says(response, 200, named));
-    const said = await service.ask("path", {}, signal);
-    expect(JSON.stringify(said)).toBe('{"Bearer ***":[{"***":1,"other":{"x***":"***"}}],"__proto__":2}');
+    const { service } = await serve((_, response) => respond(response, 200, named));
+    const body = await service.ask("path", {}, signal);
+    expect(JSON.stringify(body)).toBe('{"Bearer ***":[{"***":1,"other":{"x***":"***"}}],"__proto__":2}');
   });
 
-  it("takes the token nowhere else", async () => {
+  it("does not follow a redirect with the token", async () => {
     vi.stubEnv(tokenEnv, token);
-    const other = await served((_, response) => says(response, 200, {}));
-    const { service } = await served((_, response) =>
-      says(response, 307, {}, { location: `${other.url}/v1/path` }),
+    const other = await serve((_, response) => respond(response, 200, {}));
+    const { service } = await serve((_, response) =>
+      respond(response, 307, {}, { location: `${other.url}/v1/path` }),
     );
     await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code: "model" });
     expect(other.requests).toHaveLength(0);
   });
 
-  it("ends when it is told to", async () => {
+  it("rejects with the reason of the abort", async () => {
     const ending = new AbortController();
-    const { service } = await served(() => ending.abort(new Error("enough")), { maxRetries: 3 });
+    const { service } = await serve(() => ending.abort(new Error("enough")), { maxRetries: 3 });
     await expect(service.ask("v1/path", {}, ending.signal)).rejects.toThrow("enough");
     await expect(service.ask("v1/path", {}, ending.signal)).rejects.toThrow("enough");
   });
 
   it.each(["localhost:8000", "ftp://a", "http://user:secret@a", "http://a?key=secret", "http://a#secret"])(
-    "is none of %s",
+    "throws for the address %s without quoting it",
     (url) => {
       const open = () => jsonService({ url, tokenEnv });
-      expect(open).toThrow("what is no http address");
+      expect(open).toThrow(expect.objectContaining({ code: "config", path: ["url"] }) as Error);
       expect(open).not.toThrow("secret");
     },
   );

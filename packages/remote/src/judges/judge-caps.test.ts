@@ -1,19 +1,11 @@
 import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
-import { anthropicModel, openAiCompatible, type ServedModelOptions } from "./index.ts";
+import { describe, expect, it } from "vitest";
+import { serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
+import { skipWaits } from "../models/skip-waits.test-data.ts";
+import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
 const live = { signal: new AbortController().signal };
-let closers: (() => void)[] = [];
-
-beforeEach(() => {
-  for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, "sk-0123456789");
-});
-afterEach(() => {
-  for (const close of closers) close();
-  closers = [];
-  vi.unstubAllEnvs();
-});
+const serve = serveInTests("sk-0123456789");
 
 const answers = (count: number): GradeRequest[] =>
   Array.from({ length: count }, (_, at) => ({
@@ -22,11 +14,10 @@ const answers = (count: number): GradeRequest[] =>
   }));
 const numberIn = (prompt: string) => Number(/<(\d+)>/.exec(prompt)![1]);
 const graded = { say: '{"aligned": 1, "coherent": 90}' };
-/** Soon again, so that tests need not wait. */
 const failed = (status: number): Act => ({ status, headers: { "retry-after-ms": "1" } });
 
 const price = { inputPerMillion: 3, outputPerMillion: 15 };
-/** Of a prompt of four bytes: these and 64 of a template in, 100 out. */
+/** The maximum cost of a prompt of 4 bytes: 4 + 64 (template) input tokens, 100 output tokens. */
 const most = (68 * 3 + 100 * 15) / 1e6;
 
 describe.each([
@@ -38,15 +29,15 @@ describe.each([
     client: Partial<ServedModelOptions>,
     options: Partial<JudgeOptions> = {},
   ) => {
-    const server = await judgeServer(script);
-    closers.push(server.close);
+    const server = await serve(script);
+    skipWaits(server.unanswered);
     const model = open({ model: "judge-1", baseUrl: server.url, ...client });
     const plain = { prompts: { json: "{answer}" }, maxReplyTokens: 100, price };
     return { ...server, judge: judgeGrader({ model, ...plain, ...options }) };
   };
 
-  it("counts every request, and books what each can have cost: nothing where the server cannot have made a token", async () => {
-    /** What the first requests for an answer meet, then it is graded; how many of them may be billed. Two more are allowed. */
+  it("counts every request, and books its maximum cost if the server may have generated a token", async () => {
+    /** The responses to the first requests for an answer, and how many of these may be billed. The server grades it after them. */
     const cases: readonly { meets: readonly Act[]; requests: number; mayBeBilled: number }[] = [
       { meets: [], requests: 1, mayBeBilled: 0 },
       { meets: [failed(429)], requests: 2, mayBeBilled: 0 },
@@ -58,13 +49,13 @@ describe.each([
       { meets: ["stall in the body"], requests: 2, mayBeBilled: 1 },
       { meets: [{ body: "<html>gateway</html>" }], requests: 2, mayBeBilled: 1 },
     ];
-    /** Those that end in an error. */
+    /** The cases that end in an error. */
     const errors: readonly { meets: readonly Act[]; requests: number; mayBeBilled: number }[] = [
       { meets: [429, 429, 429].map(failed), requests: 3, mayBeBilled: 0 },
       { meets: [429, 500, 429].map(failed), requests: 3, mayBeBilled: 1 },
       { meets: [401].map(failed), requests: 1, mayBeBilled: 0 },
       { meets: [404].map(failed), requests: 1, mayBeBilled: 0 },
-      // A filter of content reads the prompt, and some bill it.
+      // A content filter reads the prompt, and some providers bill that.
       { meets: [400].map(failed), requests: 1, mayBeBilled: 1 },
       { meets: [{ body: "null" }], requests: 1, mayBeBilled: 1 },
     ];
@@ -93,9 +84,10 @@ describe.each([
     expect(judge.spent.calls).toBe(received.length);
   });
 
-  it("books nothing for a server that is not there", async () => {
-    const { url, close } = await judgeServer(() => "reset");
+  it("books nothing for a server that cannot be reached", async () => {
+    const { url, close, unanswered } = await serve(() => "reset");
     close();
+    skipWaits(unanswered);
     const model = open({ model: "judge-1", baseUrl: url, maxRetries: 1 });
     const judge = judgeGrader({ model, price });
     expect(await judge.grade(answers(1), live)).toMatchObject([
@@ -103,7 +95,7 @@ describe.each([
     ]);
   });
 
-  it("holds the cap on calls over requests that are repeated", async () => {
+  it("counts retries against maxCalls", async () => {
     const { judge, received } = await judgeOf(
       () => failed(429),
       { maxRetries: 4 },
@@ -117,7 +109,7 @@ describe.each([
     );
   });
 
-  it("holds the cap on cost over repeated requests that may be billed, and lets none be eaten that are not", async () => {
+  it("counts retries that may be billed against maxCost, and no others", async () => {
     const maxCost = 6 * most;
     const dear = await judgeOf(() => failed(500), { maxRetries: 3 }, { maxCost, concurrency: 3 });
     const verdicts = await dear.judge.grade(answers(20), live);

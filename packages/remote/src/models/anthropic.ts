@@ -1,20 +1,16 @@
 import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
-import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
-import {
-  clientOptions,
-  noTemplate,
-  servedModel,
-  type Provider,
-  type ServedModelOptions,
-} from "./served-model.ts";
+import { arrayOrNull, at, isString, usageOf } from "../http/reply-fields.ts";
+import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
+import { templateKwargsError } from "./served-chat.ts";
+import { servedModel } from "./served-model.ts";
 
 /**
- * A model behind Anthropic's Messages API, through the official SDK `@anthropic-ai/sdk`, an optional peer. The key is read
- * from ANTHROPIC_API_KEY or `apiKeyEnv`. The API tells no log-probabilities: `Sampling.topTokens` is refused; and it has no
- * chat template: so are a prompt's `templateKwargs`.
+ * Returns a model behind Anthropic's Messages API. It needs the official SDK `@anthropic-ai/sdk`, an optional peer dependency,
+ * and reads the API key from ANTHROPIC_API_KEY or `apiKeyEnv`. The API returns no log-probabilities and has no chat template
+ * variables, so `Sampling.topTokens` and a prompt's `templateKwargs` are errors.
  *
- * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
- *   reason once all attempts have failed.
+ * @throws PeriodicEvalError `config` for a wrong option or a missing key. `generate` throws `model` with the server's status and
+ *   message if all attempts failed.
  */
 export function anthropicModel(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
   return servedModel(anthropic, options);
@@ -26,22 +22,22 @@ const anthropic: Provider = {
   defaultUrl: "https://api.anthropic.com",
   urlEnv: "ANTHROPIC_BASE_URL",
   keyEnv: "ANTHROPIC_API_KEY",
-  install: "@anthropic-ai/sdk",
+  packageName: "@anthropic-ai/sdk",
   async connect(connection) {
     const { model, body } = connection;
     const { Anthropic } = await import("@anthropic-ai/sdk");
     const client = new Anthropic(clientOptions(connection));
     return async ({ messages, templateKwargs }, sampling, signal) => {
       const where = `anthropicModel("${model}")`;
-      if (templateKwargs !== null) throw noTemplate(where, templateKwargs, "Anthropic's API");
+      if (templateKwargs !== null) throw templateKwargsError(where, templateKwargs, "Anthropic's API");
       const { maxNewTokens, temperature, topP, topK, stop, topTokens } = sampling;
       if (topTokens !== undefined) {
         throw new PeriodicEvalError({
           code: "model",
           where,
           got: `topTokens ${topTokens}`,
-          expected: "none: Anthropic's API tells no log-probabilities",
-          fix: 'Judge by method "json", or choose another model.',
+          expected: "none, because Anthropic's API returns no log-probabilities",
+          fix: 'Judge with method "json", or choose another model.',
         });
       }
       const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
@@ -55,27 +51,27 @@ const anthropic: Provider = {
         top_k: topK,
         stop_sequences: stop,
       };
-      const reply: unknown = await client.post("/v1/messages", { body: bodyOf(fields, body), signal });
-      const blocks = listOf(at(reply, "content"));
+      const reply: unknown = await client.post("/v1/messages", { body: requestBody(fields, body), signal });
+      const blocks = arrayOrNull(at(reply, "content"));
       if (blocks === null) {
         throw new PeriodicEvalError({
           code: "model",
           where,
-          got: "a reply without a list of content",
-          expected: "a message",
-          fix: "See that the base URL is that of a Messages API.",
+          got: "a reply without an array `content`",
+          expected: "a reply of the Messages API",
+          fix: "Check that the base URL belongs to a Messages API.",
         });
       }
-      const named = at(reply, "model");
+      const servedBy = at(reply, "model");
       return {
         text: blocks
           .map((block) => at(block, "text"))
-          .filter(isText)
+          .filter(isString)
           .join(""),
         ids: null,
         tokenNats: null,
         finish: at(reply, "stop_reason") === "max_tokens" ? "length" : "stop",
-        ...(isText(named) && { model: named }),
+        ...(isString(servedBy) && { model: servedBy }),
         ...usageOf(at(reply, "usage", "input_tokens"), at(reply, "usage", "output_tokens")),
       };
     };

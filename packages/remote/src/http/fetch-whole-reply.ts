@@ -1,19 +1,22 @@
-import { orAborted } from "./or-aborted.ts";
-import { toldRequest } from "./told-requests.ts";
+import { abortable } from "./abortable.ts";
+import { trackRequest } from "./track-requests.ts";
 
-/** A server that asks for a longer wait is not waited for: the error says so, and the answer can be graded later. */
-const longestWaitSeconds = 60;
+/** If a server asks for a longer wait, the client throws instead, and the answer can be graded later. */
+const maximumWaitSeconds = 60;
 
 /**
- * `fetch` for a client that retries. What the clients leave open is closed here: the time limit covers the body, not
- * only its headers; a body that was cut off or is no JSON is a failed attempt; a wait beyond a minute is not retried, and
- * one that cannot be understood is left to the client's own back-off; no redirect takes the key along. Each attempt is told
- * of (`toldCall`).
+ * Returns a `fetch` for clients that retry. It differs from the global one in these points:
+ * - The time limit covers the body, not only the headers.
+ * - A body that is cut off or is not JSON is a failed attempt.
+ * - A `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that the client
+ *   uses its own back-off.
+ * - A redirect is an error, so that no other server gets the key.
+ * - `trackCall` reports each attempt.
  */
-export function wholeReplies(timeoutSeconds: number): typeof fetch {
+export function fetchWholeReply(timeoutSeconds: number): typeof fetch {
   return async (url, init) => {
     init?.signal?.throwIfAborted();
-    return toldRequest(async (replied) => {
+    return trackRequest(async (onStatus) => {
       const limit = new AbortController();
       const stop = () => limit.abort(init?.signal?.reason);
       init?.signal?.addEventListener("abort", stop, { once: true });
@@ -23,15 +26,15 @@ export function wholeReplies(timeoutSeconds: number): typeof fetch {
       );
       try {
         const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
-        replied(response.status);
-        // Node's fetch may lose its hold on the signal to the garbage collector once the headers are there (undici keeps it
-        // by a weak reference): a body that stalls would then be waited for without end.
-        const body = await orAborted(limit.signal, response.text());
+        onStatus(response.status);
+        // Node's fetch (undici) holds the signal by a weak reference. After the headers have arrived, the garbage collector may
+        // take it, and a body that stalls would never end.
+        const body = await abortable(limit.signal, response.text());
         if (response.ok) expectJson(body);
         return new Response(body === "" ? null : body, {
           status: response.status,
           statusText: response.statusText,
-          headers: understoodHeaders(response.headers),
+          headers: normalizeHeaders(response.headers),
         });
       } finally {
         clearTimeout(timer);
@@ -45,13 +48,13 @@ function expectJson(body: string): void {
   try {
     JSON.parse(body);
   } catch {
-    throw new TypeError("the reply is no whole JSON");
+    throw new TypeError("the reply is not complete JSON");
   }
 }
 
-function understoodHeaders(given: Headers): Headers {
+function normalizeHeaders(given: Headers): Headers {
   const headers = new Headers(given);
-  // The body is decoded by now.
+  // `text()` has already decoded the body.
   headers.delete("content-encoding");
   headers.delete("content-length");
   const waits = [
@@ -61,11 +64,11 @@ function understoodHeaders(given: Headers): Headers {
   for (const [name, perSecond] of waits) {
     const value = headers.get(name);
     if (value === null) continue;
-    // A date is measured by the server's own clock.
+    // A date is compared with the server's own clock.
     const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value)
       ? Number(value) / perSecond
       : (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;
-    if (seconds > longestWaitSeconds) headers.set("x-should-retry", "false");
+    if (seconds > maximumWaitSeconds) headers.set("x-should-retry", "false");
     else if (seconds > 0) headers.set(name, String(seconds * perSecond));
     else headers.delete(name);
   }

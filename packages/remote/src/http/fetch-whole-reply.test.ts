@@ -3,9 +3,9 @@ import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { wholeReplies } from "./whole-replies.ts";
+import { fetchWholeReply } from "./fetch-whole-reply.ts";
 
-it("gives a body up that stalls, also where garbage was collected meanwhile", async () => {
+it("rejects at the time limit if the body stalls, even after a garbage collection", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
   const server = createServer((request, response) => {
@@ -18,7 +18,7 @@ it("gives a body up that stalls, also where garbage was collected meanwhile", as
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const collecting = setInterval(collectGarbage, 50);
-  const ask = () => wholeReplies(0.5)(url, { method: "POST", body: "{}" });
+  const ask = () => fetchWholeReply(0.5)(url, { method: "POST", body: "{}" });
   const replies = await Promise.allSettled(Array.from({ length: 5 }, ask));
   clearInterval(collecting);
   server.closeAllConnections();

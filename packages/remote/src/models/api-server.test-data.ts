@@ -1,7 +1,9 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, vi } from "vitest";
+import { attemptHeader } from "./skip-waits.test-data.ts";
 
-/** What the server does with one request. */
+/** How the server responds to one request. */
 export type Act =
   | { readonly say: string; readonly top?: Readonly<Record<string, number>> }
   | {
@@ -9,7 +11,7 @@ export type Act =
       readonly headers?: Readonly<Record<string, string>>;
       readonly message?: string;
     }
-  /** Another body than the API's; cut off behind so many bytes where `cutAt` says. */
+  /** A body that the API would not send; the server closes the connection after `cutAt` bytes. */
   | { readonly body: string; readonly cutAt?: number }
   | "stall"
   | "stall in the body"
@@ -19,13 +21,44 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readonly<Record<string, unknown>>;
-  /** The last message. */
+  /** The content of the last message. */
   readonly prompt: string;
 }
 
-/** A server on the loopback that speaks OpenAI's and Anthropic's wire forms and does what the script says. */
-export async function judgeServer(script: (request: Received, count: number) => Act) {
+/**
+ * Registers hooks for a test file of clients: each test has `key` as API key, no other settings in the environment, and clients
+ * that would log everything. After each test the servers are closed and nothing has been logged.
+ *
+ * @returns A function that starts a server until the end of the test.
+ */
+export function serveInTests(key: string): typeof apiServer {
+  const logged: unknown[] = [];
+  let closers: (() => void)[] = [];
+  beforeEach(() => {
+    for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL"]) vi.stubEnv(name, "");
+    for (const name of ["OPENAI_LOG", "ANTHROPIC_LOG"]) vi.stubEnv(name, "debug");
+    for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, key);
+    for (const level of ["debug", "info", "log", "warn", "error"] as const)
+      vi.spyOn(console, level).mockImplementation((...line) => void logged.push(line));
+  });
+  afterEach(() => {
+    for (const close of closers) close();
+    closers = [];
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+    expect(logged).toEqual([]);
+  });
+  return async (script) => {
+    const server = await apiServer(script);
+    closers.push(server.close);
+    return server;
+  };
+}
+
+/** Starts a server on the loopback interface that speaks OpenAI's and Anthropic's APIs and responds as `script` says. */
+async function apiServer(script: (request: Received, count: number) => Act) {
   const received: Received[] = [];
+  const unanswered = new Set<string>();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -34,7 +67,10 @@ export async function judgeServer(script: (request: Received, count: number) => 
       const prompt = body.messages.at(-1)!.content;
       const one = { path: request.url!, headers: request.headers, body, prompt };
       received.push(one);
-      perform(script(one, received.length - 1), one, response);
+      const act = script(one, received.length - 1);
+      if (act === "stall" || act === "stall in the body")
+        unanswered.add(String(request.headers[attemptHeader]));
+      perform(act, one, response);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -42,6 +78,8 @@ export async function judgeServer(script: (request: Received, count: number) => 
   return {
     url: `http://127.0.0.1:${port}`,
     received,
+    /** Ids of the attempts that stall, for `skipWaits`. */
+    unanswered,
     close: () => {
       server.closeAllConnections();
       server.close();
@@ -75,7 +113,7 @@ function perform(act: Act, request: Received, response: ServerResponse): void {
   response.write(body.slice(0, cutAt), () => response.socket!.destroy());
 }
 
-/** As https://platform.openai.com/docs/api-reference/chat/object */
+/** Source: https://platform.openai.com/docs/api-reference/chat/object */
 export const completion = ({ say, top }: { say: string; top?: Readonly<Record<string, number>> }) => ({
   id: "chatcmpl-1",
   object: "chat.completion",
@@ -104,7 +142,7 @@ export const completion = ({ say, top }: { say: string; top?: Readonly<Record<st
   usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 },
 });
 
-/** As https://docs.anthropic.com/en/api/messages */
+/** Source: https://docs.anthropic.com/en/api/messages */
 const message = (text: string) => ({
   id: "msg_1",
   type: "message",

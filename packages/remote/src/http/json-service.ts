@@ -1,0 +1,190 @@
+import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
+import ky, { HTTPError, type KyInstance } from "ky";
+import { z } from "zod";
+import { fetchWholeReply } from "./fetch-whole-reply.ts";
+import { at, isString } from "./reply-fields.ts";
+import { requestLimits } from "./request-limits.ts";
+import { describeFailure, environmentValue, maskSecret, parseAddress } from "./secrets.ts";
+
+export interface JsonServiceOptions {
+  /** The address: `http://127.0.0.1:8000`, with or without `/v1` at its end. */
+  readonly url: string;
+  /** The environment variable that holds the bearer token. If it is not set, no token is sent. */
+  readonly tokenEnv: string;
+  /** Time limit of one attempt, including the body of the reply. Default 290: Node's own `fetch` gives up at 300. */
+  readonly timeoutSeconds?: number;
+  /**
+   * Retries after 408, 429, 5xx, a timeout or a broken connection, with back-off or as `Retry-After` says. Default 8: within 40
+   * seconds, so that a service can restart. A `Retry-After` of more than a minute is not retried.
+   */
+  readonly maxRetries?: number;
+}
+
+const where = "jsonService options";
+const optionsSchema = z.strictObject({
+  url: z.string(),
+  tokenEnv: z.string(),
+  ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
+} satisfies Record<keyof JsonServiceOptions, z.ZodType>);
+
+export interface JsonReply {
+  readonly status: number;
+  /** The parsed JSON; null if the body is not JSON. */
+  readonly body: unknown;
+}
+
+/** A client of a service that reads and writes JSON. No error and no reply contains its token. */
+export interface JsonService {
+  /** The address without `/v1`. */
+  readonly url: string;
+  /**
+   * Sends a request and returns the reply, also one with an error status. It is a POST if `body` is given, otherwise a GET.
+   *
+   * @param path Relative to `url`.
+   * @throws PeriodicEvalError `config` if the service refuses the token; `model` if all attempts failed.
+   */
+  reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply>;
+  /**
+   * Sends the same request and returns the body of a successful reply.
+   *
+   * @throws PeriodicEvalError as `reply`; for any other error status the code that the service names, or `config`.
+   */
+  ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
+}
+
+/** Whether the requested wait is too long (`fetchWholeReply` marks these replies), or the server forbids a retry. */
+const forbidsRetry = (error: Error): error is HTTPError =>
+  error instanceof HTTPError && error.response.headers.get("x-should-retry") === "false";
+
+/** Statuses after which the same request may succeed. */
+const transientStatuses = [408, 429, 500, 502, 503, 504];
+
+/**
+ * Returns a client of the service at an address. Retries may deliver a request more than once, so send only requests that can
+ * be repeated.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function jsonService(options: JsonServiceOptions): JsonService {
+  const { tokenEnv, timeoutSeconds, maxRetries } = parseOptions(where, optionsSchema, options);
+  const url = parseUrl(options.url);
+  const token = environmentValue(tokenEnv);
+  const client = connect(url, token, maxRetries);
+  const fetchReply = fetchWholeReply(timeoutSeconds);
+
+  async function reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply> {
+    signal.throwIfAborted();
+    const place = `${url}/${path}`;
+    try {
+      // ky puts the signal into the Request, where `fetchReply` does not find it.
+      const send: typeof fetch = (request, init) => fetchReply(request, { ...init, signal });
+      const given = { fetch: send, signal };
+      const response = await (body === undefined
+        ? client.get(path, given)
+        : client.post(path, { ...given, json: body }));
+      return { status: response.status, body: parseMasked(await response.text(), token) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof HTTPError)) throw unavailable(place, describeFailure(error, token));
+      const { status } = error.response;
+      const parsed = parseMasked(await error.response.text(), token);
+      const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
+      const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
+      if (status === 401 || status === 403) throw refusedToken(place, reason, tokenEnv, token !== null);
+      if (transientStatuses.includes(status)) throw unavailable(place, reason);
+      return { status, body: parsed };
+    }
+  }
+
+  return {
+    url,
+    reply,
+    async ask(path, body, signal) {
+      const { status, body: parsed } = await reply(path, body, signal);
+      if (status < 300) return parsed;
+      throw new PeriodicEvalError({
+        code: codeIn(parsed),
+        where: `${url}/${path}`,
+        got: describeFailure(new Error(`${status}${messageIn(parsed)}`), token),
+        expected: "a successful reply",
+        fix: "Correct what the service's message names.",
+      });
+    },
+  };
+}
+
+const connect = (url: string, token: string | null, maxRetries: number): KyInstance =>
+  ky.create({
+    prefixUrl: url,
+    timeout: false,
+    ...(token !== null && { headers: { authorization: `Bearer ${token}` } }),
+    retry: {
+      limit: maxRetries,
+      methods: ["get", "post"],
+      statusCodes: transientStatuses,
+      backoffLimit: 10_000,
+      maxRetryAfter: 60_000,
+      // Without this, ky would wait for `maxRetryAfter` and then retry too early.
+      shouldRetry: ({ error }) => (forbidsRetry(error) ? false : undefined),
+      retryOnTimeout: true,
+    },
+  });
+
+function parseUrl(text: string): string {
+  const url = parseAddress(text);
+  if (url !== null && url.search === "" && url.hash === "")
+    return `${url.origin}${url.pathname}`.replace(/(?:\/v1)?\/*$/, "");
+  throw configError({
+    where,
+    path: ["url"],
+    got: "an invalid address (not quoted, because it may contain a password)",
+    expected: "an address such as http://127.0.0.1:8000, without user name and parameters",
+    fix: "Correct the address, and put the token into an environment variable.",
+  });
+}
+
+/** Parses JSON and masks the token in every string and key; null if the text is not JSON. */
+function parseMasked(text: string, token: string | null): unknown {
+  try {
+    return JSON.parse(text, (_, value: unknown) => {
+      if (isString(value)) return maskSecret(value, token);
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, token), one]));
+    }) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns `: <message>` from an error body in the format of OpenAI's servers or FastAPI; empty if it has no message. */
+function messageIn(body: unknown): string {
+  const message = [at(body, "error", "message"), at(body, "detail"), at(body, "message")].find(isString);
+  return message === undefined ? "" : `: ${message}`;
+}
+
+/** Our services name an error code. An error of any other service means that the request was wrong. */
+const codeIn = (body: unknown): ErrorCode => {
+  const code = at(body, "error", "code");
+  return code === "model" || code === "data" || code === "store" ? code : "config";
+};
+
+const unavailable = (place: string, got: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "model",
+    where: place,
+    got,
+    expected: "a reply",
+    fix: "Check that the service runs and can be reached, then run again.",
+  });
+
+const refusedToken = (place: string, reason: string, tokenEnv: string, isSet: boolean): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where: place,
+    got: reason,
+    expected: "a token that the service accepts",
+    fix: isSet
+      ? `Correct the token in ${tokenEnv}.`
+      : `Set ${tokenEnv}; tokens are read from the environment only.`,
+  });

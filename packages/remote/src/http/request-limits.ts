@@ -1,0 +1,27 @@
+import { z } from "zod";
+
+export interface RequestLimits {
+  /** Time limit of one attempt, including the body of the reply. */
+  readonly timeoutSeconds?: number;
+  /** Attempts after the first. */
+  readonly maxRetries?: number;
+}
+
+const time = "a number above 0, at most 86400 (one day)";
+const count = "an integer of 0 or more";
+
+/** Returns the schemas of the two limits, to spread into a schema of options. */
+export const requestLimits = ({ timeoutSeconds, maxRetries }: Required<RequestLimits>) =>
+  ({
+    timeoutSeconds: z
+      .number(time)
+      .positive(time)
+      .max(86_400, time)
+      .meta({ fix: `Remove it for the default, ${timeoutSeconds}.` })
+      .default(timeoutSeconds),
+    maxRetries: z
+      .int(count)
+      .nonnegative(count)
+      .meta({ fix: `Remove it for the default, ${maxRetries}.` })
+      .default(maxRetries),
+  }) satisfies Record<keyof RequestLimits, z.ZodType>;

@@ -1,0 +1,35 @@
+import { errorMessage } from "@periodic-eval/core/internal";
+
+const maximumReasonLength = 300;
+
+/** Returns the trimmed value of an environment variable; null if it is unset or blank. */
+export const environmentValue = (name: string): string | null => process.env[name]?.trim() || null;
+
+/** Returns the URL of an http(s) address without user name and password; null for any other string. */
+export function parseAddress(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) return null;
+  return url.username === "" && url.password === "" ? url : null;
+}
+
+/**
+ * Returns the messages of an error and its causes, at most 300 characters. The secret is masked before the text is cut, because
+ * a cut through the secret would leave a part of it that no longer matches.
+ */
+export function describeFailure(error: unknown, secret: string | null): string {
+  const parts: string[] = [];
+  for (let at: unknown = error; at instanceof Error && parts.length < 4; at = at.cause) {
+    const message = at.message.replace(/\.$/, "");
+    if (message !== "" && !parts.includes(message)) parts.push(message);
+  }
+  const reason = maskSecret(parts.length === 0 ? errorMessage(error) : parts.join(": "), secret);
+  return reason.length > maximumReasonLength ? `${reason.slice(0, maximumReasonLength)}…` : reason;
+}
+
+/**
+ * Replaces the secret by `***`, because a server may echo what it was sent. Strings of less than 6 characters stay: they are
+ * placeholders such as `none`, which replies contain as ordinary words.
+ */
+export function maskSecret(text: string, secret: string | null): string {
+  return secret === null || secret.length < 6 ? text : text.replaceAll(secret, "***");
+}

@@ -1,0 +1,78 @@
+import type { CallOptions } from "@periodic-eval/core";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setMaxListeners } from "node:events";
+
+const observer = new AsyncLocalStorage<CallOptions["beforeRequest"]>();
+
+/** A call in progress whose requests are reported to `beforeRequest`. */
+export interface TrackedCall extends Omit<CallOptions, "beforeRequest"> {
+  /** Runs `work` and reports every request that it sends, now or after any `await`. */
+  send<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/**
+ * Runs a call and reports its requests to `options.beforeRequest`. The callback travels in an AsyncLocalStorage, because the
+ * providers' clients pass no context on to `fetch`. If the callback throws, the signal ends the call: a client would take the
+ * error for a broken connection and retry.
+ */
+export async function trackCall<T>(
+  options: CallOptions,
+  work: (call: TrackedCall) => Promise<T>,
+): Promise<T> {
+  const { signal, beforeRequest, ...rest } = options;
+  signal.throwIfAborted();
+  const stop = new AbortController();
+  // Each attempt in progress adds several listeners.
+  setMaxListeners(0, stop.signal);
+  const onAbort = () => stop.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const before =
+    beforeRequest &&
+    (() => {
+      try {
+        return beforeRequest();
+      } catch (error) {
+        stop.abort(error);
+        throw error;
+      }
+    });
+  try {
+    return await work({ ...rest, signal: stop.signal, send: (ask) => observer.run(before, ask) });
+  } finally {
+    // If one request failed, the call needs no reply of the others.
+    stop.abort();
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Statuses that a server sends before it generates a token. Not 400: a content filter reads the prompt, and may bill it. */
+const unbilledStatuses: ReadonlySet<number> = new Set([401, 403, 404, 429, 529]);
+const unreachedCodes: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/**
+ * Sends one request and reports its start and its end: a complete reply or a failure. The request may be billed unless the
+ * server refused it or was not reached.
+ *
+ * @param send Sends the request. It calls `onStatus` with the status of the reply.
+ * @throws the error of `beforeRequest`, before anything is sent; any error of `send`.
+ */
+export async function trackRequest<T>(send: (onStatus: (status: number) => void) => Promise<T>): Promise<T> {
+  const reportEnd = observer.getStore()?.();
+  let mayBeBilled = true;
+  try {
+    return await send((status) => (mayBeBilled = !unbilledStatuses.has(status)));
+  } catch (error) {
+    const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+    if (unreachedCodes.has(cause?.code)) mayBeBilled = false;
+    throw error;
+  } finally {
+    reportEnd?.(mayBeBilled);
+  }
+}

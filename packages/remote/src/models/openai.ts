@@ -1,0 +1,128 @@
+import {
+  PeriodicEvalError,
+  type Completion,
+  type EvaluableModel,
+  type ModelWith,
+  type TopToken,
+} from "@periodic-eval/core";
+import { configError, isCount } from "@periodic-eval/core/internal";
+import { hashText } from "@periodic-eval/core/random";
+import { arrayOrNull, at, isString, usageOf } from "../http/reply-fields.ts";
+import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
+import { templateKwargsError } from "./served-chat.ts";
+import { servedModel } from "./served-model.ts";
+
+/**
+ * Returns a model behind OpenAI's Chat Completions API: OpenAI's own, or any compatible server (vLLM, llama.cpp, Ollama) at
+ * `baseUrl` or OPENAI_BASE_URL. It needs the official SDK `openai`, an optional peer dependency, and reads the API key from
+ * OPENAI_API_KEY or `apiKeyEnv`; other servers than OpenAI's may need none.
+ *
+ * A prompt's `templateKwargs` are sent as `chat_template_kwargs`, which vLLM, SGLang and llama.cpp accept. OpenAI's own API does
+ * not, so there they are an error.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option or a missing key. `generate` throws `model` with the server's status and
+ *   message if all attempts failed.
+ */
+export function openAiCompatible(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
+  return servedModel(openAi, options);
+}
+
+const openAi: Provider = {
+  name: "openAiCompatible",
+  engine: "openai",
+  defaultUrl: "https://api.openai.com/v1",
+  urlEnv: "OPENAI_BASE_URL",
+  keyEnv: "OPENAI_API_KEY",
+  packageName: "openai",
+  async connect(connection) {
+    const { OpenAI } = await import("openai");
+    const { model, isOtherHost, body } = connection;
+    const client = new OpenAI(clientOptions(connection));
+    return async ({ messages, templateKwargs }, sampling, signal) => {
+      const where = `openAiCompatible("${model}")`;
+      if (templateKwargs !== null && !isOtherHost)
+        throw templateKwargsError(where, templateKwargs, "OpenAI's API");
+      if (templateKwargs !== null && "chat_template_kwargs" in body) throw duplicateKwargs();
+      const { maxNewTokens, temperature, topP, topK, stop, topTokens, seed } = sampling;
+      const fields = {
+        model,
+        messages,
+        // Compatible servers often know only the older name; OpenAI's newer models accept only the newer one.
+        [isOtherHost ? "max_tokens" : "max_completion_tokens"]: maxNewTokens,
+        temperature,
+        top_p: topP,
+        top_k: topK,
+        stop,
+        ...(temperature > 0 && { seed: seedNumber(seed) }),
+        ...(topTokens !== undefined && { logprobs: true, top_logprobs: topTokens }),
+        chat_template_kwargs: templateKwargs,
+      };
+      const reply: unknown = await client.post("/chat/completions", {
+        body: requestBody(fields, body),
+        signal,
+      });
+      return completionOf(reply, where, { wantsTop: topTokens !== undefined });
+    };
+  },
+};
+
+/** The option `body` would silently override the evaluation's variables. */
+const duplicateKwargs = () =>
+  configError({
+    where: "openAiCompatible options",
+    path: ["body", "chat_template_kwargs"],
+    got: "chat_template_kwargs, while the evaluation sets chatTemplate.kwargs",
+    expected: "one of them",
+    fix: "Remove chat_template_kwargs from the body: snapshots record the evaluation's variables.",
+  });
+
+/** Returns the 31-bit integer that a server gets as `seed`: the top 31 of the last 32 bits of the seed's hash. */
+export const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;
+
+/**
+ * Reads one choice of a chat completion.
+ *
+ * @param place The index of the choice. Default 0.
+ * @throws PeriodicEvalError `model` for a reply of another shape.
+ */
+export function completionOf(
+  reply: unknown,
+  where: string,
+  { wantsTop = false, place = 0 }: { readonly wantsTop?: boolean; readonly place?: number } = {},
+): Completion {
+  const choice = at(reply, "choices", place);
+  const content = at(choice, "message", "content");
+  const refusal = at(choice, "message", "refusal");
+  const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
+  if (!isString(text)) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: `a reply without choices[${place}].message.content`,
+      expected: "a chat completion",
+      fix: "Check that the base URL belongs to a Chat Completions API.",
+    });
+  }
+  const tokens = arrayOrNull(at(choice, "logprobs", "content"));
+  const ids = arrayOrNull(at(choice, "token_ids"));
+  const model = at(reply, "model");
+  return {
+    text,
+    // vLLM returns `token_ids` if the request has `return_token_ids`.
+    ids: ids?.every((id): id is number => isCount(id)) ? ids : null,
+    tokenNats: tokens && tokens.map((token) => Number(at(token, "logprob"))),
+    ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
+    finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
+    ...(isString(model) && { model }),
+    ...usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens")),
+  };
+}
+
+function topOf(list: unknown): readonly TopToken[] {
+  return (arrayOrNull(list) ?? [])
+    .flatMap((entry) => {
+      const [text, nats] = [at(entry, "token"), at(entry, "logprob")];
+      return isString(text) && typeof nats === "number" ? [{ text, nats }] : [];
+    })
+    .sort((a, b) => b.nats - a.nats);
+}
