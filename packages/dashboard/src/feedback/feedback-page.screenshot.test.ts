@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hasBrowser, opensQuietly, withPages } from "../browser.test-data.ts";
+import { hasBrowser, opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
 

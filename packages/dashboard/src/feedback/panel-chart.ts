@@ -1,7 +1,7 @@
 import * as Plot from "@observablehq/plot";
-import { distinct, drawChart, phaseColour, valueDomain } from "../chart-frame.ts";
-import { formatValue, plural, scaleOf } from "../format.ts";
-import type { Html } from "../html.ts";
+import { distinct, drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
+import { formatValue, plural, scaleOf } from "../html/format.ts";
+import type { Html } from "../html/html.ts";
 import type { Panel, Point, Series } from "./panels.ts";
 
 export const chartSize = { width: 340, height: 176 } as const;

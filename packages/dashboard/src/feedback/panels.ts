@@ -1,4 +1,4 @@
-import { humanizeName } from "../format.ts";
+import { humanizeName } from "../html/format.ts";
 import type { CollapseThresholds, FeedbackLook, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
 

@@ -1,6 +1,6 @@
-import { phaseColour } from "../chart-frame.ts";
-import { html, trusted, type Html } from "../html.ts";
-import { colours } from "../style.ts";
+import { phaseColour } from "../charts/draw-chart.ts";
+import { html, trusted, type Html } from "../html/html.ts";
+import { colours } from "../html/style.ts";
 import { chartSize, missingFrom, panelChart } from "./panel-chart.ts";
 import type { Panel, Series } from "./panels.ts";
 

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { colours } from "../style.ts";
+import { colours } from "../html/style.ts";
 
 /** Of a drawing's width: sharp on screens of twice the pixels, and in print. */
 const scale = 2;

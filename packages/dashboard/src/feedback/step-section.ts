@@ -5,10 +5,10 @@ import {
   formatValue,
   missingValueText,
   humanizeName,
-} from "../format.ts";
-import { html, type Html } from "../html.ts";
-import { cutNote, lastOf, type ShownPart } from "../shown-part.ts";
-import { table } from "../table.ts";
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
 import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 

@@ -1,4 +1,4 @@
-import { html, type Html } from "../html.ts";
+import { html, type Html } from "../html/html.ts";
 import { withLimits, type ResultsMetric } from "./summarize-results.ts";
 
 const [width, height, margin] = [190, 26, 6];

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { opensQuietly, withPages } from "../browser.test-data.ts";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { renderResults } from "./results-page.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";

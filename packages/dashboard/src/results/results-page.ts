@@ -1,13 +1,13 @@
 import { basename, dirname, resolve } from "node:path";
-import { htmlDocument } from "../document.ts";
-import { formatTime, plural, missingValueText } from "../format.ts";
-import { factList } from "../fact-list.ts";
-import { html, type Html } from "../html.ts";
-import { table } from "../table.ts";
-import { isMap, ownValue } from "../json-field.ts";
+import { htmlDocument } from "../html/document.ts";
+import { formatTime, plural, missingValueText } from "../html/format.ts";
+import { factList } from "../html/fact-list.ts";
+import { html, type Html } from "../html/html.ts";
+import { table } from "../html/table.ts";
+import { isMap, ownValue } from "../html/json-field.ts";
 import { resultsStyle } from "./results-style.ts";
 import { runCell } from "./run-cell.ts";
-import { scoreCell } from "./score-text.ts";
+import { scoreCell } from "./cells.ts";
 import type { ResultsSummary } from "./summarize-results.ts";
 import { taskSection } from "./task-section.ts";
 

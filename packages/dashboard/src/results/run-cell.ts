@@ -1,5 +1,5 @@
-import { formatTime } from "../format.ts";
-import { html, type Html } from "../html.ts";
+import { formatTime } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
 import type { ResultsSummary } from "./summarize-results.ts";
 
 /** A run's name as the head of its row; with its time where another has the name too. */

@@ -1,7 +1,7 @@
 import type { Json } from "@periodic-eval/core";
 import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
 import type { Change } from "./change.ts";
-import { isMap, ownValue } from "../json-field.ts";
+import { isMap, ownValue } from "../html/json-field.ts";
 import { pairedChange } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";
 

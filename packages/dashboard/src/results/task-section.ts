@@ -1,11 +1,11 @@
 import type { Json } from "@periodic-eval/core";
-import { plural } from "../format.ts";
-import { html, type Html } from "../html.ts";
-import { table } from "../table.ts";
+import { plural } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { table } from "../html/table.ts";
 import { intervalPlot } from "./interval-plot.ts";
-import { isMap } from "../json-field.ts";
+import { isMap } from "../html/json-field.ts";
 import { runCell } from "./run-cell.ts";
-import { scoreCell } from "./score-text.ts";
+import { scoreCell } from "./cells.ts";
 import type { ResultsMetric, ResultsSummary, ResultsTask } from "./summarize-results.ts";
 
 /** A task: a row for each run, the best first, a column for each metric; below it its groups. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { containedFiles } from "./contained-files.ts";
 import { findRuns } from "./find-runs.ts";
 import { resultsServer, type ResultsServerOptions } from "./results-server.ts";

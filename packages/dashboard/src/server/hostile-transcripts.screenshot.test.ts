@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasBrowser, withPages } from "../browser.test-data.ts";
+import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 

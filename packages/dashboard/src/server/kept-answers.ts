@@ -1,9 +1,9 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
 import { readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { formatValue, missingValueText, humanizeName } from "../format.ts";
-import { html, type Html } from "../html.ts";
-import { jsonField, ownValue } from "../json-field.ts";
+import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { jsonField, ownValue } from "../html/json-field.ts";
 
 /** What a model answered at the last look of a callback, as it was kept. */
 export interface KeptAnswers {

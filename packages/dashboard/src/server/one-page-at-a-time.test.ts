@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import type { ReadResults } from "./read-found.ts";
+import type { ReadResults } from "./read-run.ts";
 import { resultsServer } from "./results-server.ts";
 
 let root = "";

@@ -1,12 +1,12 @@
-import { policedPage, type PolicedPage } from "../document.ts";
+import { policedPage, type PolicedPage } from "../html/document.ts";
 import { feedbackStyle } from "../feedback/feedback-style.ts";
-import { formatTime, plural } from "../format.ts";
-import { html, type Html } from "../html.ts";
+import { formatTime, plural } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
 import { resultsStyle } from "../results/results-style.ts";
 import { mostLevels, type FoundRuns } from "./find-runs.ts";
 import { addressOf, type Query } from "./query.ts";
-import type { ReadRun } from "./read-found.ts";
-import { gist, shortSections, stateNote, stateTag, wholeSections } from "./run-parts.ts";
+import type { ReadRun } from "./read-run.ts";
+import { gist, shortSections, stateNote, stateTag, wholeSections } from "./run-sections.ts";
 import { serverStyle } from "./server-style.ts";
 
 /** Most steps of a run: on a page of several, and on its own unless all are asked for. */

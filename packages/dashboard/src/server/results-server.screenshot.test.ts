@@ -1,6 +1,6 @@
 import { afterAll, expect } from "vitest";
 import { rm } from "node:fs/promises";
-import { opensQuietly, withPages } from "../browser.test-data.ts";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 

@@ -5,13 +5,13 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { checkKeys, isCount, isOriginOf, isOwnHost, quoteValue } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
-import type { PolicedPage } from "../document.ts";
+import type { PolicedPage } from "../html/document.ts";
 import { containedFiles, namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { listPage, messagePage, pageCount, runEntry, runPage, type Place } from "./pages.ts";
 import { parseQuery, type Query } from "./query.ts";
-import { readFound, type ReadOptions, type ReadRun } from "./read-found.ts";
-import { shortData, wholeData } from "./run-data.ts";
+import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
+import { shortData, wholeData } from "./run-json.ts";
 
 export interface ResultsServerOptions {
   /** The folder that is served, with what is below it: nothing outside is read, by whatever address or link. */

@@ -6,8 +6,8 @@ import { nodeFiles, takeLock, type FileReader } from "@periodic-eval/core/snapsh
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import type { ResultsRun } from "../results/results-run.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
-import type { ReadResults } from "./read-found.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
+import type { ReadResults } from "./read-run.ts";
 
 /** As the command line reads them, without its checks. */
 export async function readResults(file: string, fs: FileReader): Promise<ReadResults> {

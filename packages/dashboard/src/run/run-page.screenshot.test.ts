@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { opensQuietly, withPages } from "./browser.test-data.ts";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { writePage } from "./write-page.ts";
 

@@ -5,7 +5,7 @@ import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { problems } from "./problems.ts";
+import { problems } from "./problems-section.ts";
 
 let runDir = "";
 beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "problems-"))));

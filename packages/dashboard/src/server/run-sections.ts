@@ -1,5 +1,5 @@
-import { companionChart } from "../companion-chart.ts";
-import { capitalized, formatTime, plural, humanizeName } from "../format.ts";
+import { companionChart } from "../charts/companion-chart.ts";
+import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
 import {
   feedbackHeader,
   feedbackSections,
@@ -8,20 +8,20 @@ import {
   verdictWord,
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
-import { html, type Html, type HtmlValue } from "../html.ts";
-import { formatLook } from "../look-text.ts";
-import { findings, runHeader } from "../overview.ts";
-import { runSections } from "../page.ts";
-import { summarizePhases } from "../phase-summary.ts";
-import { problems } from "../problems.ts";
+import { html, type Html, type HtmlValue } from "../html/html.ts";
+import { formatLook } from "../charts/measurement-text.ts";
+import { findings, runHeader } from "../run/overview.ts";
+import { runSections } from "../run/run-page.ts";
+import { summarizePhases } from "../run/phase-summary.ts";
+import { problems } from "../run/problems-section.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
-import type { RunState } from "../run-state.ts";
-import type { ShownPart } from "../shown-part.ts";
-import { snapshotTable } from "../snapshot-table.ts";
-import { subjectsOf } from "../tracks.ts";
-import { verdictTag } from "../verdict.ts";
+import type { RunState } from "../run/run-state.ts";
+import type { ShownPart } from "../html/section-options.ts";
+import { snapshotTable } from "../run/measurement-table.ts";
+import { subjectsOf } from "../charts/metric-curves.ts";
+import { verdictTag } from "../html/verdict.ts";
 import { answerSections } from "./kept-answers.ts";
-import type { ReadRun, RunContent } from "./read-found.ts";
+import type { ReadRun, RunContent } from "./read-run.ts";
 
 /** A shape beside each word, so that no state is told by colour alone. */
 const stateGlyphs: Readonly<Record<RunState["state"], string>> = {

@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { html, type Html } from "./html.ts";
-import { cutNote, firstOf, type ShownPart } from "./shown-part.ts";
-import { table } from "./table.ts";
+import { html, type Html } from "../html/html.ts";
+import { cutNote, firstOf, type ShownPart } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
 
 /** What did not go as planned, the gravest first; nothing where all did. */
 export function problems(run: RunRecord, part: ShownPart): Html | null {

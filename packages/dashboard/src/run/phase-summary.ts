@@ -1,8 +1,8 @@
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { placeOf } from "./format.ts";
-import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
+import { placeOf } from "../html/format.ts";
+import { hasValue, subjectsOf, type Look, type Subject, type Track } from "../charts/metric-curves.ts";
 
 /** What became of one metric in one phase. */
 export interface MetricSummary {

@@ -1,10 +1,10 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { companionChart } from "./companion-chart.ts";
-import { capitalized, plural, humanizeName } from "./format.ts";
-import { html, type Html } from "./html.ts";
-import { primaryChart } from "./primary-chart.ts";
-import type { ShownPart } from "./shown-part.ts";
-import { hasValue, isOfGroup, type Subject, type Track } from "./tracks.ts";
+import { companionChart } from "../charts/companion-chart.ts";
+import { capitalized, plural, humanizeName } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { primaryChart } from "../charts/primary-chart.ts";
+import type { ShownPart } from "../html/section-options.ts";
+import { hasValue, isOfGroup, type Subject, type Track } from "../charts/metric-curves.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };

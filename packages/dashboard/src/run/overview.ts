@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { phaseAccent } from "./chart-frame.ts";
+import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatInterval,
   formatPercent,
@@ -8,16 +8,16 @@ import {
   plural,
   missingValueText,
   humanizeName,
-} from "./format.ts";
-import { factList } from "./fact-list.ts";
-import { html, type Html } from "./html.ts";
-import { jsonField } from "./json-field.ts";
-import { formatChange, formatLook } from "./look-text.ts";
+} from "../html/format.ts";
+import { factList } from "../html/fact-list.ts";
+import { html, type Html } from "../html/html.ts";
+import { jsonField } from "../html/json-field.ts";
+import { formatChange, formatLook } from "../charts/measurement-text.ts";
 import { hasNoCeiling } from "./overhead.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { stateOfWriter } from "./run-state.ts";
-import type { ShownPart } from "./shown-part.ts";
-import { verdictTag } from "./verdict.ts";
+import type { ShownPart } from "../html/section-options.ts";
+import { verdictTag } from "../html/verdict.ts";
 
 /** Who ran what, and when. */
 export function runHeader(run: RunRecord, name: string, note: Html | null): Html {

@@ -1,9 +1,9 @@
 import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { missingValueText } from "./format.ts";
-import { html, type Html } from "./html.ts";
-import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
-import { table } from "./table.ts";
+import { missingValueText } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
 
 /** What the guards saw before and after every measurement, part by part. */
 export function receipts(run: RunRecord, part: ShownPart): Html {

@@ -1,17 +1,17 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { basename, resolve } from "node:path";
-import { htmlDocument } from "./document.ts";
-import { plural } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import { htmlDocument } from "../html/document.ts";
+import { plural } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
 import { findings, runHeader, writerNote } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
-import { problems } from "./problems.ts";
-import { provenance } from "./provenance.ts";
-import { receipts } from "./receipts.ts";
-import { wholeRun, type ShownPart } from "./shown-part.ts";
-import { snapshotTable } from "./snapshot-table.ts";
-import { subjectSection } from "./subject-section.ts";
-import { subjectsOf } from "./tracks.ts";
+import { problems } from "./problems-section.ts";
+import { provenance } from "./provenance-section.ts";
+import { receipts } from "./receipts-section.ts";
+import { wholeRun, type ShownPart } from "../html/section-options.ts";
+import { snapshotTable } from "./measurement-table.ts";
+import { subjectSection } from "./callback-section.ts";
+import { subjectsOf } from "../charts/metric-curves.ts";
 
 /** What a page shows of a run below its header. */
 export function runSections(run: RunRecord, part: ShownPart): Html {

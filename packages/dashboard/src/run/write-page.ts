@@ -1,6 +1,6 @@
 import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { join, resolve } from "node:path";
-import { renderPage } from "./page.ts";
+import { renderPage } from "./run-page.ts";
 
 /**
  * Writes the page of a run, finished or not, and returns its absolute path; by default

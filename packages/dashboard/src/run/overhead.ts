@@ -1,5 +1,5 @@
 import type { PhaseRecord } from "@periodic-eval/core/snapshots";
-import { formatPercent } from "./format.ts";
+import { formatPercent } from "../html/format.ts";
 
 /** `18.4 %`, and `142.8 %, no ceiling set`: nobody should take that for a number that a ceiling held. */
 export function formatOverhead(phase: PhaseRecord): string {

@@ -1,5 +1,5 @@
-import { missingValueText } from "../format.ts";
-import { html, type Html } from "../html.ts";
+import { missingValueText } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
 import type { Change } from "./change.ts";
 import type { Measured } from "./summarize-results.ts";
 

@@ -6,9 +6,9 @@ import {
   overPairs,
   missingValueText,
   humanizeName,
-} from "./format.ts";
-import type { MetricSummary } from "./phase-summary.ts";
-import type { Look, Track } from "./tracks.ts";
+} from "../html/format.ts";
+import type { MetricSummary } from "../run/phase-summary.ts";
+import type { Look, Track } from "./metric-curves.ts";
 
 /** A look's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
 export function formatLook({ value, status }: Look, unit: string): string {

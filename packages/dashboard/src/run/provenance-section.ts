@@ -1,7 +1,7 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { missingValueText } from "./format.ts";
-import { html, type Html } from "./html.ts";
+import { missingValueText } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
 
 /** Everything needed to repeat the numbers, once per distinct provenance. */
 export function provenance(run: RunRecord): Html {

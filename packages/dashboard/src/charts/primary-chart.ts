@@ -1,11 +1,11 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { distinct, drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
-import { scaleOf } from "./format.ts";
-import type { Html } from "./html.ts";
-import { lookTitle, trackDescription } from "./look-text.ts";
-import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./tracks.ts";
-import { verdictColour, verdictGlyph } from "./verdict.ts";
+import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
+import { scaleOf } from "../html/format.ts";
+import type { Html } from "../html/html.ts";
+import { lookTitle, trackDescription } from "./measurement-text.ts";
+import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./metric-curves.ts";
+import { verdictColour, verdictGlyph } from "../html/verdict.ts";
 
 /** A chart is drawn twice, for wide and for narrow screens: scaling one would shrink its text. */
 export interface ChartSize {

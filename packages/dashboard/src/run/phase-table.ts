@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { phaseAccent } from "./chart-frame.ts";
+import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,
   formatInterval,
@@ -7,14 +7,14 @@ import {
   formatSeconds,
   missingValueText,
   humanizeName,
-} from "./format.ts";
-import { html, type Html } from "./html.ts";
-import { formatChange, formatLook } from "./look-text.ts";
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { formatChange, formatLook } from "../charts/measurement-text.ts";
 import { formatOverhead } from "./overhead.ts";
 import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
-import { table } from "./table.ts";
-import { isOfGroup } from "./tracks.ts";
-import { verdictTag } from "./verdict.ts";
+import { table } from "../html/table.ts";
+import { isOfGroup } from "../charts/metric-curves.ts";
+import { verdictTag } from "../html/verdict.ts";
 
 /** Start against end of every phase, for every metric of every callback but those of groups; the primary one first. */
 export function phaseTables(run: RunRecord): Html {

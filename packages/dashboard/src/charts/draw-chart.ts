@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
-import { html, trusted, type Html } from "./html.ts";
+import { html, trusted, type Html } from "../html/html.ts";
 
 /** One colour per phase, the same in charts and tables; defined in the page's style, light and dark. */
 const phaseColours = 5;

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { renderPage } from "./page.ts";
+import { renderPage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { writePage } from "./write-page.ts";
 

@@ -1,6 +1,6 @@
-import { phaseData } from "../phase-data.ts";
+import { phaseData } from "../run/phase-data.ts";
 import { resultsData } from "../results/results-data.ts";
-import type { ReadRun, RunContent } from "./read-found.ts";
+import type { ReadRun, RunContent } from "./read-run.ts";
 
 /** A run as JSON: what it is, and what came of it. */
 export const shortData = (read: ReadRun) => ({

@@ -1,10 +1,10 @@
 import * as Plot from "@observablehq/plot";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { distinct, drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
-import { scaleOf } from "./format.ts";
-import type { Html } from "./html.ts";
-import { lookTitle, trackDescription } from "./look-text.ts";
-import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./tracks.ts";
+import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
+import { scaleOf } from "../html/format.ts";
+import type { Html } from "../html/html.ts";
+import { lookTitle, trackDescription } from "./measurement-text.ts";
+import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./metric-curves.ts";
 
 /** A further metric, small: same horizontal axis as the chart above it, its own vertical one. */
 export function companionChart(run: RunRecord, track: Track): Html {

@@ -1,5 +1,5 @@
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
-import { phaseAccent } from "./chart-frame.ts";
+import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,
   formatInterval,
@@ -7,11 +7,11 @@ import {
   formatValue,
   missingValueText,
   humanizeName,
-} from "./format.ts";
-import { html, type Html } from "./html.ts";
-import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
-import { table } from "./table.ts";
-import { verdictTag } from "./verdict.ts";
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
+import { verdictTag } from "../html/verdict.ts";
 
 /** Every firing with its primary metric: the charts in words and numbers. */
 export function snapshotTable(run: RunRecord, part: ShownPart): Html {
