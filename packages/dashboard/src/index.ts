@@ -11,7 +11,7 @@ export {
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
-export { formatChange, formatLook } from "./charts/measurement-text.ts";
+export { formatChange, formatMeasurement } from "./charts/measurement-text.ts";
 export { formatOverhead } from "./run/overhead.ts";
 export { renderPage } from "./run/run-page.ts";
 export { phaseData } from "./run/phase-data.ts";
@@ -27,5 +27,5 @@ export {
   type ResultsTask,
 } from "./results/summarize-results.ts";
 export { metricName } from "./results/task-section.ts";
-export { isOfGroup, type Look } from "./charts/metric-curves.ts";
+export { isGroupMetric, type Measurement } from "./charts/metric-curves.ts";
 export { writePage } from "./run/write-page.ts";

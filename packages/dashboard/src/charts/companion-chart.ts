@@ -3,13 +3,20 @@ import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
-import { lookTitle, trackDescription } from "./measurement-text.ts";
-import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./metric-curves.ts";
+import { measurementTitle, curveDescription } from "./measurement-text.ts";
+import {
+  hasValue,
+  phaseEnd,
+  runSteps,
+  valuesIn,
+  type Measurement,
+  type MetricCurve,
+} from "./metric-curves.ts";
 
 /** A further metric, small: same horizontal axis as the chart above it, its own vertical one. */
-export function companionChart(run: RunRecord, track: Track): Html {
-  const scale = scaleOf(track.unit);
-  const ends = track.looks
+export function companionChart(run: RunRecord, curve: MetricCurve): Html {
+  const scale = scaleOf(curve.unit);
+  const ends = curve.measurements
     .filter(hasValue)
     .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
     .map((value) => value * scale);
@@ -35,10 +42,10 @@ export function companionChart(run: RunRecord, track: Track): Html {
           label: null,
         }),
         ...run.phases.flatMap((phase, index) => {
-          const looks = valuesIn(track, index);
-          const bounded = looks.filter(({ ci95 }) => ci95 !== null);
+          const measurements = valuesIn(curve, index);
+          const bounded = measurements.filter(({ ci95 }) => ci95 !== null);
           const stroke = phaseColour(index);
-          const place = { x: "runStep", y: ({ value }: Look) => value! * scale };
+          const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
           return [
             Plot.rect([phase], {
               x1: phase.runStepOffset,
@@ -48,23 +55,23 @@ export function companionChart(run: RunRecord, track: Track): Html {
             }),
             Plot.areaY(bounded, {
               x: "runStep",
-              y1: ({ ci95 }: Look) => ci95![0] * scale,
-              y2: ({ ci95 }: Look) => ci95![1] * scale,
+              y1: ({ ci95 }: Measurement) => ci95![0] * scale,
+              y2: ({ ci95 }: Measurement) => ci95![1] * scale,
               fill: stroke,
               fillOpacity: 0.15,
             }),
-            Plot.lineY(looks, { ...place, stroke, strokeWidth: 1.75 }),
-            Plot.dot(distinct(looks), { ...place, r: 2.5, fill: stroke }),
-            Plot.dot(distinct(looks), {
+            Plot.lineY(measurements, { ...place, stroke, strokeWidth: 1.75 }),
+            Plot.dot(distinct(measurements), { ...place, r: 2.5, fill: stroke }),
+            Plot.dot(distinct(measurements), {
               ...place,
               r: 10,
               fill: "transparent",
-              title: (look: Look) => lookTitle(look, track),
+              title: (measurement: Measurement) => measurementTitle(measurement, curve),
             }),
           ];
         }),
       ],
     },
-    { description: trackDescription(track) },
+    { description: curveDescription(curve) },
   );
 }

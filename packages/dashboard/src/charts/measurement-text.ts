@@ -8,10 +8,10 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import type { MetricSummary } from "../run/phase-summary.ts";
-import type { Look, Track } from "./metric-curves.ts";
+import type { Measurement, MetricCurve } from "./metric-curves.ts";
 
-/** A look's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
-export function formatLook({ value, status }: Look, unit: string): string {
+/** A measurement's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
+export function formatMeasurement({ value, status }: Measurement, unit: string): string {
   return `${formatValue(value, unit)}${status === "complete" ? "" : ` (${status})`}`;
 }
 
@@ -26,21 +26,23 @@ export function formatChange({
 }
 
 /** What hovering over a point says. */
-export function lookTitle(look: Look, { metric, unit }: Track): string {
-  const at = `${look.phase}, step ${look.step}${look.pct === null ? "" : ` (${Math.round(look.pct)} %)`}`;
+export function measurementTitle(measurement: Measurement, { metric, unit }: MetricCurve): string {
+  const at = `${measurement.phase}, step ${measurement.step}${measurement.pct === null ? "" : ` (${Math.round(measurement.pct)} %)`}`;
   const lines = [
     at,
-    `${humanizeName(metric)} ${formatValue(look.value, unit)} ${look.ci95 ? formatInterval(look.ci95, unit) : ""}`.trim(),
-    `n = ${look.n ?? missingValueText}${look.status === "complete" ? "" : `, ${look.status}`}`,
+    `${humanizeName(metric)} ${formatValue(measurement.value, unit)} ${measurement.ci95 ? formatInterval(measurement.ci95, unit) : ""}`.trim(),
+    `n = ${measurement.n ?? missingValueText}${measurement.status === "complete" ? "" : `, ${measurement.status}`}`,
   ];
-  return [...lines, ...(look.baseline ? [describePaired(look.baseline, unit)] : [])].join("\n");
+  return [...lines, ...(measurement.baseline ? [describePaired(measurement.baseline, unit)] : [])].join("\n");
 }
 
 /** What a chart shows, in one sentence per phase. */
-export function trackDescription({ metric, unit, looks }: Track): string {
-  const phases = [...new Set(looks.map(({ phase }) => phase))];
+export function curveDescription({ metric, unit, measurements }: MetricCurve): string {
+  const phases = [...new Set(measurements.map(({ phase }) => phase))];
   const sentences = phases.flatMap((phase) => {
-    const seen = looks.filter((look) => look.phase === phase && look.value !== null);
+    const seen = measurements.filter(
+      (measurement) => measurement.phase === phase && measurement.value !== null,
+    );
     const [first, last] = [seen.at(0), seen.at(-1)];
     if (!first || !last) return [];
     const verdict = last.baseline?.verdict ? `, ${last.baseline.verdict}` : "";

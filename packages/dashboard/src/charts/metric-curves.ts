@@ -1,8 +1,8 @@
 import type { MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
 
-/** One look at one metric. */
-export interface Look {
+/** One measurement at one metric. */
+export interface Measurement {
   readonly phase: string;
   readonly phaseIndex: number;
   readonly step: number;
@@ -21,36 +21,36 @@ export interface Look {
 }
 
 /** One metric over the whole run. */
-export interface Track {
+export interface MetricCurve {
   readonly metric: string;
   readonly unit: string;
   readonly higherIsBetter: boolean | null;
   readonly estimand: MetricValue["estimand"] | null;
   /** What the value can be, as far as its snapshots tell. */
   readonly range: Range;
-  /** In run order; a look that gave no value has null. */
-  readonly looks: readonly Look[];
+  /** In run order; a measurement that gave no value has null. */
+  readonly measurements: readonly Measurement[];
 }
 
 /** Whether a metric is that of one persona or question (`leakage_rate/doctor`) and not of all. */
-export const isOfGroup = (metric: string): boolean => metric.includes("/");
+export const isGroupMetric = (metric: string): boolean => metric.includes("/");
 
 /** Everything one callback found: its primary metric and the others, over all phases. */
-export interface Subject {
+export interface CallbackCurves {
   readonly id: string;
   readonly evaluation: string;
   readonly on: "model" | "base";
-  readonly primary: Track | null;
-  readonly companions: readonly Track[];
+  readonly primary: MetricCurve | null;
+  readonly companions: readonly MetricCurve[];
 }
 
-/** The subjects of a run, in order of appearance. */
-export function subjectsOf(run: RunRecord): readonly Subject[] {
+/** The callbacks of a run, in order of appearance. */
+export function curvesByCallback(run: RunRecord): readonly CallbackCurves[] {
   const ids = [...new Set(run.phases.flatMap(({ series }) => series.map(({ id }) => id)))];
-  return ids.map((id) => subjectOf(run.phases, id));
+  return ids.map((id) => callbackCurves(run.phases, id));
 }
 
-function subjectOf(phases: readonly PhaseRecord[], id: string): Subject {
+function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCurves {
   const series = phases.flatMap((phase) => phase.series.filter((one) => one.id === id));
   const primaryMetric = series.find((one) => one.primaryMetric !== null)?.primaryMetric ?? null;
   const points = phases.flatMap((phase, phaseIndex) =>
@@ -59,13 +59,15 @@ function subjectOf(phases: readonly PhaseRecord[], id: string): Subject {
       .flatMap((one) => one.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
   );
   const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
-  const tracks = metrics.map((metric) => trackOf(metric, points)).filter(({ looks }) => looks.some(hasValue));
+  const curves = metrics
+    .map((metric) => curveOf(metric, points))
+    .filter(({ measurements }) => measurements.some(hasValue));
   return {
     id,
     evaluation: series[0]!.evaluation,
     on: series[0]!.on,
-    primary: tracks.find(({ metric }) => metric === primaryMetric) ?? null,
-    companions: tracks.filter(({ metric }) => metric !== primaryMetric),
+    primary: curves.find(({ metric }) => metric === primaryMetric) ?? null,
+    companions: curves.filter(({ metric }) => metric !== primaryMetric),
   };
 }
 
@@ -75,7 +77,7 @@ interface PlacedPoint {
   readonly phaseIndex: number;
 }
 
-function trackOf(metric: string, points: readonly PlacedPoint[]): Track {
+function curveOf(metric: string, points: readonly PlacedPoint[]): MetricCurve {
   const described = points.find(({ point }) => point.metrics[metric])?.point.metrics[metric];
   return {
     metric,
@@ -83,11 +85,11 @@ function trackOf(metric: string, points: readonly PlacedPoint[]): Track {
     higherIsBetter: described?.higher_is_better ?? null,
     estimand: described?.estimand ?? null,
     range: [described?.range?.[0] ?? -Infinity, described?.range?.[1] ?? Infinity],
-    looks: points.map((placed) => lookOf(metric, placed)),
+    measurements: points.map((placed) => measurementOf(metric, placed)),
   };
 }
 
-function lookOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Look {
+function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Measurement {
   const value = point.metrics[metric];
   return {
     phase,
@@ -105,11 +107,13 @@ function lookOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Look
   };
 }
 
-export const hasValue = ({ value }: Look): boolean => value !== null;
+export const hasValue = ({ value }: Measurement): boolean => value !== null;
 
-/** The looks of one phase that gave a value. */
-export function valuesIn(track: Track, phaseIndex: number): readonly Look[] {
-  return track.looks.filter((look) => look.phaseIndex === phaseIndex && hasValue(look));
+/** The measurements of one phase that gave a value. */
+export function valuesIn(curve: MetricCurve, phaseIndex: number): readonly Measurement[] {
+  return curve.measurements.filter(
+    (measurement) => measurement.phaseIndex === phaseIndex && hasValue(measurement),
+  );
 }
 
 /** Steps of the whole run as far as it is known: planned where a phase knows its length, seen elsewhere. */

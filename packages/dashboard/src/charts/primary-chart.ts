@@ -3,8 +3,15 @@ import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
-import { lookTitle, trackDescription } from "./measurement-text.ts";
-import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./metric-curves.ts";
+import { measurementTitle, curveDescription } from "./measurement-text.ts";
+import {
+  hasValue,
+  phaseEnd,
+  runSteps,
+  valuesIn,
+  type Measurement,
+  type MetricCurve,
+} from "./metric-curves.ts";
 import { verdictColour, verdictGlyph } from "../html/verdict.ts";
 
 /** A chart is drawn twice, for wide and for narrow screens: scaling one would shrink its text. */
@@ -15,11 +22,13 @@ export interface ChartSize {
 }
 
 /** The primary metric over the run: phases as bands, interval as ribbon and whiskers, the start as a rule, verdicts as words. */
-export function primaryChart(run: RunRecord, track: Track, size: ChartSize): Html {
-  const scale = scaleOf(track.unit);
-  const looks = track.looks.filter(hasValue);
-  const ends = looks.flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])]).map((value) => value * scale);
-  const isShare = track.unit === "share";
+export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize): Html {
+  const scale = scaleOf(curve.unit);
+  const measurements = curve.measurements.filter(hasValue);
+  const ends = measurements
+    .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
+    .map((value) => value * scale);
+  const isShare = curve.unit === "share";
   const [low, high] = valueDomain(ends, {
     leastSpan: isShare ? 24 : 1e-9,
     bounds: isShare ? [0, 100] : [-Infinity, Infinity],
@@ -60,11 +69,11 @@ export function primaryChart(run: RunRecord, track: Track, size: ChartSize): Htm
           labelAnchor: "right",
           labelOffset: 36,
         }),
-        ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, track)),
-        verdictWords(run.phases, track, size),
+        ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, curve)),
+        verdictWords(run.phases, curve, size),
       ],
     },
-    { description: trackDescription(track) },
+    { description: curveDescription(curve) },
   );
 }
 
@@ -93,15 +102,15 @@ function phaseBands(phases: readonly PhaseRecord[], { isNarrow }: ChartSize): Pl
   ];
 }
 
-function phaseMarks(phase: PhaseRecord, index: number, track: Track): readonly Plot.Markish[] {
-  const scale = scaleOf(track.unit);
-  const looks = valuesIn(track, index);
-  const bounded = looks.filter(({ ci95 }) => ci95 !== null);
-  const start = baselineValue(track, looks.at(-1));
+function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): readonly Plot.Markish[] {
+  const scale = scaleOf(curve.unit);
+  const measurements = valuesIn(curve, index);
+  const bounded = measurements.filter(({ ci95 }) => ci95 !== null);
+  const start = baselineValue(curve, measurements.at(-1));
   const stroke = phaseColour(index);
-  const low = ({ ci95 }: Look) => ci95![0] * scale;
-  const high = ({ ci95 }: Look) => ci95![1] * scale;
-  const place = { x: "runStep", y: ({ value }: Look) => value! * scale };
+  const low = ({ ci95 }: Measurement) => ci95![0] * scale;
+  const high = ({ ci95 }: Measurement) => ci95![1] * scale;
+  const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
   return [
     start === null
       ? null
@@ -121,49 +130,55 @@ function phaseMarks(phase: PhaseRecord, index: number, track: Track): readonly P
       strokeOpacity: 0.5,
       strokeWidth: 1.25,
     }),
-    Plot.lineY(looks, { ...place, stroke, strokeWidth: 2.25 }),
-    Plot.dot(distinct(looks), {
+    Plot.lineY(measurements, { ...place, stroke, strokeWidth: 2.25 }),
+    Plot.dot(distinct(measurements), {
       ...place,
       r: 4.5,
-      fill: (look: Look) => (look.status === "complete" ? stroke : "var(--panel)"),
+      fill: (measurement: Measurement) => (measurement.status === "complete" ? stroke : "var(--panel)"),
       stroke,
       strokeWidth: 2,
     }),
     // A finger or a pointer needs more than the dot to rest on.
-    Plot.dot(distinct(looks), {
+    Plot.dot(distinct(measurements), {
       ...place,
       r: 14,
       fill: "transparent",
-      title: (look: Look) => lookTitle(look, track),
+      title: (measurement: Measurement) => measurementTitle(measurement, curve),
     }),
   ];
 }
 
-/** The value that a look was compared with, found by the phase and step it names. */
-function baselineValue({ looks }: Track, look: Look | undefined): number | null {
-  const against = look?.baseline;
+/** The value that a measurement was compared with, found by the phase and step it names. */
+function baselineValue({ measurements }: MetricCurve, measurement: Measurement | undefined): number | null {
+  const against = measurement?.baseline;
   if (!against) return null;
-  return looks.find(({ phase, step }) => phase === against.phase && step === against.step)?.value ?? null;
+  return (
+    measurements.find(({ phase, step }) => phase === against.phase && step === against.step)?.value ?? null
+  );
 }
 
 /** As many as a drawing has room for. */
 const mostWords = 24;
 
 /** Words where something was found and at each phase's end; signs alone where words would collide. */
-function verdictWords(phases: readonly PhaseRecord[], track: Track, { isNarrow }: ChartSize): Plot.Markish {
+function verdictWords(
+  phases: readonly PhaseRecord[],
+  curve: MetricCurve,
+  { isNarrow }: ChartSize,
+): Plot.Markish {
   const judged = phases.flatMap((_, index) => {
-    const looks = valuesIn(track, index);
-    return looks.flatMap((look) => {
-      const verdict = look.baseline?.verdict;
-      const isLast = look === looks.at(-1);
-      return verdict && (isLast || verdict !== "no evidence") ? [{ look, verdict, isLast }] : [];
+    const measurements = valuesIn(curve, index);
+    return measurements.flatMap((measurement) => {
+      const verdict = measurement.baseline?.verdict;
+      const isLast = measurement === measurements.at(-1);
+      return verdict && (isLast || verdict !== "no evidence") ? [{ measurement, verdict, isLast }] : [];
     });
   });
   type Judged = (typeof judged)[number];
-  const scale = scaleOf(track.unit);
+  const scale = scaleOf(curve.unit);
   const shared = {
-    x: ({ look }: Judged) => look.runStep,
-    y: ({ look }: Judged) => (look.ci95?.[1] ?? look.value!) * scale,
+    x: ({ measurement }: Judged) => measurement.runStep,
+    y: ({ measurement }: Judged) => (measurement.ci95?.[1] ?? measurement.value!) * scale,
     fill: ({ verdict }: Judged) => verdictColour(verdict),
     dy: -11,
     fontSize: 12,

@@ -14,8 +14,8 @@ const rollout = z.looseObject({
   score: known,
 });
 
-/** One look at a model; a metric is null where it was not asked for. */
-const look = z.looseObject({
+/** One measurement at a model; a metric is null where it was not asked for. */
+const measurement = z.looseObject({
   /** Nats, over held-out pairs; deltas are from the baseline. */
   logprob_margin: z
     .looseObject({
@@ -53,14 +53,14 @@ export const stepSchema = z.looseObject({
   timestamp: text,
   feedback_given: text,
   sdpo_metrics: z.record(z.string(), z.union([z.number(), z.string()]).nullable()),
-  eval: look,
+  eval: measurement,
   prompt_used: text,
   response_text: text,
   timing_s: number,
   sub_step_count: count,
 });
 
-export const baselineSchema = z.looseObject({ timestamp: text, eval: look });
+export const baselineSchema = z.looseObject({ timestamp: text, eval: measurement });
 
 export const metadataSchema = z.looseObject({
   schema_version: z.literal(1, "1"),
@@ -109,7 +109,7 @@ export const summarySchema = z.looseObject({
 });
 
 export type CollapseThresholds = FeedbackMetadata["collapse_thresholds"];
-export type FeedbackLook = z.infer<typeof look>;
+export type FeedbackMeasurement = z.infer<typeof measurement>;
 export type FeedbackStep = z.infer<typeof stepSchema>;
 export type FeedbackMetadata = z.infer<typeof metadataSchema>;
 export type FeedbackSummary = z.infer<typeof summarySchema>;

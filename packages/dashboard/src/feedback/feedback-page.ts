@@ -5,7 +5,7 @@ import { formatDelta, formatP, formatTime, formatValue, plural, humanizeName } f
 import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
-import { wholeRun, type ShownPart } from "../html/section-options.ts";
+import { allRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 import { feedbackStyle } from "./feedback-style.ts";
 import { missingFrom, panelChart } from "./panel-chart.ts";
@@ -20,14 +20,18 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
   return htmlDocument({
     title: name,
     ownStyle: feedbackStyle,
-    main: html`${feedbackHeader(run, name, unfinishedNote(run))} ${feedbackSections(run, groups, wholeRun)}`,
+    main: html`${feedbackHeader(run, name, unfinishedNote(run))} ${feedbackSections(run, groups, allRows)}`,
     source: html`Made by periodic-eval from ${plural(preferences.length, "preference")} in
       <span class="code">${output}</span>.`,
   });
 }
 
 /** What a page shows of training on feedback below its header: verdicts, drawings, steps and answers. */
-export const feedbackSections = (run: FeedbackRun, groups: readonly PanelGroup[], part: ShownPart): Html =>
+export const feedbackSections = (
+  run: FeedbackRun,
+  groups: readonly PanelGroup[],
+  part: SectionOptions,
+): Html =>
   html`${verdictTable(run.preferences)} ${groups.map(groupSection)}
   ${run.preferences.map((one) => stepSection(one, part))}`;
 
@@ -71,8 +75,8 @@ const verdictLooks: Readonly<Record<string, string>> = {
 };
 
 export function verdictWord(verdict: string): Html {
-  const look = Object.hasOwn(verdictLooks, verdict) ? verdictLooks[verdict] : "none";
-  return html`<span class="verdict ${look}">${verdict}</span>`;
+  const measurement = Object.hasOwn(verdictLooks, verdict) ? verdictLooks[verdict] : "none";
+  return html`<span class="verdict ${measurement}">${verdict}</span>`;
 }
 
 /** What came of each preference, in numbers. */
@@ -108,7 +112,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
   return html`<section>
     <h2>Verdicts</h2>
     <p class="sub">
-      Margin: its change on held-out pairs from the baseline, and p of the last look. Ability: what is left of the
+      Margin: its change on held-out pairs from the baseline, and p of the last measurement. Ability: what is left of the
       baseline's. – is: not measured, or not known.
     </p>
     ${table("Verdicts", columns, rows)}

@@ -1,5 +1,5 @@
 import { humanizeName } from "../html/format.ts";
-import type { CollapseThresholds, FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import type { CollapseThresholds, FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
 
 /** A value, or why there is none. */
@@ -73,10 +73,10 @@ const marginPanel = (
   unit,
   bounds: anywhere,
   limits: [],
-  series: perPreference(preferences, "logprob", (look, { baseline }) => {
-    const seen = look.logprob_margin;
+  series: perPreference(preferences, "logprob", (measurement, { baseline }) => {
+    const seen = measurement.logprob_margin;
     // The baseline is what changes are from: it has none.
-    if (seen === null || (key === "margin_delta" && look === baseline)) return null;
+    if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
     return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
   }),
 });
@@ -172,12 +172,17 @@ const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => (
       unit: "",
       bounds: positive,
       limits: [],
-      series: perPreference(preferences, "general", (look, { baseline }) => capabilityOf(look, baseline)),
+      series: perPreference(preferences, "general", (measurement, { baseline }) =>
+        capabilityOf(measurement, baseline),
+      ),
     },
   ],
 });
 
-function capabilityOf({ general: now }: FeedbackLook, { general: before }: FeedbackLook): Reading | null {
+function capabilityOf(
+  { general: now }: FeedbackMeasurement,
+  { general: before }: FeedbackMeasurement,
+): Reading | null {
   if (now === null) return null;
   const none = (reason: string): Reading => ({ value: null, reason });
   if (now.general === null) return none(failuresOf(now.failures));
@@ -226,7 +231,7 @@ function trainedReading({ sdpo_metrics: metrics }: FeedbackStep, name: string): 
 const readingOf = (value: number | null, reason: string): Reading =>
   value === null ? { value, reason } : { value };
 
-type Read = (look: FeedbackLook, of: FeedbackPreference) => Reading | null;
+type Read = (measurement: FeedbackMeasurement, of: FeedbackPreference) => Reading | null;
 
 const perPreference = (
   preferences: readonly FeedbackPreference[],
@@ -245,14 +250,14 @@ const perPreference = (
  * says so.
  */
 function pointsOf(one: FeedbackPreference, metric: string, read: Read): readonly Point[] {
-  const looks = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
-  const points = looks.flatMap((look, updates): Point[] => {
-    const reading = read(look, one);
+  const measurements = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
+  const points = measurements.flatMap((measurement, updates): Point[] => {
+    const reading = read(measurement, one);
     return reading === null ? [] : [{ updates, ...reading }];
   });
   if (points.length > 0) return points;
   const reason = one.metadata.config.metrics.includes(metric)
-    ? "no look has it"
+    ? "no measurement has it"
     : `${metric} is not among the metrics of the configuration`;
   return [{ updates: 0, value: null, reason }];
 }

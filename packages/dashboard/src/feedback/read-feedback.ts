@@ -8,7 +8,7 @@ import {
   metadataSchema,
   stepSchema,
   summarySchema,
-  type FeedbackLook,
+  type FeedbackMeasurement,
   type FeedbackMetadata,
   type FeedbackStep,
   type FeedbackSummary,
@@ -19,8 +19,8 @@ export interface FeedbackPreference {
   readonly name: string;
   readonly summary: FeedbackSummary["preferences"][string];
   readonly metadata: FeedbackMetadata;
-  /** The look before any update. */
-  readonly baseline: FeedbackLook;
+  /** The measurement before any update. */
+  readonly baseline: FeedbackMeasurement;
   /** In order, step 0 first. */
   readonly steps: readonly FeedbackStep[];
 }

@@ -4,13 +4,13 @@ import { join } from "node:path";
 /** Stands wherever a file holds text. */
 export const attack = `"><script>alert(1)</script><img src=x onerror='alert(2)'>\0`;
 
-interface SampleLook {
+interface SampleMeasurement {
   readonly at: number;
   readonly isBlind?: boolean;
 }
 
 /** Margins 1, 2.5, 4 …; held-out compliance 0.25, 0.375, 0.5 …; collapse at the baseline and at step 1. */
-function sampleLook({ at, isBlind = false }: SampleLook) {
+function sampleMeasurement({ at, isBlind = false }: SampleMeasurement) {
   return {
     logprob_margin: {
       margin: isBlind ? null : 1 + 1.5 * at,
@@ -67,7 +67,7 @@ function sampleStep(step: number, isBlind: boolean) {
       clip_fraction: 0,
       grad_norm: 0.75,
     },
-    eval: sampleLook({ at: step + 1, isBlind }),
+    eval: sampleMeasurement({ at: step + 1, isBlind }),
     prompt_used: attack,
     response_text: attack,
     timing_s: 2.5,
@@ -103,7 +103,7 @@ export async function writeSampleFeedback(output: string): Promise<void> {
     });
     await write("baseline.json", {
       timestamp: "2026-01-01T00:00:00.000Z",
-      eval: sampleLook({ at: 0, isBlind }),
+      eval: sampleMeasurement({ at: 0, isBlind }),
     });
     const lines = [0, 1].map((step) => `${JSON.stringify(sampleStep(step, isBlind))}\n`);
     await writeFile(

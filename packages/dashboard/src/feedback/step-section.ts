@@ -7,14 +7,14 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
-import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 
 /** A preference by itself: every step in numbers, and what the model answered. */
-export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
-  const shown = lastOf(one.steps, part);
+export function stepSection(one: FeedbackPreference, part: SectionOptions): Html {
+  const shown = lastRows(one.steps, part);
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
@@ -23,10 +23,10 @@ export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
       <span class="code">${metadata.grader.name}</span>.
     </p>
     ${table(`Steps of ${name}`, columns, [
-      lookRow("baseline", baseline, null),
-      ...shown.map((line) => lookRow(`step ${line.step}`, line.eval, line)),
+      measurementRow("baseline", baseline, null),
+      ...shown.map((line) => measurementRow(`step ${line.step}`, line.eval, line)),
     ])}
-    ${cutNote(steps.length, "step", part)}
+    ${truncationNote(steps.length, "step", part)}
     <p class="key">
       Steps count from 0. – is: not measured at this step${
         metadata.config.metrics.includes("collapse") &&
@@ -51,7 +51,7 @@ export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
 }
 
 const columns = [
-  { words: "look" },
+  { words: "measurement" },
   "margin",
   "change",
   "p",
@@ -66,8 +66,8 @@ const columns = [
   "time",
 ];
 
-function lookRow(name: string, look: FeedbackLook, line: FeedbackStep | null): Html {
-  const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = look;
+function measurementRow(name: string, measurement: FeedbackMeasurement, line: FeedbackStep | null): Html {
+  const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = measurement;
   const why = margin?.reason ?? null;
   const sign = (key: "entropy_ratio" | "self_rouge_l" | "own_drift" | "baseline_drift"): Html =>
     cell(formatValue(collapse?.[key], ""), {
@@ -104,7 +104,7 @@ function cell(value: string, { why = null, n, isAlert = false }: CellNotes = {})
   return html`<td${isTold && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
 }
 
-function heldOutAnswers(when: string, { rollouts }: FeedbackLook): Html | false {
+function heldOutAnswers(when: string, { rollouts }: FeedbackMeasurement): Html | false {
   const shown = rollouts.filter((rollout) => rollout.of === "compliance");
   return (
     shown.length > 0 &&

@@ -72,11 +72,11 @@ export interface OnScreen {
 
 /**
  * On a desk and in a hand, in daylight and at night, the page opens without another request and without a complaint, nothing
- * sticks out sideways, and its drawings are in the page's ink; `look` sees the rest.
+ * sticks out sideways, and its drawings are in the page's ink; `inspect` sees the rest.
  *
  * @param drawing a selector of what is drawn
  */
-export function opensQuietly(pages: Pages, drawing: string, look: (on: OnScreen) => Promise<void>): void {
+export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScreen) => Promise<void>): void {
   const screens = (["light", "dark"] as const).flatMap((scheme) =>
     (["desktop", "phone"] as const).map((size) => [scheme, size] as const),
   );
@@ -86,7 +86,7 @@ export function opensQuietly(pages: Pages, drawing: string, look: (on: OnScreen)
       const viewport = sizes[size];
       const { tab, requests, complaints } = await pages.open(pages.address, { viewport, colorScheme });
       expect(await sidewaysOf(tab)).toBe(viewport.width);
-      await look({ tab, size, width: viewport.width });
+      await inspect({ tab, size, width: viewport.width });
       expect(await sidewaysOf(tab)).toBe(viewport.width);
       const ink = `getComputedStyle(document.querySelector(${JSON.stringify(drawing)})).color`;
       expect(await tab.evaluate(ink)).toBe(

@@ -2,7 +2,7 @@ import { html, type Html } from "./html.ts";
 import { plural } from "./format.ts";
 
 /** How much of a run a page shows, and where. */
-export interface ShownPart {
+export interface SectionOptions {
   /** Before the ids of the run's sections, where a page has several runs, without their receipts; else empty. */
   readonly prefix: string;
   /** Most rows of a table. */
@@ -12,19 +12,20 @@ export interface ShownPart {
 }
 
 /** A run alone on its page, all of it. */
-export const wholeRun: ShownPart = { prefix: "", most: Infinity, whole: null };
+export const allRows: SectionOptions = { prefix: "", most: Infinity, whole: null };
 
 /** The last rows, those that a running run added. */
-export const lastOf = <T>(rows: readonly T[], { most }: ShownPart): readonly T[] => rows.slice(-most);
+export const lastRows = <T>(rows: readonly T[], { most }: SectionOptions): readonly T[] => rows.slice(-most);
 
 /** The first rows, where the gravest stand first. */
-export const firstOf = <T>(rows: readonly T[], { most }: ShownPart): readonly T[] => rows.slice(0, most);
+export const firstRows = <T>(rows: readonly T[], { most }: SectionOptions): readonly T[] =>
+  rows.slice(0, most);
 
 /** Says that rows are left out, and where they are; nothing where none are. */
-export function cutNote(
+export function truncationNote(
   all: number,
   noun: string,
-  { most, whole }: ShownPart,
+  { most, whole }: SectionOptions,
   shown: "last" | "first" = "last",
 ): Html | false {
   if (all <= most) return false;

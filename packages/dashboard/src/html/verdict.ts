@@ -5,7 +5,7 @@ import { html, type Html } from "./html.ts";
 type Verdict = NonNullable<Paired["verdict"]>;
 
 /** A shape beside each word, so that no verdict is told by colour alone. */
-const looks: Readonly<
+const verdictStyles: Readonly<
   Record<Verdict, { readonly glyph: string; readonly colour: string; readonly className: string }>
 > = {
   better: { glyph: "▲", colour: "var(--better)", className: "better" },
@@ -14,12 +14,12 @@ const looks: Readonly<
   "no evidence": { glyph: "○", colour: "var(--muted)", className: "none" },
 };
 
-export const verdictGlyph = (verdict: Verdict): string => looks[verdict].glyph;
-export const verdictColour = (verdict: Verdict): string => looks[verdict].colour;
+export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
+export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
 
 export function verdictTag(paired: Paired | null): Html | null {
   if (!paired?.verdict) return null;
-  const { glyph, className } = looks[paired.verdict];
+  const { glyph, className } = verdictStyles[paired.verdict];
   return html`<span class="verdict ${className}"
     ><span aria-hidden="true">${glyph}</span> ${paired.verdict}</span
   >${paired.alpha !== null && html` <small>at ${formatPercent(100 * paired.alpha)}</small>`}`;

@@ -1,7 +1,7 @@
-import { missingValueText } from "../html/format.ts";
+import { formatTime, missingValueText } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import type { Change } from "./change.ts";
-import type { Measured } from "./summarize-results.ts";
+import type { Change } from "./paired-change.ts";
+import type { MetricResult, ResultsSummary } from "./summarize-results.ts";
 
 const minus = (text: string): string => text.replace("-", "−");
 
@@ -13,7 +13,7 @@ export const formatScoreChange = (delta: number | null): string =>
   delta === null ? missingValueText : (delta > 0 ? "+" : "") + formatScore(delta);
 
 /** A shape beside each colour, so that none is told by colour alone. */
-const looks = {
+const verdictStyles = {
   better: ["▲", "better"],
   worse: ["▼", "worse"],
   changed: ["◆", "changed"],
@@ -21,10 +21,10 @@ const looks = {
 } as const satisfies Record<NonNullable<Change["verdict"]>, readonly [string, string]>;
 
 export const changeGlyph = (verdict: Change["verdict"]): string =>
-  verdict === null ? "" : looks[verdict][0];
+  verdict === null ? "" : verdictStyles[verdict][0];
 
 /** `0.4112 ± 0.0144`, and below it the change. */
-export function scoreCell({ value, stderr, n, ci95, change }: Measured): Html {
+export function scoreCell({ value, stderr, n, ci95, change }: MetricResult): Html {
   const interval = ci95 === null ? "" : `, 95 % ${formatScore(ci95[0])} to ${formatScore(ci95[1])}`;
   const title = value === null ? "not measured" : `n = ${n ?? missingValueText}${interval}`;
   return html`<td class="score" title="${title}">
@@ -34,11 +34,22 @@ export function scoreCell({ value, stderr, n, ci95, change }: Measured): Html {
 }
 
 function changeNote({ delta, ci95, verdict, pairs }: Change): Html {
-  const [glyph, className] = verdict === null ? ["", "none"] : looks[verdict];
+  const [glyph, className] = verdict === null ? ["", "none"] : verdictStyles[verdict];
   const interval =
     ci95 === null
       ? "no interval is known"
       : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict ?? missingValueText}`;
   const title = `${interval} (${pairs === null ? "as of independent samples" : `${pairs} pairs`})`;
   return html`<small class="${className}" title="${title}"><span role="img" aria-label="${verdict ?? ""}">${glyph}</span> ${formatScoreChange(delta)}</small>`;
+}
+
+/** A run's name as the head of its row; with its time where another has the name too. */
+export function runCell({ runs, reference }: ResultsSummary, at: number): Html {
+  const { name, timestamp } = runs[at]!;
+  const isOneOfSeveral = runs.filter((run) => run.name === name).length > 1;
+  return html`<th scope="row" class="run">
+    <span class="${at === reference && "reference"}">${name}</span>
+    ${isOneOfSeveral && html`<small>${formatTime(timestamp)}</small>`}
+    ${at === reference && html`<small>reference</small>`}
+  </th>`;
 }

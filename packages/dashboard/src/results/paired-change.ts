@@ -1,7 +1,16 @@
 import type { Metric, Row } from "@periodic-eval/core";
-import { compareMeasurements } from "@periodic-eval/core/statistics";
+import { compareMeasurements, type Interval } from "@periodic-eval/core/statistics";
 import type { DocumentParts } from "./results-run.ts";
-import type { Change } from "./change.ts";
+
+/** The difference between a run and the reference run. */
+export interface Change {
+  /** Documents that both answered, pair by pair; null: as of two independent samples. */
+  readonly pairs: number | null;
+  readonly delta: number;
+  readonly ci95: Interval | null;
+  /** Null where there is no interval. */
+  readonly verdict: "better" | "worse" | "changed" | "no evidence" | null;
+}
 
 interface Document extends Row {
   readonly value: number;

@@ -6,8 +6,7 @@ import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import { isMap, ownValue } from "../html/json-field.ts";
 import { resultsStyle } from "./results-style.ts";
-import { runCell } from "./run-cell.ts";
-import { scoreCell } from "./cells.ts";
+import { runCell, scoreCell } from "./cells.ts";
 import type { ResultsSummary } from "./summarize-results.ts";
 import { taskSection } from "./task-section.ts";
 

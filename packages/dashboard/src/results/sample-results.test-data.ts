@@ -1,7 +1,7 @@
 import { shareEstimate, type Interval } from "@periodic-eval/core/statistics";
 import type { ResultsRun } from "./results-run.ts";
 
-/** Right answers of so many, by key, as a suite of MMLU (two subjects), GSM8K and a perplexity has them. */
+/** Right answers of so many, by key, as a suite of MMLU (two callbacks), GSM8K and a perplexity has them. */
 const documents = {
   "mmlu/acc,none": 1000,
   "mmlu_anatomy/acc,none": 400,

@@ -1,12 +1,11 @@
 import type { Json } from "@periodic-eval/core";
 import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
-import type { Change } from "./change.ts";
 import { isMap, ownValue } from "../html/json-field.ts";
-import { pairedChange } from "./paired-change.ts";
+import { pairedChange, type Change } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";
 
 /** A metric of a run; unknown is null. */
-export interface Measured {
+export interface MetricResult {
   readonly value: number | null;
   readonly stderr: number | null;
   readonly n: number | null;
@@ -24,7 +23,7 @@ export interface ResultsMetric {
   readonly filter: string;
   readonly higherIsBetter: boolean | null;
   /** One for each run, in the order of the runs. */
-  readonly measured: readonly Measured[];
+  readonly measured: readonly MetricResult[];
 }
 
 export interface ResultsTask {
@@ -33,7 +32,7 @@ export interface ResultsTask {
   readonly settings: Json;
   /** Of the whole task; the first is the one that it is told by. */
   readonly metrics: readonly ResultsMetric[];
-  /** Of its groups (subjects of MMLU), each by the metric that the task is told by. */
+  /** Of its groups (callbacks of MMLU), each by the metric that the task is told by. */
   readonly groups: readonly ResultsMetric[];
   /** Indices of runs, the best first, those without a value last. */
   readonly order: readonly number[];
@@ -147,7 +146,7 @@ function metricOf(
 }
 
 /** With the interval that the standard error gives, where there is no other. */
-export function withLimits({ value, stderr, ci95 }: Omit<Measured, "change">) {
+export function withLimits({ value, stderr, ci95 }: Omit<MetricResult, "change">) {
   const isKnown = value !== null && stderr !== null;
   const normal: Interval | null = isKnown ? [value - z95 * stderr, value + z95 * stderr] : null;
   return { value, ci95: ci95 ?? normal };

@@ -4,8 +4,7 @@ import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import { intervalPlot } from "./interval-plot.ts";
 import { isMap } from "../html/json-field.ts";
-import { runCell } from "./run-cell.ts";
-import { scoreCell } from "./cells.ts";
+import { runCell, scoreCell } from "./cells.ts";
 import type { ResultsMetric, ResultsSummary, ResultsTask } from "./summarize-results.ts";
 
 /** A task: a row for each run, the best first, a column for each metric; below it its groups. */

@@ -3,17 +3,17 @@ import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, plural, humanizeName } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { primaryChart } from "../charts/primary-chart.ts";
-import type { ShownPart } from "../html/section-options.ts";
-import { hasValue, isOfGroup, type Subject, type Track } from "../charts/metric-curves.ts";
+import type { SectionOptions } from "../html/section-options.ts";
+import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "../charts/metric-curves.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
 
 /** The curves of one callback: its primary metric large, its companions small. */
-export function subjectSection(
+export function callbackSection(
   run: RunRecord,
-  { id, evaluation, on, primary, companions }: Subject,
-  { prefix }: ShownPart,
+  { id, evaluation, on, primary, companions }: CallbackCurves,
+  { prefix }: SectionOptions,
 ): Html {
   const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
   return html`<section>
@@ -29,28 +29,28 @@ export function subjectSection(
               Ribbon and whiskers: 95 % interval. Dotted: the value compared with. Every number is in
               <a href="#${prefix}snapshots">the table below</a>.
             </p>`
-        : html`<p class="sub">No look gave a value: see <a href="#${prefix}problems">what went wrong</a>.</p>`
+        : html`<p class="sub">No measurement gave a value: see <a href="#${prefix}problems">what went wrong</a>.</p>`
     }
     ${multiples(
       run,
-      companions.filter(({ metric }) => !isOfGroup(metric)),
+      companions.filter(({ metric }) => !isGroupMetric(metric)),
     )}
     ${groups(
       run,
-      companions.filter(({ metric }) => isOfGroup(metric)),
+      companions.filter(({ metric }) => isGroupMetric(metric)),
     )}
   </section>`;
 }
 
-function multiples(run: RunRecord, tracks: readonly Track[]): Html | false {
+function multiples(run: RunRecord, curves: readonly MetricCurve[]): Html | false {
   return (
-    tracks.length > 0 &&
+    curves.length > 0 &&
     html`<div class="multiples">
-      ${tracks.map(
-        (track) =>
+      ${curves.map(
+        (curve) =>
           html`<figure class="panel">
-            <figcaption>${humanizeName(track.metric)} <span>${smallCaption(track)}</span></figcaption>
-            ${companionChart(run, track)}
+            <figcaption>${humanizeName(curve.metric)} <span>${smallCaption(curve)}</span></figcaption>
+            ${companionChart(run, curve)}
           </figure>`,
       )}
     </div>`
@@ -58,10 +58,10 @@ function multiples(run: RunRecord, tracks: readonly Track[]): Html | false {
 }
 
 /** The same metrics by persona or question: folded, for they are many. */
-function groups(run: RunRecord, tracks: readonly Track[]): readonly Html[] {
-  const metrics = [...new Set(tracks.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
+function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[] {
+  const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
   return metrics.map((metric) => {
-    const own = tracks.filter((track) => track.metric.startsWith(`${metric}/`));
+    const own = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
     return html`<details class="groups">
       <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
       ${multiples(run, own)}
@@ -69,26 +69,26 @@ function groups(run: RunRecord, tracks: readonly Track[]): readonly Html[] {
   });
 }
 
-const direction = ({ higherIsBetter }: Track): string | null =>
+const direction = ({ higherIsBetter }: MetricCurve): string | null =>
   higherIsBetter === null ? null : higherIsBetter ? "higher is better" : "lower is better";
 
-function caption(track: Track): string {
-  const counts = [...new Set(track.looks.filter(hasValue).flatMap(({ n }) => n ?? []))];
+function caption(curve: MetricCurve): string {
+  const counts = [...new Set(curve.measurements.filter(hasValue).flatMap(({ n }) => n ?? []))];
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   const observed =
     least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;
-  const estimand = track.estimand === "over_questions" ? "for questions like these" : "for these questions";
+  const estimand = curve.estimand === "over_questions" ? "for questions like these" : "for these questions";
   return [
-    capitalized(humanizeName(track.metric)),
-    `${observed} a look`,
+    capitalized(humanizeName(curve.metric)),
+    `${observed} a measurement`,
     `intervals ${estimand}`,
-    direction(track),
+    direction(curve),
   ]
     .filter((part) => part !== null)
     .join(" · ");
 }
 
-const smallCaption = (track: Track): string =>
-  [track.unit === "share" ? "percent" : track.unit, direction(track)]
+const smallCaption = (curve: MetricCurve): string =>
+  [curve.unit === "share" ? "percent" : curve.unit, direction(curve)]
     .filter((part) => part !== null && part !== "")
     .join(", ");

@@ -9,28 +9,28 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 import { verdictTag } from "../html/verdict.ts";
 
 /** Every firing with its primary metric: the charts in words and numbers. */
-export function snapshotTable(run: RunRecord, part: ShownPart): Html {
-  const looks = run.phases.flatMap((phase, index) =>
+export function snapshotTable(run: RunRecord, part: SectionOptions): Html {
+  const measurements = run.phases.flatMap((phase, index) =>
     phase.series.flatMap(({ id, primaryMetric, points }) =>
       points.map((point) => ({ phase: phase.name, index, id, primaryMetric, point })),
     ),
   );
   // The newest of all callbacks, in the order of the table.
   const newest = new Set(
-    lastOf(
-      looks.toSorted((a, b) => a.point.runStep - b.point.runStep),
+    lastRows(
+      measurements.toSorted((a, b) => a.point.runStep - b.point.runStep),
       part,
     ),
   );
   return html`<section id="${part.prefix}snapshots">
     <h2>All measurements</h2>
-    ${table("All measurements", columns, looks.filter((look) => newest.has(look)).map(row))}
-    ${cutNote(looks.length, "measurement", part)}
+    ${table("All measurements", columns, measurements.filter((measurement) => newest.has(measurement)).map(row))}
+    ${truncationNote(measurements.length, "measurement", part)}
   </section>`;
 }
 
@@ -52,7 +52,7 @@ const columns = [
 
 const receiptWords = { true: "yes", false: "no", null: "not proven" } as const;
 
-interface PlacedLook {
+interface PlacedMeasurement {
   readonly phase: string;
   readonly index: number;
   readonly id: string;
@@ -60,7 +60,7 @@ interface PlacedLook {
   readonly point: SeriesPoint;
 }
 
-function row({ phase, index, id, primaryMetric, point }: PlacedLook): Html {
+function row({ phase, index, id, primaryMetric, point }: PlacedMeasurement): Html {
   const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);

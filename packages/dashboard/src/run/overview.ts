@@ -12,11 +12,11 @@ import {
 import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
-import { formatChange, formatLook } from "../charts/measurement-text.ts";
+import { formatChange, formatMeasurement } from "../charts/measurement-text.ts";
 import { hasNoCeiling } from "./overhead.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { stateOfWriter } from "./run-state.ts";
-import type { ShownPart } from "../html/section-options.ts";
+import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
 /** Who ran what, and when. */
@@ -30,7 +30,7 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
 }
 
 /** What came of it, before the first chart. */
-export function findings(run: RunRecord, part: ShownPart): Html {
+export function findings(run: RunRecord, part: SectionOptions): Html {
   return html`<section class="cards" aria-label="What came of it">
       ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
       ${receiptCard(run, part)}
@@ -103,8 +103,8 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   return html`<article class="card ${phaseAccent(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${humanizeName(id)}</h2>
     <p class="figure">
-      <span class="from">${formatLook(start, unit)}</span>
-      <span aria-label="to">→</span> ${formatLook(end, unit)}
+      <span class="from">${formatMeasurement(start, unit)}</span>
+      <span aria-label="to">→</span> ${formatMeasurement(end, unit)}
     </p>
     <p class="detail">
       ${
@@ -118,7 +118,7 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   </article>`;
 }
 
-function receiptCard(run: RunRecord, { prefix, whole }: ShownPart): Html | null {
+function receiptCard(run: RunRecord, { prefix, whole }: SectionOptions): Html | null {
   const receipts = run.phases.flatMap(({ series }) =>
     series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
   );

@@ -1,10 +1,10 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { html, type Html } from "../html/html.ts";
-import { cutNote, firstOf, type ShownPart } from "../html/section-options.ts";
+import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 
 /** What did not go as planned, the gravest first; nothing where all did. */
-export function problems(run: RunRecord, part: ShownPart): Html | null {
+export function problems(run: RunRecord, part: SectionOptions): Html | null {
   const firings = run.phases
     .flatMap(({ snapshots }) => snapshots)
     .filter(({ status }) => status !== "complete")
@@ -37,8 +37,8 @@ export function problems(run: RunRecord, part: ShownPart): Html | null {
   if (rows.length === 0) return null;
   return html`<section id="${part.prefix}problems">
     <h2>What did not go as planned</h2>
-    ${table("Problems", ["where", { words: "what" }, { words: "why" }], firstOf(rows, part).map(problemRow))}
-    ${cutNote(rows.length, "problem", part, "first")}
+    ${table("Problems", ["where", { words: "what" }, { words: "why" }], firstRows(rows, part).map(problemRow))}
+    ${truncationNote(rows.length, "problem", part, "first")}
   </section>`;
 }
 

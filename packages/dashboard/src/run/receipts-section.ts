@@ -2,11 +2,11 @@ import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { missingValueText } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { cutNote, lastOf, type ShownPart } from "../html/section-options.ts";
+import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 
 /** What the guards saw before and after every measurement, part by part. */
-export function receipts(run: RunRecord, part: ShownPart): Html {
+export function receipts(run: RunRecord, part: SectionOptions): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
   return html`<section id="receipts">
@@ -56,13 +56,13 @@ function fingerprints({ before, after, note }: Evidence): Html {
   return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
 }
 
-function weightsDetails(snapshots: readonly Snapshot[], part: ShownPart): Html | null {
+function weightsDetails(snapshots: readonly Snapshot[], part: SectionOptions): Html | null {
   const known = snapshots.filter(({ weights }) => weights !== null);
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastOf(known, part).map(weightsRow))}
-    ${cutNote(known.length, "measurement", part)}
+    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastRows(known, part).map(weightsRow))}
+    ${truncationNote(known.length, "measurement", part)}
   </details>`;
 }
 

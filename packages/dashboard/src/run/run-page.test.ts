@@ -20,7 +20,7 @@ const cells = (row: Element) => [...row.children].map(text).join(" | ");
 describe("a run of two phases", () => {
   beforeEach(() => writeSampleRun(runDir));
 
-  it("draws every look at the primary metric, with the number on hovering", async () => {
+  it("draws every measurement at the primary metric, with the number on hovering", async () => {
     const titles = [...(await page()).querySelectorAll(".wide svg title")].map((title) => title.textContent);
     expect(titles).toHaveLength(12);
     expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
@@ -30,7 +30,7 @@ describe("a run of two phases", () => {
     );
   });
 
-  it("places a look by its run step and value", async () => {
+  it("places a measurement by its run step and value", async () => {
     const dots = [...(await page()).querySelectorAll('.wide svg circle[r="4.5"]')];
     const at = (index: number, axis: "cx" | "cy") => Number(dots[index]!.getAttribute(axis));
     expect(dots).toHaveLength(12);
@@ -159,11 +159,11 @@ it("shows a firing that failed and one that disturbed training", async () => {
   expect(text(document.querySelector(".card.receipt"))).toBe(
     "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",
   );
-  // A look without a value is left out of the curve, not drawn at 0.
+  // A measurement without a value is left out of the curve, not drawn at 0.
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
 });
 
-it("shows a look without a value as one, not as the look before it, and nothing as its change", async () => {
+it("shows a measurement without a value as one, not as the measurement before it, and nothing as its change", async () => {
   await writeSampleRun(runDir, (snapshot): Snapshot => {
     const unpaired = { paired: { baseline: null, previous: null } };
     const unmeasured = { ...unpaired, metrics: {}, primary_metric: null };
@@ -286,11 +286,11 @@ it("says what a change is over where it is not end minus start: of the paired it
   const details = [...document.querySelectorAll(".card .detail")].map(text);
   expect(details[0]).toMatch(/^−3\.0 points \[/);
   expect(details[1]).toMatch(/^−27\.3 points over 96 paired items \[/);
-  const [, ...looks] = [...document.querySelectorAll("#snapshots tr")].map(cells);
+  const [, ...measurements] = [...document.querySelectorAll("#snapshots tr")].map(cells);
   // Phase, step, percent, measured, value, interval, n, change, paired items.
-  expect(looks[0]).toMatch(/\| 100 \| – \| – \|/);
-  expect(looks[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
-  expect(looks[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
+  expect(measurements[0]).toMatch(/\| 100 \| – \| – \|/);
+  expect(measurements[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
+  expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
 });
 
 it("makes a page of a run without snapshots", async () => {

@@ -8,17 +8,17 @@ import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
 import { provenance } from "./provenance-section.ts";
 import { receipts } from "./receipts-section.ts";
-import { wholeRun, type ShownPart } from "../html/section-options.ts";
+import { allRows, type SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "./measurement-table.ts";
-import { subjectSection } from "./callback-section.ts";
-import { subjectsOf } from "../charts/metric-curves.ts";
+import { callbackSection } from "./callback-section.ts";
+import { curvesByCallback } from "../charts/metric-curves.ts";
 
 /** What a page shows of a run below its header. */
-export function runSections(run: RunRecord, part: ShownPart): Html {
+export function runSections(run: RunRecord, part: SectionOptions): Html {
   const isMeasured = run.phases.length > 0;
   return html`${findings(run, part)}
     ${!isMeasured && html`<p class="notice">No snapshot was found in this run.</p>`}
-    ${subjectsOf(run).map((subject) => subjectSection(run, subject, part))} ${isMeasured && phaseTables(run)}
+    ${curvesByCallback(run).map((callback) => callbackSection(run, callback, part))} ${isMeasured && phaseTables(run)}
     ${problems(run, part)} ${isMeasured && [receipts(run, part), snapshotTable(run, part), provenance(run)]}`;
 }
 
@@ -28,7 +28,7 @@ export function renderPage(run: RunRecord): string {
   const snapshots = run.phases.reduce((sum, phase) => sum + phase.snapshots.length, 0);
   return htmlDocument({
     title: name,
-    main: html`${runHeader(run, name, writerNote(run))} ${runSections(run, wholeRun)}`,
+    main: html`${runHeader(run, name, writerNote(run))} ${runSections(run, allRows)}`,
     source: html`Made by periodic-eval from ${plural(snapshots, "snapshot")} in
       <span class="code">${run.runDir}</span>.`,
   });

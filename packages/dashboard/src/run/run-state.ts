@@ -36,5 +36,5 @@ export function runState({ writer, phases }: RunRecord): RunState {
         state: "finished",
         told: `Nobody holds this run, and its last phase, ${phase.name}, was looked at to its end.`,
       }
-    : { state: "stopped", told: `Nobody holds this run, and its last look is at ${at}.` };
+    : { state: "stopped", told: `Nobody holds this run, and its last measurement is at ${at}.` };
 }

@@ -33,20 +33,22 @@ export async function writeSampleRun(
 
 export function sampleSnapshots(): readonly Snapshot[] {
   return (["coupling", "em"] as const).flatMap((phase, phaseIndex) =>
-    correct[phase].map((hits, look) => snapshotOf(phase, phaseIndex, look, hits, correct[phase][0])),
+    correct[phase].map((hits, measurement) =>
+      snapshotOf(phase, phaseIndex, measurement, hits, correct[phase][0]),
+    ),
   );
 }
 
 function snapshotOf(
   phase: string,
   phaseIndex: number,
-  look: number,
+  measurement: number,
   hits: number,
   hitsAtStart: number,
 ): Snapshot {
-  const step = (look * phaseSteps) / 5;
+  const step = (measurement * phaseSteps) / 5;
   const drop = (hits - hitsAtStart) / 100;
-  const p = look === 0 ? null : Math.exp(-40 * Math.abs(drop));
+  const p = measurement === 0 ? null : Math.exp(-40 * Math.abs(drop));
   const paired = (delta: number, isPrimary: boolean): Paired => ({
     phase,
     step: 0,
@@ -61,7 +63,8 @@ function snapshotOf(
     exploratory: !isPrimary,
   });
   const share = hits / 100;
-  const fingerprint = (digit: string) => `pe128:${digit}${look}${phaseIndex}`.padEnd(38, "0123456789abcdef");
+  const fingerprint = (digit: string) =>
+    `pe128:${digit}${measurement}${phaseIndex}`.padEnd(38, "0123456789abcdef");
   const weights = fingerprint("a");
   return exampleSnapshot({
     evaluation_version: "letters-1",
@@ -70,8 +73,8 @@ function snapshotOf(
     run_step: phaseIndex * phaseSteps + step,
     max_steps: phaseSteps,
     epoch: step / 30,
-    crossed: look === 0 ? ["start"] : [`every 20 percent: ${20 * look}`],
-    created_at: `2026-03-01T10:${String(10 + 6 * phaseIndex + look).padStart(2, "0")}:00.000Z`,
+    crossed: measurement === 0 ? ["start"] : [`every 20 percent: ${20 * measurement}`],
+    created_at: `2026-03-01T10:${String(10 + 6 * phaseIndex + measurement).padStart(2, "0")}:00.000Z`,
     metrics: {
       accuracy: metric(share, 0.05, "share"),
       gold_log_prob: metric(-0.35 - 2.4 * (1 - share), 0.16, "nats"),
@@ -80,12 +83,12 @@ function snapshotOf(
     },
     paired: {
       baseline:
-        look === 0 ? null : { accuracy: paired(drop, true), gold_log_prob: paired(2.4 * drop, false) },
+        measurement === 0 ? null : { accuracy: paired(drop, true), gold_log_prob: paired(2.4 * drop, false) },
       previous: null,
     },
     timing: {
       ...exampleSnapshot().timing,
-      total_seconds: 0.82 + 0.01 * look,
+      total_seconds: 0.82 + 0.01 * measurement,
       guards_seconds: 0.05,
       measure_seconds: 0.74,
       items: 100,

@@ -116,7 +116,7 @@ const refused = (where: string, got: string, expected: string): PeriodicEvalErro
     where,
     got,
     expected,
-    fix: "Look at it with other tools, or move it away.",
+    fix: "Measurement at it with other tools, or move it away.",
   });
 
 /** An error of the system without the path that it names. */

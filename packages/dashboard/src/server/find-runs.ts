@@ -54,7 +54,7 @@ export async function findRuns(
       const some = level.slice(at, at + Math.min(atOnce, mostFolders - seen));
       seen += some.length;
       for (const { path, run, folders, problem } of await Promise.all(
-        some.map((one) => lookInto(one, files)),
+        some.map((one) => inspectFolder(one, files)),
       )) {
         if (problem !== null && path === folder) throw problem;
         if (problem !== null) unreadable.push(errorMessage(problem));
@@ -74,7 +74,7 @@ const newestFirst = (a: FoundRun, b: FoundRun): number =>
 const mayHoldOthers = ({ kind, path }: FoundRun): boolean => kind === "results" || path === "";
 
 /** The run that a folder is, where it is one, and the folders in it that are not the run's own. */
-async function lookInto(path: string, files: ContainedFiles) {
+async function inspectFolder(path: string, files: ContainedFiles) {
   try {
     const entries = await files.list(path);
     const kind = await kindOf(path, entries, files);

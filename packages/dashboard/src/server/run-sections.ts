@@ -9,16 +9,16 @@ import {
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
-import { formatLook } from "../charts/measurement-text.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
 import { findings, runHeader } from "../run/overview.ts";
 import { runSections } from "../run/run-page.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
 import { problems } from "../run/problems-section.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
 import type { RunState } from "../run/run-state.ts";
-import type { ShownPart } from "../html/section-options.ts";
+import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
-import { subjectsOf } from "../charts/metric-curves.ts";
+import { curvesByCallback } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
 import { answerSections } from "./kept-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
@@ -52,7 +52,7 @@ export function gist(content: RunContent): HtmlValue {
       if (last === undefined || primary.length === 0) return "nothing measured yet";
       return primary.map(
         ({ id, unit, start, end, change }) =>
-          html`<span class="whole">${last.phase.name} ${humanizeName(id)} ${formatLook(start, unit)} → ${formatLook(end, unit)}
+          html`<span class="whole">${last.phase.name} ${humanizeName(id)} ${formatMeasurement(start, unit)} → ${formatMeasurement(end, unit)}
             ${verdictTag(change)}</span>`,
       );
     }
@@ -71,11 +71,11 @@ export function gist(content: RunContent): HtmlValue {
 }
 
 /** What a page of several runs shows of one: findings, small drawings, the last steps, some answers. */
-export function shortSections(content: RunContent, part: ShownPart): Html {
+export function shortSections(content: RunContent, part: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answers, unread } = content;
-      const primaries = subjectsOf(run).flatMap(({ id, primary }) =>
+      const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
       return html`${findings(run, part)}
@@ -108,7 +108,7 @@ const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift",
 const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
 
 /** A run alone on its page. */
-export function wholeSections(content: RunContent, name: string, note: Html, part: ShownPart): Html {
+export function wholeSections(content: RunContent, name: string, note: Html, part: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answers, unread } = content;
