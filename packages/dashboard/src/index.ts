@@ -11,11 +11,11 @@ export {
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
-export { formatChange, formatMeasurement } from "./charts/measurement-text.ts";
+export { formatMeasurement } from "./charts/measurement-text.ts";
 export { formatOverhead } from "./run/overhead.ts";
 export { renderPage } from "./run/run-page.ts";
 export { phaseData } from "./run/phase-data.ts";
-export { summarizePhases, type MetricSummary, type PhaseSummary } from "./run/phase-summary.ts";
+export { formatChange, summarizePhases, type MetricSummary, type PhaseSummary } from "./run/phase-summary.ts";
 export { resultsData } from "./results/results-data.ts";
 export { renderResults } from "./results/results-page.ts";
 export type { ResultsRun } from "./results/results-run.ts";

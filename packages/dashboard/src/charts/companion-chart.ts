@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
+import { drawChart, phaseColour, thinOut, valueDomain } from "./draw-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { measurementTitle, curveDescription } from "./measurement-text.ts";
@@ -13,7 +13,7 @@ import {
   type MetricCurve,
 } from "./metric-curves.ts";
 
-/** A further metric, small: same horizontal axis as the chart above it, its own vertical one. */
+/** Draws a secondary metric as a small chart with the x axis of the primary chart. */
 export function companionChart(run: RunRecord, curve: MetricCurve): Html {
   const scale = scaleOf(curve.unit);
   const ends = curve.measurements
@@ -61,8 +61,8 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
               fillOpacity: 0.15,
             }),
             Plot.lineY(measurements, { ...place, stroke, strokeWidth: 1.75 }),
-            Plot.dot(distinct(measurements), { ...place, r: 2.5, fill: stroke }),
-            Plot.dot(distinct(measurements), {
+            Plot.dot(thinOut(measurements), { ...place, r: 2.5, fill: stroke }),
+            Plot.dot(thinOut(measurements), {
               ...place,
               r: 10,
               fill: "transparent",

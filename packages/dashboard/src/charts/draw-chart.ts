@@ -2,38 +2,38 @@ import * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
 import { html, trusted, type Html } from "../html/html.ts";
 
-/** One colour per phase, the same in charts and tables; defined in the page's style, light and dark. */
+/** Each phase has one colour in charts and tables. The page's style defines it for light and dark mode. */
 const phaseColours = 5;
 const phaseNumber = (phaseIndex: number): number => (phaseIndex % phaseColours) + 1;
 export const phaseColour = (phaseIndex: number): string => `var(--phase-${phaseNumber(phaseIndex)})`;
 
-/** The class of an element whose accent is the phase's colour; pages allow no `style` attribute. */
+/** Returns a CSS class that sets the phase's colour: the pages' policy blocks `style` attributes. */
 export const phaseAccent = (phaseIndex: number): string => `accent-${phaseNumber(phaseIndex)}`;
 
 export interface ChartText {
-  /** What the picture shows, in one sentence, for those who do not see it. */
+  /** One sentence for screen readers. */
   readonly description: string;
 }
 
-/** Draws a plot on the server. Plot escapes every text it is given; its style stands in that of the page. */
+/** Draws a plot as SVG without a browser. Plot escapes all strings; the page's style contains the chart's style. */
 export function drawChart(options: Plot.PlotOptions, { description }: ChartText): Html {
   const { document } = parseHTML("<!doctype html><html><body></body></html>");
   const figure = Plot.plot({ ...options, document, className: "chart" });
   figure.querySelector("style")?.remove();
-  // What writes the drawing leaves "<" in attributes as it is; texts of files stand in none of its own.
+  // linkedom does not escape "<" in attributes. No string from a file reaches an attribute that Plot writes.
   return html`<svg role="img" aria-label="${description}"${trusted(figure.outerHTML.slice("<svg".length))}`;
 }
 
-/** As many points as can be told apart in a drawing, evenly drawn, the first and the last among them; lines have all. */
-export function distinct<T>(points: readonly T[], most = 120): readonly T[] {
-  if (points.length <= most) return points;
-  const every = (points.length - 1) / (most - 1);
-  return Array.from({ length: most }, (_, at) => points[Math.round(at * every)]!);
+/** Returns at most `count` evenly spaced points, including the first and the last. Lines are drawn through all points. */
+export function thinOut<T>(points: readonly T[], count = 120): readonly T[] {
+  if (points.length <= count) return points;
+  const every = (points.length - 1) / (count - 1);
+  return Array.from({ length: count }, (_, at) => points[Math.round(at * every)]!);
 }
 
 /**
- * Limits of a value axis: the values and their intervals with some air, at least `leastSpan` wide, within `bounds`.
- * An axis need not start at zero here: position, not length, carries the value.
+ * Returns the limits of a value axis: all values with a margin, at least `leastSpan` wide, within `bounds`. The axis need not
+ * start at zero, because position, not length, shows the value.
  */
 export function valueDomain(
   values: readonly number[],

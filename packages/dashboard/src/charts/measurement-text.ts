@@ -1,31 +1,19 @@
 import {
   describePaired,
-  formatDelta,
   formatInterval,
   formatValue,
-  overPairs,
   missingValueText,
   humanizeName,
 } from "../html/format.ts";
-import type { MetricSummary } from "../run/phase-summary.ts";
+
 import type { Measurement, MetricCurve } from "./metric-curves.ts";
 
-/** A measurement's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
+/** Formats a measurement's value, with its status if it is not complete: `83.0 % (partial)`, `– (failed)`. */
 export function formatMeasurement({ value, status }: Measurement, unit: string): string {
   return `${formatValue(value, unit)}${status === "complete" ? "" : ` (${status})`}`;
 }
 
-/** The change of a metric, and what it is over where that is not all: `+96.9 points over 24 paired items`. */
-export function formatChange({
-  change,
-  isOverPairs,
-  unit,
-}: Pick<MetricSummary, "change" | "isOverPairs" | "unit">): string {
-  const delta = formatDelta(change?.delta, unit);
-  return change !== null && isOverPairs ? `${delta} ${overPairs(change)}` : delta;
-}
-
-/** What hovering over a point says. */
+/** Returns the tooltip of a point. */
 export function measurementTitle(measurement: Measurement, { metric, unit }: MetricCurve): string {
   const at = `${measurement.phase}, step ${measurement.step}${measurement.pct === null ? "" : ` (${Math.round(measurement.pct)} %)`}`;
   const lines = [
@@ -36,7 +24,7 @@ export function measurementTitle(measurement: Measurement, { metric, unit }: Met
   return [...lines, ...(measurement.baseline ? [describePaired(measurement.baseline, unit)] : [])].join("\n");
 }
 
-/** What a chart shows, in one sentence per phase. */
+/** Describes a curve for screen readers: its first and last value and the verdict in each phase. */
 export function curveDescription({ metric, unit, measurements }: MetricCurve): string {
   const phases = [...new Set(measurements.map(({ phase }) => phase))];
   const sentences = phases.flatMap((phase) => {

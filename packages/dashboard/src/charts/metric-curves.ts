@@ -1,7 +1,7 @@
 import type { MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
 
-/** One measurement at one metric. */
+/** The value of one metric in one snapshot. */
 export interface Measurement {
   readonly phase: string;
   readonly phaseIndex: number;
@@ -9,33 +9,33 @@ export interface Measurement {
   readonly runStep: number;
   readonly pct: number | null;
   readonly status: SnapshotStatus;
-  /** It is of the phase's first step. */
+  /** Whether the measurement is at the phase's first step. */
   readonly isAtStart: boolean;
-  /** The phase ended there, at its last step or before. */
+  /** Whether the phase ended at this step, at `max_steps` or early. */
   readonly isAtEnd: boolean;
   readonly value: number | null;
   readonly ci95: readonly [number, number] | null;
-  /** Observed rows; null where the metric was not measured. */
+  /** Number of observed rows; null if the metric was not measured. */
   readonly n: number | null;
   readonly baseline: Paired | null;
 }
 
-/** One metric over the whole run. */
+/** One metric of one callback over the whole run. */
 export interface MetricCurve {
   readonly metric: string;
   readonly unit: string;
   readonly higherIsBetter: boolean | null;
   readonly estimand: MetricValue["estimand"] | null;
-  /** What the value can be, as far as its snapshots tell. */
+  /** Possible values of the metric; infinite where the snapshots state no limit. */
   readonly range: Range;
-  /** In run order; a measurement that gave no value has null. */
+  /** In run order. Failed and skipped measurements have the value null. */
   readonly measurements: readonly Measurement[];
 }
 
-/** Whether a metric is that of one persona or question (`leakage_rate/doctor`) and not of all. */
+/** Whether a metric describes one group, such as a persona or a question (`leakage_rate/doctor`). */
 export const isGroupMetric = (metric: string): boolean => metric.includes("/");
 
-/** Everything one callback found: its primary metric and the others, over all phases. */
+/** All metrics of one callback over all phases. */
 export interface CallbackCurves {
   readonly id: string;
   readonly evaluation: string;
@@ -44,7 +44,7 @@ export interface CallbackCurves {
   readonly companions: readonly MetricCurve[];
 }
 
-/** The callbacks of a run, in order of appearance. */
+/** Returns the curves of a run's callbacks, in order of appearance. */
 export function curvesByCallback(run: RunRecord): readonly CallbackCurves[] {
   const ids = [...new Set(run.phases.flatMap(({ series }) => series.map(({ id }) => id)))];
   return ids.map((id) => callbackCurves(run.phases, id));
@@ -109,14 +109,14 @@ function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint
 
 export const hasValue = ({ value }: Measurement): boolean => value !== null;
 
-/** The measurements of one phase that gave a value. */
+/** Returns the measurements of one phase that have a value. */
 export function valuesIn(curve: MetricCurve, phaseIndex: number): readonly Measurement[] {
   return curve.measurements.filter(
     (measurement) => measurement.phaseIndex === phaseIndex && hasValue(measurement),
   );
 }
 
-/** Steps of the whole run as far as it is known: planned where a phase knows its length, seen elsewhere. */
+/** Returns the length of the run in steps: the planned length of each phase, or its last measured step if that is unknown. */
 export function runSteps(run: RunRecord): number {
   return Math.max(1, ...run.phases.map(phaseEnd));
 }

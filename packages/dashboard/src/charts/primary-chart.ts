@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { distinct, drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
+import { drawChart, phaseColour, thinOut, valueDomain } from "./draw-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { measurementTitle, curveDescription } from "./measurement-text.ts";
@@ -14,14 +14,14 @@ import {
 } from "./metric-curves.ts";
 import { verdictColour, verdictGlyph } from "../html/verdict.ts";
 
-/** A chart is drawn twice, for wide and for narrow screens: scaling one would shrink its text. */
+/** Each primary chart is drawn for wide and for narrow screens, because scaling one chart would shrink its text. */
 export interface ChartSize {
   readonly width: number;
   readonly height: number;
   readonly isNarrow: boolean;
 }
 
-/** The primary metric over the run: phases as bands, interval as ribbon and whiskers, the start as a rule, verdicts as words. */
+/** Draws the primary metric over the run: phases as bands, intervals as a ribbon with whiskers, the baseline as a dotted line, and verdicts. */
 export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize): Html {
   const scale = scaleOf(curve.unit);
   const measurements = curve.measurements.filter(hasValue);
@@ -122,7 +122,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
           strokeOpacity: 0.9,
         }),
     Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
-    Plot.ruleX(distinct(bounded), {
+    Plot.ruleX(thinOut(bounded), {
       x: "runStep",
       y1: low,
       y2: high,
@@ -131,15 +131,15 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
       strokeWidth: 1.25,
     }),
     Plot.lineY(measurements, { ...place, stroke, strokeWidth: 2.25 }),
-    Plot.dot(distinct(measurements), {
+    Plot.dot(thinOut(measurements), {
       ...place,
       r: 4.5,
       fill: (measurement: Measurement) => (measurement.status === "complete" ? stroke : "var(--panel)"),
       stroke,
       strokeWidth: 2,
     }),
-    // A finger or a pointer needs more than the dot to rest on.
-    Plot.dot(distinct(measurements), {
+    // A larger transparent circle makes the tooltip easier to reach with a pointer or a finger.
+    Plot.dot(thinOut(measurements), {
       ...place,
       r: 14,
       fill: "transparent",
@@ -148,7 +148,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
   ];
 }
 
-/** The value that a measurement was compared with, found by the phase and step it names. */
+/** Returns the baseline value of a measurement, found by the phase and step that its comparison names. */
 function baselineValue({ measurements }: MetricCurve, measurement: Measurement | undefined): number | null {
   const against = measurement?.baseline;
   if (!against) return null;
@@ -157,10 +157,9 @@ function baselineValue({ measurements }: MetricCurve, measurement: Measurement |
   );
 }
 
-/** As many as a drawing has room for. */
-const mostWords = 24;
+const maxVerdicts = 24;
 
-/** Words where something was found and at each phase's end; signs alone where words would collide. */
+/** Writes each verdict with evidence and the last verdict of each phase. Narrow charts have room for glyphs only. */
 function verdictWords(
   phases: readonly PhaseRecord[],
   curve: MetricCurve,
@@ -190,13 +189,13 @@ function verdictWords(
   const text = ({ verdict }: Judged) => `${verdictGlyph(verdict)} ${verdict}`;
   return [
     Plot.text(
-      distinct(
+      thinOut(
         judged.filter(({ isLast }) => !isLast),
-        mostWords,
+        maxVerdicts,
       ),
       { ...shared, text },
     ),
-    // The last word of a phase ends at its edge, so that it stays out of the next phase and of the margin.
+    // Right-align the last verdict of a phase, to keep it out of the next phase and of the margin.
     Plot.text(
       judged.filter(({ isLast }) => isLast),
       { ...shared, text, textAnchor: "end", dx: 5 },

@@ -30,10 +30,10 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
 export const feedbackSections = (
   run: FeedbackRun,
   groups: readonly PanelGroup[],
-  part: SectionOptions,
+  options: SectionOptions,
 ): Html =>
   html`${verdictTable(run.preferences)} ${groups.map(groupSection)}
-  ${run.preferences.map((one) => stepSection(one, part))}`;
+  ${run.preferences.map((one) => stepSection(one, options))}`;
 
 const unfinishedNote = ({ preferences }: FeedbackRun): Html | null =>
   preferences.some((one) => one.summary.status !== "finished")

@@ -1,5 +1,5 @@
 import * as Plot from "@observablehq/plot";
-import { distinct, drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
+import { drawChart, phaseColour, thinOut, valueDomain } from "../charts/draw-chart.ts";
 import { formatValue, plural, scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import type { Panel, Point, Series } from "./panels.ts";
@@ -60,7 +60,7 @@ export function panelChart(panel: Panel): Html | null {
 function seriesMarks({ name, colour, isDashed, points }: Series, { unit }: Panel): Plot.Markish[] {
   const scale = scaleOf(unit);
   const stroke = phaseColour(colour);
-  const measured = distinct(points.filter(({ value }) => value !== null));
+  const measured = thinOut(points.filter(({ value }) => value !== null));
   // Null, not left out, where it could not be told: the line is broken there.
   const place = { x: "updates", y: ({ value }: Point) => (value === null ? null : value * scale) };
   return [

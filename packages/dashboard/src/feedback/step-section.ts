@@ -13,8 +13,8 @@ import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 
 /** A preference by itself: every step in numbers, and what the model answered. */
-export function stepSection(one: FeedbackPreference, part: SectionOptions): Html {
-  const shown = lastRows(one.steps, part);
+export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {
+  const shown = lastRows(one.steps, options);
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
@@ -26,7 +26,7 @@ export function stepSection(one: FeedbackPreference, part: SectionOptions): Html
       measurementRow("baseline", baseline, null),
       ...shown.map((line) => measurementRow(`step ${line.step}`, line.eval, line)),
     ])}
-    ${truncationNote(steps.length, "step", part)}
+    ${truncationNote(steps.length, "step", options)}
     <p class="key">
       Steps count from 0. – is: not measured at this step${
         metadata.config.metrics.includes("collapse") &&

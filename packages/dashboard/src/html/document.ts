@@ -5,20 +5,20 @@ import { style } from "./style.ts";
 export interface PageParts {
   readonly title: string;
   readonly main: HtmlValue;
-  /** Said before that the page makes no request. */
+  /** The first sentence of the footer: where the data comes from. */
   readonly source: Html;
-  /** Style of this kind of page alone. */
+  /** CSS for this kind of page, in addition to the shared style. */
   readonly ownStyle?: string;
 }
 
-/** A page, and what it may do. */
+/** A page and its content security policy. */
 export interface PolicedPage {
   readonly markup: string;
-  /** Its content security policy: it shows itself, in its own style; no script runs, nothing is fetched or sent. */
+  /** Allows the page's own style. Forbids scripts, requests and forms. */
   readonly policy: string;
 }
 
-/** A self-contained HTML file that makes no request, and its policy, for who sends that as a header too. */
+/** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */
 export function policedPage({ title, main, source, ownStyle = "" }: PageParts): PolicedPage {
   const whole = `${style}${ownStyle}`;
   const policy = policyOf(whole);
@@ -40,10 +40,10 @@ export function policedPage({ title, main, source, ownStyle = "" }: PageParts): 
   return { markup: page.markup, policy };
 }
 
-/** A self-contained HTML file that makes no request. */
+/** Renders a self-contained HTML page that makes no request. */
 export const htmlDocument = (parts: PageParts): string => policedPage(parts).markup;
 
-/** By hash: of what stands in the page, this style alone counts, and no `style` attribute does. */
+/** Allows only this style sheet, by its hash. Browsers then ignore `style` attributes. */
 function policyOf(whole: string): string {
   const hash = createHash("sha256").update(whole).digest("base64");
   return [

@@ -1,6 +1,6 @@
 import { html, type Html } from "./html.ts";
 
-/** What stands at the head of a page: a term and what is said of it, in order. */
+/** Renders the facts at the top of a page as terms and values. */
 export function factList(facts: readonly (readonly [term: string, value: string | Html])[]): Html {
   return html`<dl class="facts">
     ${facts.map(

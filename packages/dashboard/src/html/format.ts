@@ -9,14 +9,14 @@ import {
 
 export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText };
 
-/** Shares are shown in percent, everything else as it is. */
+/** Returns the factor from a value to the displayed number: 100 for shares, which are shown in percent. */
 export const scaleOf = (unit: string): number => (unit === "share" ? 100 : 1);
 
 export function formatP(p: number | null): string {
   return p === null ? missingValueText : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
 }
 
-/** Rounded before it is cut into units, so that 119.6 s are 2 min 0 s and not 1 min 60 s. */
+/** Formats a duration. Rounds before splitting into units: 119.6 s is `2 min 0 s`, not `1 min 60 s`. */
 export function formatSeconds(seconds: number | null): string {
   if (seconds === null) return missingValueText;
   if (seconds < 9.995) return `${seconds.toFixed(2)} s`;
@@ -33,7 +33,7 @@ export function formatPercent(percent: number | null): string {
     : `${percent < 0.1 && percent > 0 ? percent.toFixed(3) : percent.toFixed(1)} %`;
 }
 
-/** `2026-01-05T10:20:30.123Z` → `2026-01-05 10:20:30 UTC`; text of another form stays as it is. */
+/** Formats `2026-01-05T10:20:30.123Z` as `2026-01-05 10:20:30 UTC`. Returns other strings unchanged. */
 export function formatTime(iso: string): string {
   const parts = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(iso);
   return parts ? `${parts[1]} ${parts[2]} UTC` : iso;
@@ -43,10 +43,10 @@ export const capitalized = (text: string): string => text.charAt(0).toUpperCase(
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Of what a comparison is: items that both looks observed. */
+/** Returns `over 96 paired items`: the items that both measurements observed. */
 export const overPairs = ({ n_pairs: pairs }: Paired): string => `over ${plural(pairs, "paired item")}`;
 
-/** One line on a comparison, as a tooltip says it. */
+/** Describes a comparison in one line, for a tooltip. */
 export function describePaired(paired: Paired, unit: string): string {
   const facts = [
     [
@@ -61,7 +61,7 @@ export function describePaired(paired: Paired, unit: string): string {
   return `against ${placeOf(paired)}: ${facts.filter((fact) => fact !== null).join(", ")}`;
 }
 
-/** What a look was compared with: `em step 0 of capability.adapter_off`. */
+/** Names the measurement that a comparison uses as its baseline: `em step 0 of capability.adapter_off`. */
 export const placeOf = ({ phase, step, id, run }: Paired): string =>
   [
     `${phase} step ${step}`,

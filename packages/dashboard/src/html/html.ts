@@ -1,4 +1,4 @@
-/** Markup that may stand in the page as it is. Only `html` and `trusted` make it. */
+/** Markup that needs no escaping. Only `html` and `trusted` create it. */
 export interface Html {
   readonly markup: string;
 }
@@ -13,18 +13,18 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Text as it must stand in an element or in a quoted attribute. */
+/** Escapes a string for an element or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }
 
-/** A template whose values are escaped unless they are markup themselves; null, undefined and false leave nothing. */
+/** Fills a template. Escapes every value that is not markup itself; null, undefined and false become an empty string. */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   const parts = strings.map((text, i) => text + (i < values.length ? markupOf(values[i]) : ""));
   return { markup: parts.join("") };
 }
 
-/** Markup made by a library that escapes for itself. */
+/** Marks the output of a library that escapes its input as safe. */
 export function trusted(markup: string): Html {
   return { markup };
 }

@@ -1,34 +1,34 @@
-import { html, type Html } from "./html.ts";
 import { plural } from "./format.ts";
+import { html, type Html } from "./html.ts";
 
-/** How much of a run a page shows, and where. */
+/** How many rows the tables of a section show, and where its links lead. */
 export interface SectionOptions {
-  /** Before the ids of the run's sections, where a page has several runs, without their receipts; else empty. */
-  readonly prefix: string;
-  /** Most rows of a table. */
-  readonly most: number;
-  /** Where all of them are; null where they are here. */
-  readonly whole: string | null;
+  /** Precedes the ids of a run's sections on a page of several runs, which omits receipts. Empty on the page of one run. */
+  readonly idPrefix: string;
+  readonly maxRows: number;
+  /** Address of the page that shows all rows; null if this page does. */
+  readonly fullPage: string | null;
 }
 
-/** A run alone on its page, all of it. */
-export const allRows: SectionOptions = { prefix: "", most: Infinity, whole: null };
+/** The options of a page that shows one run in full. */
+export const allRows: SectionOptions = { idPrefix: "", maxRows: Infinity, fullPage: null };
 
-/** The last rows, those that a running run added. */
-export const lastRows = <T>(rows: readonly T[], { most }: SectionOptions): readonly T[] => rows.slice(-most);
+/** Returns the last rows: those that a running run has just added. */
+export const lastRows = <T>(rows: readonly T[], { maxRows }: SectionOptions): readonly T[] =>
+  rows.slice(-maxRows);
 
-/** The first rows, where the gravest stand first. */
-export const firstRows = <T>(rows: readonly T[], { most }: SectionOptions): readonly T[] =>
-  rows.slice(0, most);
+/** Returns the first rows, for tables that begin with the most severe ones. */
+export const firstRows = <T>(rows: readonly T[], { maxRows }: SectionOptions): readonly T[] =>
+  rows.slice(0, maxRows);
 
-/** Says that rows are left out, and where they are; nothing where none are. */
+/** States how many rows a table omits, with a link to all of them; false if it shows all. */
 export function truncationNote(
-  all: number,
+  rowCount: number,
   noun: string,
-  { most, whole }: SectionOptions,
+  { maxRows, fullPage }: SectionOptions,
   shown: "last" | "first" = "last",
 ): Html | false {
-  if (all <= most) return false;
-  const link = whole !== null && html` <a href="${whole}">Show all ${all}</a>`;
-  return html`<p class="key cut">The ${shown} ${most} of ${plural(all, noun)}.${link}</p>`;
+  if (rowCount <= maxRows) return false;
+  const link = fullPage !== null && html` <a href="${fullPage}">Show all ${rowCount}</a>`;
+  return html`<p class="key cut">The ${shown} ${maxRows} of ${plural(rowCount, noun)}.${link}</p>`;
 }

@@ -1,4 +1,4 @@
-/** Colours, by day and by night, and how drawings look: all that a drawing in a file of its own needs. */
+/** The style of charts, with colours for light and dark mode. A chart in a separate SVG file needs nothing else. */
 export const colours = `
 :root {
   color-scheme: light dark;
@@ -22,7 +22,7 @@ export const colours = `
 .chart text, .chart tspan { white-space: pre; }
 `;
 
-/** The whole style of the page. Fonts are those of the reader's system: a font file would be a request. */
+/** The style that all pages share. It uses system fonts, because loading a font file would be a request. */
 export const style = `${colours}
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }

@@ -1,9 +1,9 @@
 import { html, type Html, type HtmlValue } from "./html.ts";
 
-/** A column: a number by default; words are aligned to the left, or as the class says. */
+/** A column's heading. Numeric columns are strings; text columns are objects, aligned to the left unless `className` says otherwise. */
 export type Column = string | { readonly words: string; readonly className?: string };
 
-/** A table that scrolls by itself where the screen is narrow, by keyboard too. */
+/** Renders a table that scrolls horizontally on narrow screens, also with the keyboard. */
 export function table(
   label: string,
   columns: readonly Column[],

@@ -4,8 +4,8 @@ import { html, type Html } from "./html.ts";
 
 type Verdict = NonNullable<Paired["verdict"]>;
 
-/** A shape beside each word, so that no verdict is told by colour alone. */
-const verdictStyles: Readonly<
+/** Each verdict has a glyph as well as a colour, so that readers who do not see colours can tell verdicts apart. */
+export const verdictStyles: Readonly<
   Record<Verdict, { readonly glyph: string; readonly colour: string; readonly className: string }>
 > = {
   better: { glyph: "▲", colour: "var(--better)", className: "better" },
@@ -17,6 +17,7 @@ const verdictStyles: Readonly<
 export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
 export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
 
+/** Renders a verdict with its glyph and significance level; null if there is no verdict. */
 export function verdictTag(paired: Paired | null): Html | null {
   if (!paired?.verdict) return null;
   const { glyph, className } = verdictStyles[paired.verdict];

@@ -9,11 +9,11 @@ import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
 
-/** The curves of one callback: its primary metric large, its companions small. */
+/** Renders the curves of one callback: a large chart of its primary metric and small charts of the others. */
 export function callbackSection(
   run: RunRecord,
   { id, evaluation, on, primary, companions }: CallbackCurves,
-  { prefix }: SectionOptions,
+  { idPrefix }: SectionOptions,
 ): Html {
   const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
   return html`<section>
@@ -26,10 +26,10 @@ export function callbackSection(
               <div class="narrow">${primaryChart(run, primary, narrow)}</div>
             </figure>
             <p class="key">
-              Ribbon and whiskers: 95 % interval. Dotted: the value compared with. Every number is in
-              <a href="#${prefix}snapshots">the table below</a>.
+              Ribbon and whiskers: 95 % interval. Dotted line: baseline. The
+              <a href="#${idPrefix}snapshots">table below</a> lists every value.
             </p>`
-        : html`<p class="sub">No measurement gave a value: see <a href="#${prefix}problems">what went wrong</a>.</p>`
+        : html`<p class="sub">No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.</p>`
     }
     ${multiples(
       run,
@@ -57,7 +57,7 @@ function multiples(run: RunRecord, curves: readonly MetricCurve[]): Html | false
   );
 }
 
-/** The same metrics by persona or question: folded, for they are many. */
+/** Renders the metrics of single personas or questions, folded because there are many. */
 function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[] {
   const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
   return metrics.map((metric) => {
@@ -80,7 +80,7 @@ function caption(curve: MetricCurve): string {
   const estimand = curve.estimand === "over_questions" ? "for questions like these" : "for these questions";
   return [
     capitalized(humanizeName(curve.metric)),
-    `${observed} a measurement`,
+    `${observed} per measurement`,
     `intervals ${estimand}`,
     direction(curve),
   ]

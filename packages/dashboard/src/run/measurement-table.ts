@@ -13,24 +13,24 @@ import { truncationNote, lastRows, type SectionOptions } from "../html/section-o
 import { table } from "../html/table.ts";
 import { verdictTag } from "../html/verdict.ts";
 
-/** Every firing with its primary metric: the charts in words and numbers. */
-export function snapshotTable(run: RunRecord, part: SectionOptions): Html {
+/** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
+export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
   const measurements = run.phases.flatMap((phase, index) =>
     phase.series.flatMap(({ id, primaryMetric, points }) =>
       points.map((point) => ({ phase: phase.name, index, id, primaryMetric, point })),
     ),
   );
-  // The newest of all callbacks, in the order of the table.
+  // The newest rows of all callbacks together; the table keeps its order.
   const newest = new Set(
     lastRows(
       measurements.toSorted((a, b) => a.point.runStep - b.point.runStep),
       part,
     ),
   );
-  return html`<section id="${part.prefix}snapshots">
+  return html`<section id="${options.idPrefix}snapshots">
     <h2>All measurements</h2>
     ${table("All measurements", columns, measurements.filter((measurement) => newest.has(measurement)).map(row))}
-    ${truncationNote(measurements.length, "measurement", part)}
+    ${truncationNote(measurements.length, "measurement", options)}
   </section>`;
 }
 

@@ -12,14 +12,14 @@ import {
 import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
-import { formatChange, formatMeasurement } from "../charts/measurement-text.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
 import { hasNoCeiling } from "./overhead.ts";
-import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { stateOfWriter } from "./run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
-/** Who ran what, and when. */
+/** Renders the run's name, its model and when it was measured. */
 export function runHeader(run: RunRecord, name: string, note: Html | null): Html {
   return html`<header>
       <p class="eyebrow">periodic-eval · run record</p>
@@ -29,20 +29,20 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
     </header>`;
 }
 
-/** What came of it, before the first chart. */
-export function findings(run: RunRecord, part: SectionOptions): Html {
-  return html`<section class="cards" aria-label="What came of it">
+/** Renders one card for each primary metric of each phase, and one for the receipts. */
+export function findings(run: RunRecord, options: SectionOptions): Html {
+  return html`<section class="cards" aria-label="Results">
       ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
-      ${receiptCard(run, part)}
+      ${receiptCard(run, options)}
     </section>`;
 }
 
-/** Who holds the run; nothing where nobody does. */
+/** Renders a note on the process that writes the run; null if there is none. */
 export function writerNote({ writer }: RunRecord): Html | null {
   const held = stateOfWriter(writer);
   if (held === null) return null;
-  const when = held.state === "dead" ? "" : " This is the state when the page was made.";
-  return html`<p class="notice">${held.told}${when}</p>`;
+  const when = held.state === "dead" ? "" : " This was the state when the page was generated.";
+  return html`<p class="notice">${held.explanation}${when}</p>`;
 }
 
 function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
@@ -50,7 +50,7 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
   const first = snapshots.at(0);
   const last = snapshots.at(-1);
   if (!first || !last) return [];
-  // A firing that was skipped knows no model.
+  // Skipped snapshots do not record the model.
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
@@ -59,7 +59,7 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
       list(
         run.phases.map(
           ({ name, maxSteps }) =>
-            `${name} (${maxSteps === null ? "length not known" : plural(maxSteps, "step")})`,
+            `${name} (${maxSteps === null ? "unknown length" : plural(maxSteps, "step")})`,
         ),
         " → ",
       ),
@@ -72,7 +72,7 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
     ],
     ["Seed", first.provenance.seed],
     ["Measurements", plural(snapshots.length, "snapshot")],
-    ["Spent measuring", formatSeconds(seconds)],
+    ["Measuring time", formatSeconds(seconds)],
     ["Overhead", list(overheads(run), ", ")],
     [
       "First and last snapshot",
@@ -81,7 +81,7 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
   ];
 }
 
-/** `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`; the phases are named where only some had none. */
+/** Returns `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
 function overheads({ phases }: RunRecord): readonly string[] {
   const free = phases.filter(hasNoCeiling).map(({ name }) => name);
   const which = free.length === phases.length ? "" : ` (${free.join(", ")})`;
@@ -91,7 +91,7 @@ function overheads({ phases }: RunRecord): readonly string[] {
   ];
 }
 
-/** Parts that a line may break between, and not within. */
+/** Renders parts between which a line may break. */
 function list(parts: readonly string[], separator: Html | string): Html {
   return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="whole">${part}</span>`)}`;
 }
@@ -118,7 +118,7 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   </article>`;
 }
 
-function receiptCard(run: RunRecord, { prefix, whole }: SectionOptions): Html | null {
+function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Html | null {
   const receipts = run.phases.flatMap(({ series }) =>
     series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
   );
@@ -133,7 +133,7 @@ function receiptCard(run: RunRecord, { prefix, whole }: SectionOptions): Html | 
     <p class="figure">${answer}</p>
     <p class="detail">
       ${intact} of ${plural(receipts.length, "measurement")}
-      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${prefix === "" ? "" : whole}#receipts">receipts</a>
+      proven undisturbed${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>
     </p>
   </article>`;
 }

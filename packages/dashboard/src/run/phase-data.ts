@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { summarizePhases } from "./phase-summary.ts";
 
-/** The phases of a run as JSON: start against end of every metric. */
+/** Returns the phases of a run as JSON, with each metric at the start and at the end. */
 export const phaseData = (run: RunRecord) =>
   summarizePhases(run).map(({ phase, metrics }) => ({
     name: phase.name,

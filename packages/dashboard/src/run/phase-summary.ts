@@ -1,7 +1,7 @@
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { placeOf } from "../html/format.ts";
+import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 import {
   hasValue,
   curvesByCallback,
@@ -10,36 +10,46 @@ import {
   type MetricCurve,
 } from "../charts/metric-curves.ts";
 
-/** What became of one metric in one phase. */
+/** One metric at the start and at the end of one phase. */
 export interface MetricSummary {
   readonly id: string;
   readonly metric: string;
   readonly unit: string;
-  /** What the value can be, as far as its snapshots tell. */
+  /** Possible values of the metric; infinite where the snapshots state no limit. */
   readonly range: Range;
   readonly isPrimary: boolean;
-  /** The phase's first firing and its last so far; one that failed or was skipped has no value. */
+  /** The first and the last measurement of the phase so far. A failed or skipped one has the value null. */
   readonly start: Measurement;
   readonly end: Measurement;
-  /** The end against the baseline; null where there is none, or it is the end itself. */
+  /** The end compared with its baseline; null if it has none or is the baseline itself. */
   readonly change: Paired | null;
-  /** Whether `change` is another than end minus start, being over the items alone that both measurements observed, item by item. */
+  /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
   readonly isOverPairs: boolean;
-  /** What `change` is against, where that is not `start`: `em step 0 of capability.adapter_off`. */
+  /** The baseline of `change` if that is not `start`: `em step 0 of capability.adapter_off`. */
   readonly against: string | null;
+}
+
+/** Returns the change of a metric: `+96.9 points`, or `+96.9 points over 24 paired items` if it differs from end minus start. */
+export function formatChange({
+  change,
+  isOverPairs,
+  unit,
+}: Pick<MetricSummary, "change" | "isOverPairs" | "unit">): string {
+  const delta = formatDelta(change?.delta, unit);
+  return change !== null && isOverPairs ? `${delta} ${overPairs(change)}` : delta;
 }
 
 export interface PhaseSummary {
   readonly phase: PhaseRecord;
   readonly phaseIndex: number;
-  /** By callback; the primary metric of each first. */
+  /** Grouped by callback, each with its primary metric first. */
   readonly metrics: readonly MetricSummary[];
 }
 
-/** Measured once a phase to be compared with: it has no end. */
+/** Whether these are baseline measurements without the adapter. They happen once a phase, so they have no end. */
 const isBaseline = ({ id, on }: CallbackCurves): boolean => on === "base" && id.endsWith(adapterOffId(""));
 
-/** Start against end of every phase, for every metric that was seen in it. */
+/** Compares the start with the end of every phase, for each metric that has a value in it. */
 export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
   const callbacks = curvesByCallback(run).filter((callback) => !isBaseline(callback));
   return run.phases.map((phase, phaseIndex) => ({
@@ -56,11 +66,11 @@ const curvesOf = ({ primary, companions }: CallbackCurves): readonly MetricCurve
   ...companions,
 ];
 
-/** Whether a comparison is with this measurement: a run can also be compared with another phase's start, or another run's. */
+/** Whether a comparison uses this measurement as its baseline. The baseline can also be in another phase or run. */
 const isOf = ({ phase, step }: Measurement, paired: Paired | null): boolean =>
   paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
 
-/** Whether a change is not end minus start; sums in another order differ in their last bits. */
+/** Whether a change differs from end minus start by more than rounding. */
 const isOther = (delta: number | null, start: number | null, end: number | null): boolean =>
   delta !== null &&
   start !== null &&

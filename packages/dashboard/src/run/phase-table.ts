@@ -9,21 +9,21 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { formatChange, formatMeasurement } from "../charts/measurement-text.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
 import { formatOverhead } from "./overhead.ts";
-import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+import { formatChange, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "../html/table.ts";
 import { isGroupMetric } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
 
-/** Start against end of every phase, for every metric of every callback but those of groups; the primary one first. */
+/** Renders one table for each phase: every metric at the start and at the end, except metrics of single groups. */
 export function phaseTables(run: RunRecord): Html {
   return html`<section>
-    <h2>Phase by phase</h2>
+    <h2>Start and end of each phase</h2>
     <p class="sub">
-      Start against end, on the same questions. A change “over paired items” is of those that both measurements
-      observed, item by item, and so not end minus start. “No evidence” is not “no change”: the last column is
-      the smallest change that such a measurement would see four times in five.
+      Both measurements use the same questions. A change “over paired items” covers only the items that both
+      measurements observed, so it differs from end minus start. “No evidence” does not mean “no change”: the last
+      column is the smallest change that a measurement of this size detects with 80 % power.
     </p>
     ${summarizePhases(run).map(phaseTable)}
   </section>`;
@@ -37,18 +37,18 @@ const columns = [
   "95 % interval",
   "p",
   { words: "verdict" },
-  "detectable",
+  "detectable change",
 ];
 
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const length = phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `;
-  const spent = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
+  const cost = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
   return table(
     `Phase ${phase.name}`,
     columns,
     metrics.filter(({ metric }) => !isGroupMetric(metric)).map(metricRow),
     {
-      caption: html`<span class="phase">${phase.name}</span> ${length}${spent}`,
+      caption: html`<span class="phase">${phase.name}</span> ${length}${cost}`,
       className: phaseAccent(phaseIndex),
     },
   );

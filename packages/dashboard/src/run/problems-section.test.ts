@@ -31,7 +31,7 @@ it("where problems are left out, training that was disturbed and files that are 
   await store.close?.();
   await writeFile(join(runDir, "periodic_eval", "train", "capability_step_95.json"), '{"step": 9');
   const { document } = parseHTML(
-    problems(await readRun(runDir), { prefix: "", most: 4, whole: "?results_dir=a" })!.markup,
+    problems(await readRun(runDir), { idPrefix: "", maxRows: 4, fullPage: "?results_dir=a" })!.markup,
   );
   const rows = [...document.querySelectorAll("tbody tr")].map((row) =>
     [...row.children].slice(0, 2).map(text),

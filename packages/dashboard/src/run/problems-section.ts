@@ -3,9 +3,9 @@ import { html, type Html } from "../html/html.ts";
 import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 
-/** What did not go as planned, the gravest first; nothing where all did. */
-export function problems(run: RunRecord, part: SectionOptions): Html | null {
-  const firings = run.phases
+/** Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none. */
+export function problems(run: RunRecord, options: SectionOptions): Html | null {
+  const incomplete = run.phases
     .flatMap(({ snapshots }) => snapshots)
     .filter(({ status }) => status !== "complete")
     .map(({ phase, id, step, status, reason }) => ({
@@ -25,20 +25,24 @@ export function problems(run: RunRecord, part: SectionOptions): Html | null {
     run.problems
       .filter(({ invalid }) => invalid === isInvalid)
       .map(({ file, message }) => ({ where: file, what, why: message }));
-  const aside = run.superseded.map(({ file, why }) => ({ where: file, what: "set aside", why: why ?? "" }));
+  const superseded = run.superseded.map(({ file, why }) => ({
+    where: file,
+    what: "superseded",
+    why: why ?? "",
+  }));
   const rows = [
     ...proven("broken", "disturbed"),
     ...filesThatAre(true, "unreadable"),
-    ...firings,
+    ...incomplete,
     ...proven("advisories", "advisory"),
     ...filesThatAre(false, "not used"),
-    ...aside,
+    ...superseded,
   ];
   if (rows.length === 0) return null;
-  return html`<section id="${part.prefix}problems">
-    <h2>What did not go as planned</h2>
-    ${table("Problems", ["where", { words: "what" }, { words: "why" }], firstRows(rows, part).map(problemRow))}
-    ${truncationNote(rows.length, "problem", part, "first")}
+  return html`<section id="${options.idPrefix}problems">
+    <h2>Problems</h2>
+    ${table("Problems", ["where", { words: "problem" }, { words: "reason" }], firstRows(rows, options).map(problemRow))}
+    ${truncationNote(rows.length, "problem", options, "first")}
   </section>`;
 }
 

@@ -3,18 +3,18 @@ import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { missingValueText } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 
-/** Everything needed to repeat the numbers, once per distinct provenance. */
+/** Renders everything needed to reproduce the numbers, once for each distinct provenance. */
 export function provenance(run: RunRecord): Html {
   const groups = new Map<string, Snapshot[]>();
   for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
     const { hash } = snapshot.provenance;
-    // Nothing was prepared for it: there is no number to repeat.
+    // This measurement ended before its preparation, so there is no number to reproduce.
     if (hash === null) continue;
     groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
   }
   return html`<section>
     <h2>Provenance</h2>
-    <p class="sub">Numbers of the same provenance can be compared; numbers of different ones cannot.</p>
+    <p class="sub">Values can be compared only if they have the same provenance.</p>
     ${[...groups].map(([hash, snapshots]) => group(hash, snapshots))}
   </section>`;
 }
@@ -27,7 +27,7 @@ function group(hash: string, snapshots: readonly Snapshot[]): Html {
     ["items", `${source.items ?? missingValueText}, ${source.items_hash ?? missingValueText}`],
     ["tokenizer", source.tokenizer ?? missingValueText],
     ["seed", source.seed],
-    ["made by", source.created_by],
+    ["created by", source.created_by],
     ["provenance", hash],
   ];
   return html`<details>

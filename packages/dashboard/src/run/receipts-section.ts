@@ -5,32 +5,38 @@ import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 
-/** What the guards saw before and after every measurement, part by part. */
-export function receipts(run: RunRecord, part: SectionOptions): Html {
+/** Renders the evidence of each guard: what it observed before and after the measurements. */
+export function receipts(run: RunRecord, options: SectionOptions): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
   return html`<section id="receipts">
     <h2>Receipts</h2>
     <p class="sub">
-      What was watched while training stood still. A fingerprint that is the same before and after says that
-      measuring left no trace.
+      Guards observe the model and the training state before and after each measurement. Equal fingerprints prove that
+      the measurement changed nothing.
     </p>
     ${
       parts.length === 0
         ? html`<p class="notice">
-            No guard was entered: nothing is known about what the measurements left behind.
+            No guards ran, so it is unknown whether the measurements disturbed training.
           </p>`
         : html`${table(
-            "What was watched",
+            "Receipts",
             columns,
-            parts.map((watched) => partRow(watched, snapshots)),
+            parts.map((part) => partRow(part, snapshots)),
           )}
-          ${weightsDetails(snapshots, part)}`
+          ${weightsDetails(snapshots, options)}`
     }
   </section>`;
 }
 
-const columns = ["part", "unchanged", "disturbed", "not observed", { words: "last seen, before → after" }];
+const columns = [
+  "part",
+  "unchanged",
+  "changed",
+  "not observed",
+  { words: "last measurement, before → after" },
+];
 
 function partRow(part: string, snapshots: readonly Snapshot[]): Html {
   const evidence = snapshots.flatMap(({ receipt }) => receipt.filter((one) => one.part === part));
@@ -56,13 +62,13 @@ function fingerprints({ before, after, note }: Evidence): Html {
   return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
 }
 
-function weightsDetails(snapshots: readonly Snapshot[], part: SectionOptions): Html | null {
+function weightsDetails(snapshots: readonly Snapshot[], options: SectionOptions): Html | null {
   const known = snapshots.filter(({ weights }) => weights !== null);
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastRows(known, part).map(weightsRow))}
-    ${truncationNote(known.length, "measurement", part)}
+    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastRows(known, options).map(weightsRow))}
+    ${truncationNote(known.length, "measurement", options)}
   </details>`;
 }
 
@@ -74,7 +80,7 @@ const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
     <td class="words code">${weights}</td>
   </tr>`;
 
-/** Long fingerprints are cut in the middle; the whole one is in the tooltip. */
+/** Shortens long fingerprints in the middle. The tooltip shows the full string. */
 function short(text: string | null): Html {
   if (text === null) return html`${missingValueText}`;
   const cut = text.replaceAll(/\S{35,}/g, (word) => `${word.slice(0, 18)}…${word.slice(-10)}`);

@@ -1,40 +1,43 @@
 import type { RunRecord, Writer } from "@periodic-eval/core/snapshots";
 
-/** What is known of whether somebody still writes a run. `stopped`: given up in order before its end. */
+/** Whether a process still writes a run. `stopped`: ended in an orderly way before the end. `dead`: crashed or killed. */
 export interface RunState {
   readonly state: "running" | "finished" | "stopped" | "dead" | "unknown";
-  /** How that is known. */
-  readonly told: string;
+  /** One or two sentences for the reader: how the state is known. */
+  readonly explanation: string;
 }
 
-/** By who holds the lock. Null: nobody does. */
+/** Returns the state that a run's lock indicates; null if no process holds the lock. */
 export function stateOfWriter(writer: Writer | null): RunState | null {
   if (writer === null) return null;
   const who = `process ${writer.pid} on ${writer.host}`;
   if (writer.isAlive === null)
-    return { state: "unknown", told: `Held by ${who}: whether it still runs cannot be seen from here.` };
+    return {
+      state: "unknown",
+      explanation: `Locked by ${who}. This machine cannot check whether that process is still running.`,
+    };
   return writer.isAlive
-    ? { state: "running", told: `Still being written by ${who}.` }
+    ? { state: "running", explanation: `Running: ${who} is writing this run.` }
     : {
         state: "dead",
-        told: `Interrupted: ${who} held this run and is gone. What it wrote is whole; training can be resumed.`,
+        explanation: `Interrupted: ${who} was writing this run and no longer exists. All snapshots are complete; training can be resumed.`,
       };
 }
 
-/** Of a run of callbacks: by its lock, and where nobody holds that, by whether its last phase was looked at to its end. */
+/** Returns the state of a training run: from its lock, or else from whether its last phase was measured at its end. */
 export function runState({ writer, phases }: RunRecord): RunState {
   const held = stateOfWriter(writer);
   if (held !== null) return held;
   const phase = phases.at(-1);
   const last = phase?.snapshots.at(-1);
   if (phase === undefined || last === undefined)
-    return { state: "stopped", told: "Nobody holds this run, and nothing was measured in it." };
+    return { state: "stopped", explanation: "No process is writing this run, and it has no measurements." };
   const isAtEnd = phase.snapshots.some(({ pct, crossed }) => pct === 100 || crossed.includes("end"));
   const at = `step ${last.step}${phase.maxSteps === null ? "" : ` of ${phase.maxSteps}`} of ${phase.name}`;
   return isAtEnd
     ? {
         state: "finished",
-        told: `Nobody holds this run, and its last phase, ${phase.name}, was looked at to its end.`,
+        explanation: `No process is writing this run. Its last phase, ${phase.name}, was measured at its end.`,
       }
-    : { state: "stopped", told: `Nobody holds this run, and its last measurement is at ${at}.` };
+    : { state: "stopped", explanation: `No process is writing this run. Its last measurement is at ${at}.` };
 }

@@ -3,8 +3,10 @@ import { join, resolve } from "node:path";
 import { renderPage } from "./run-page.ts";
 
 /**
- * Writes the page of a run, finished or not, and returns its absolute path; by default
- * `<run>/periodic_eval/index.html`. The page can be deleted at any time: it is made from the snapshots.
+ * Writes the page of a run, finished or not, and returns its absolute path. The page is derived from the snapshots and can be
+ * deleted at any time.
+ *
+ * @param file Default: `<runDir>/periodic_eval/index.html`.
  */
 export async function writePage(
   runDir: string,

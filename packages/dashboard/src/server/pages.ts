@@ -84,7 +84,7 @@ export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
     </summary>
     <p class="kind">${kindNames[found.kind]} · <a href="${whole}">this run by itself</a></p>
     ${stateNote(read)}
-    ${content === null ? problemNote(problem) : shortSections(content, { prefix: `run-${at + 1}-`, most: fewSteps, whole })}
+    ${content === null ? problemNote(problem) : shortSections(content, { idPrefix: `run-${at + 1}-`, maxRows: fewSteps, fullPage: whole })}
   </details>`;
 }
 
@@ -93,7 +93,7 @@ export function runPage(place: Place, read: ReadRun): PolicedPage {
   const { query, rootName } = place;
   const { content, problem } = read;
   const whole = addressOf({ resultsDir: query.resultsDir, isWhole: true });
-  const part = { prefix: "", most: query.isWhole ? Infinity : manySteps, whole };
+  const part = { idPrefix: "", maxRows: query.isWhole ? Infinity : manySteps, fullPage: whole };
   const note = stateNote(read);
   return policedPage({
     title: nameOf(place),

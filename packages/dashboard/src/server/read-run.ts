@@ -50,7 +50,7 @@ export async function readFound(found: FoundRun, options: ReadOptions): Promise<
   } catch (error) {
     const held = await heldBy(found, options.files).catch(() => null);
     const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
-    const state = held ?? { state: "unknown", told: "Its files cannot be read." };
+    const state = held ?? { state: "unknown", explanation: "Its files cannot be read." };
     return { found, state, content: null, problem };
   }
 }
@@ -109,12 +109,12 @@ async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<
 
 function stateOfFeedback({ preferences }: FeedbackRun): RunState {
   if (preferences.length === 0)
-    return { state: "stopped", told: "Nobody holds this run, and no preference was looked at." };
+    return { state: "stopped", explanation: "Nobody holds this run, and no preference was looked at." };
   const open = preferences.find(({ summary }) => summary.status !== "finished");
   if (open !== undefined)
     return {
       state: "stopped",
-      told: `Nobody holds this run, and ${open.name} ended after step ${open.steps.length - 1} of ${open.metadata.config.num_steps}.`,
+      explanation: `Nobody holds this run, and ${open.name} ended after step ${open.steps.length - 1} of ${open.metadata.config.num_steps}.`,
     };
   // What the last preference was begun with names those that were to come.
   const config = preferences.at(-1)?.metadata.config as Json | undefined;
@@ -123,11 +123,11 @@ function stateOfFeedback({ preferences }: FeedbackRun): RunState {
   return preferences.length < due
     ? {
         state: "stopped",
-        told: `Nobody holds this run, and ${preferences.length} of ${due} preferences were trained on.`,
+        explanation: `Nobody holds this run, and ${preferences.length} of ${due} preferences were trained on.`,
       }
     : {
         state: "finished",
-        told: "Nobody holds this run, and all its preferences were trained on to their last step.",
+        explanation: "Nobody holds this run, and all its preferences were trained on to their last step.",
       };
 }
 
@@ -140,9 +140,12 @@ async function stateOfResults(
   const begun = entries.flatMap(({ name }) => partialResults.exec(name)?.[1] ?? []);
   for (const name of begun) {
     const held = stateOfWriter(await readWriter(join(path, `.metrics.${name}.lock`), files));
-    if (held !== null) return { ...held, told: `${name}: ${held.told}` };
+    if (held !== null) return { ...held, explanation: `${name}: ${held.explanation}` };
   }
   return begun.length > 0
-    ? { state: "stopped", told: `Nobody measures here, and ${begun.join(", ")} did not come to the end.` }
-    : { state: "finished", told: "Nobody measures here; these runs came to their end." };
+    ? {
+        state: "stopped",
+        explanation: `Nobody measures here, and ${begun.join(", ")} did not come to the end.`,
+      }
+    : { state: "finished", explanation: "Nobody measures here; these runs came to their end." };
 }

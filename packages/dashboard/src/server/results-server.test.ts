@@ -39,7 +39,7 @@ const entriesOf = (page: Document) =>
   [...page.querySelectorAll("details.entry")].map((entry) => ({
     path: text(entry.querySelector(".title")),
     state: text(entry.querySelector("summary .state")),
-    told: text(entry.querySelector(".notice")),
+    explanation: text(entry.querySelector(".notice")),
     entry,
   }));
 

@@ -18,7 +18,7 @@ const about = ({ found, state, problem }: ReadRun) => ({
   results_dir: found.path,
   kind: found.kind,
   state: state.state,
-  state_told: state.told,
+  state_told: state.explanation,
   written_at: found.writtenAt.toISOString(),
   problem,
 });

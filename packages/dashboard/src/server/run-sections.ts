@@ -39,7 +39,7 @@ export const stateTag = ({ state }: RunState): Html =>
 export function stateNote({ state, found }: ReadRun): Html {
   const when = formatTime(found.writtenAt.toISOString());
   return html`<p class="notice ${state.state}">
-    ${stateTag(state)} ${state.told} <span class="whole">Last written ${when}.</span>
+    ${stateTag(state)} ${state.explanation} <span class="whole">Last written ${when}.</span>
   </p>`;
 }
 
@@ -71,14 +71,14 @@ export function gist(content: RunContent): HtmlValue {
 }
 
 /** What a page of several runs shows of one: findings, small drawings, the last steps, some answers. */
-export function shortSections(content: RunContent, part: SectionOptions): Html {
+export function shortSections(content: RunContent, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answers, unread } = content;
       const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
-      return html`${findings(run, part)}
+      return html`${findings(run, options)}
         <div class="multiples">
           ${primaries.map(
             ({ id, primary }) =>
@@ -88,7 +88,7 @@ export function shortSections(content: RunContent, part: SectionOptions): Html {
               </figure>`,
           )}
         </div>
-        ${problems(run, part)} ${run.phases.length > 0 && snapshotTable(run, part)}
+        ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
         ${unreadNote(unread)} ${answerSections(answers)}`;
     }
     case "feedback": {
@@ -96,7 +96,7 @@ export function shortSections(content: RunContent, part: SectionOptions): Html {
       const panels = groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
       return html`${verdictTable(run.preferences)}
         <div class="panels">${panels.map(panelFigure)}</div>
-        ${run.preferences.map((one) => stepSection(one, part))}`;
+        ${run.preferences.map((one) => stepSection(one, options))}`;
     }
     case "results":
       return resultsSections(content.summary);
@@ -108,15 +108,15 @@ const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift",
 const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
 
 /** A run alone on its page. */
-export function wholeSections(content: RunContent, name: string, note: Html, part: SectionOptions): Html {
+export function wholeSections(content: RunContent, name: string, note: Html, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answers, unread } = content;
-      return html`${runHeader(run, name, note)} ${runSections(run, part)} ${unreadNote(unread)}
+      return html`${runHeader(run, name, note)} ${runSections(run, options)} ${unreadNote(unread)}
       ${answerSections(answers)}`;
     }
     case "feedback":
-      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, part)}`;
+      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
     case "results":
       return html`${resultsHeader(content.summary, name, note)} ${resultsSections(content.summary)}`;
   }
