@@ -29,8 +29,8 @@ it.skipIf(!hasBrowser).each(["light", "dark"] as const)(
     // All by day; at night the colours alone differ.
     for (const plot of colorScheme === "light" ? drawings : drawings.slice(0, 1)) {
       const viewport = { width: 400, height: 300 };
-      const { tab, complaints } = await pages.open(`file://${plot}`, { viewport, colorScheme });
-      expect(complaints).toEqual([]);
+      const { tab, messages } = await pages.open(`file://${plot}`, { viewport, colorScheme });
+      expect(messages).toEqual([]);
       // A file that is no XML has an error's element instead.
       expect(
         await tab.evaluate(

@@ -9,7 +9,7 @@ const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/
   existsSync,
 );
 
-/** Tests are skipped without one: `apt-get install chromium`. */
+/** Whether a browser is installed. Tests skip without one: `apt-get install chromium`. */
 export const hasBrowser: boolean = executablePath !== undefined;
 
 const sizes = { desktop: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } } as const;
@@ -19,23 +19,23 @@ interface Screen {
   readonly colorScheme: "light" | "dark";
 }
 
-/** What a tab shows, what it asked for and what it complains of. */
+/** A tab with its requests and its console messages. */
 export interface OpenedTab {
   readonly tab: Page;
   readonly requests: readonly string[];
-  readonly complaints: readonly string[];
+  readonly messages: readonly string[];
 }
 
-/** A page that stands before the tests begin: a folder of the tests' own, and an address in it or elsewhere. */
+/** A page that exists before the tests begin, and a temporary folder. */
 export interface Pages {
-  /** Where `prepare` wrote; empty before. */
+  /** The temporary folder; empty before `prepare` runs. */
   folder: string;
-  /** What `prepare` returned: the address of the page. */
+  /** The address of the page, as returned by `prepare`. */
   address: string;
   open(address: string, screen: Screen): Promise<OpenedTab>;
 }
 
-/** A browser and a folder for all tests of a file; `prepare` writes the page and returns its address. */
+/** Provides a browser and a folder for all tests of a file. `prepare` writes the page and returns its address. */
 export function withPages(prepare: (folder: string) => Promise<string>): Pages {
   let browser: Browser | undefined;
   const pages: Pages = {
@@ -43,11 +43,11 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
     address: "",
     async open(address, screen) {
       const tab = await browser!.newPage(screen);
-      const [requests, complaints]: [string[], string[]] = [[], []];
+      const [requests, messages]: [string[], string[]] = [[], []];
       tab.on("request", (request) => requests.push(request.url()));
-      tab.on("console", (message) => complaints.push(message.text()));
+      tab.on("console", (message) => messages.push(message.text()));
       await tab.goto(address);
-      return { tab, requests, complaints };
+      return { tab, requests, messages };
     },
   };
   beforeAll(async () => {
@@ -63,7 +63,7 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
   return pages;
 }
 
-/** What a test of a page is told of the screen it is on. */
+/** A tab and the screen that it is on. */
 export interface OnScreen {
   readonly tab: Page;
   readonly size: keyof typeof sizes;
@@ -71,20 +71,20 @@ export interface OnScreen {
 }
 
 /**
- * On a desk and in a hand, in daylight and at night, the page opens without another request and without a complaint, nothing
- * sticks out sideways, and its drawings are in the page's ink; `inspect` sees the rest.
+ * Tests a page on desktop and phone, in light and dark mode: it makes no further request, writes nothing to the console, does
+ * not scroll sideways, and draws in the page's text colour. `inspect` adds assertions.
  *
- * @param drawing a selector of what is drawn
+ * @param drawing A CSS selector for the charts.
  */
 export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScreen) => Promise<void>): void {
   const screens = (["light", "dark"] as const).flatMap((scheme) =>
     (["desktop", "phone"] as const).map((size) => [scheme, size] as const),
   );
   it.skipIf(!hasBrowser).each(screens)(
-    "opens, %s on a %s, without a request or a complaint",
+    "opens in %s mode on a %s without requests or console messages",
     async (colorScheme, size) => {
       const viewport = sizes[size];
-      const { tab, requests, complaints } = await pages.open(pages.address, { viewport, colorScheme });
+      const { tab, requests, messages } = await pages.open(pages.address, { viewport, colorScheme });
       expect(await sidewaysOf(tab)).toBe(viewport.width);
       await inspect({ tab, size, width: viewport.width });
       expect(await sidewaysOf(tab)).toBe(viewport.width);
@@ -93,7 +93,7 @@ export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScre
         colorScheme === "light" ? "rgb(27, 29, 34)" : "rgb(232, 230, 225)",
       );
       expect(requests).toEqual([pages.address]);
-      expect(complaints).toEqual([]);
+      expect(messages).toEqual([]);
       await tab.close();
     },
   );

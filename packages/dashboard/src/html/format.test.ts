@@ -4,7 +4,7 @@ import { describePaired, formatSeconds } from "./format.ts";
 it.each([
   [null, "–"],
   [0.004, "0.00 s"],
-  // Rounding carries: never 10.00 s, 60.0 s, 60 s or 60 min.
+  // Rounding carries over: the results 10.00 s, 60.0 s, 60 s and 60 min are impossible.
   [9.996, "10.0 s"],
   [59.96, "1 min 0 s"],
   [119.6, "2 min 0 s"],
@@ -12,11 +12,11 @@ it.each([
   [3599.6, "1 h 0 min"],
   // 2 h 5 min 40 s: hours and whole minutes.
   [7540, "2 h 6 min"],
-])("%j seconds are %s", (seconds, text) => {
+])("formats %j seconds as %s", (seconds, text) => {
   expect(formatSeconds(seconds)).toBe(text);
 });
 
-it("says of a comparison with what: another id, another run", () => {
+it("names the id or the run of a comparison's baseline", () => {
   const paired = {
     phase: "em",
     step: 0,

@@ -24,7 +24,7 @@ export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
   const newest = new Set(
     lastRows(
       measurements.toSorted((a, b) => a.point.runStep - b.point.runStep),
-      part,
+      options,
     ),
   );
   return html`<section id="${options.idPrefix}snapshots">

@@ -133,7 +133,7 @@ function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Ht
     <p class="figure">${answer}</p>
     <p class="detail">
       ${intact} of ${plural(receipts.length, "measurement")}
-      proven undisturbed${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>
+      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>
     </p>
   </article>`;
 }

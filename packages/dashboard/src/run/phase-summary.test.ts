@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { summarizePhases } from "./phase-summary.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 
-it("says what the end is compared with where that is not the start", async () => {
+it("names the baseline of the end if it is not the start", async () => {
   const runDir = await mkdtemp(join(tmpdir(), "phase-summary-"));
   try {
     await writeSampleRun(runDir);
@@ -33,7 +33,7 @@ it("says what the end is compared with where that is not the start", async () =>
   }
 });
 
-it("sums up no baseline, which is measured once: runs would be left out of a comparison for want of its end", async () => {
+it("omits baseline measurements, which have no end", async () => {
   const runDir = await mkdtemp(join(tmpdir(), "phase-summary-"));
   try {
     await writeSampleRun(runDir);

@@ -13,7 +13,7 @@ afterEach(() => rm(runDir, { recursive: true }));
 
 const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
 
-it("where problems are left out, training that was disturbed and files that are damaged are not", async () => {
+it("lists disturbed training and damaged files first when it omits other problems", async () => {
   const store = fileStore(runDir);
   const evidence = { part: "weights", before: "a", after: "b", intact: false };
   for (let at = 0; at < 12; at++)

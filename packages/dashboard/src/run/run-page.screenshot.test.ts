@@ -9,7 +9,7 @@ const pages = withPages(async (folder) => {
 });
 
 opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
-  // One of the two drawings is shown, and it fills its panel.
+  // Only the chart for this screen size is visible, and it fills its panel.
   expect(await tab.locator(".wide svg").isVisible()).toBe(size === "desktop");
   const chart = await tab.locator(size === "desktop" ? ".wide svg" : ".narrow svg").boundingBox();
   expect(chart!.width).toBeGreaterThan(width * 0.7);

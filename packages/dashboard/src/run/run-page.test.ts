@@ -20,7 +20,7 @@ const cells = (row: Element) => [...row.children].map(text).join(" | ");
 describe("a run of two phases", () => {
   beforeEach(() => writeSampleRun(runDir));
 
-  it("draws every measurement at the primary metric, with the number on hovering", async () => {
+  it("draws every measurement of the primary metric, with its value in a tooltip", async () => {
     const titles = [...(await page()).querySelectorAll(".wide svg title")].map((title) => title.textContent);
     expect(titles).toHaveLength(12);
     expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
@@ -41,7 +41,7 @@ describe("a run of two phases", () => {
     expect((at(11, "cy") - at(6, "cy")) / (at(5, "cy") - at(0, "cy"))).toBeCloseTo(9);
   });
 
-  it("says start, end, change and verdict of each phase", async () => {
+  it("lists start, end, change and verdict of each phase", async () => {
     const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
     expect(rows).toEqual([
       "capability: accuracy | 93.0 % | 90.0 % | −3.0 points | [−10.0, 3.0] | 0.30 | ○ no evidence at 1.0 % | ±11.7 points",
@@ -49,7 +49,7 @@ describe("a run of two phases", () => {
     ]);
   });
 
-  it("says that no ceiling was set, and nothing of it where the governor was on", async () => {
+  it("states that no ceiling was set, only for phases with the governor off", async () => {
     const overheads = async () => {
       const document = await page();
       const fact = [...document.querySelectorAll(".facts > div")].find(
@@ -65,7 +65,7 @@ describe("a run of two phases", () => {
     ]);
     await writeSampleRun(runDir, (snapshot) => {
       if (snapshot.phase === "em") return snapshot;
-      // Before the governor was asked.
+      // This measurement failed before the governor decided.
       if (snapshot.step === 12) return { ...snapshot, status: "failed", reason: "no file" };
       return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left" } };
     });
@@ -76,7 +76,7 @@ describe("a run of two phases", () => {
     ]);
   });
 
-  it("says of every guard what it saw", async () => {
+  it("lists the evidence of every guard", async () => {
     const { document } = parseHTML(renderPage(await readRun(runDir)));
     const rows = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells);
     const untouched = "12 of 12 | 0 | 0";
@@ -92,7 +92,7 @@ describe("a run of two phases", () => {
     expect(document.querySelector("#problems")).toBeNull();
   });
 
-  it("loads nothing: no script, no address, no source, and a policy that forbids them", async () => {
+  it("contains no script, link or external source, and a policy that forbids them", async () => {
     const markup = await readFile(await writePage(runDir), "utf8");
     const { document } = parseHTML(markup);
     const policy = document
@@ -102,7 +102,7 @@ describe("a run of two phases", () => {
       /^default-src 'none'; style-src 'sha256-[\w+/=]{44}'; img-src data:; base-uri 'none'; form-action 'none'$/,
     );
     expect(markup).not.toMatch(/<script|<link|<img|<iframe|\ssrc=|@import|url\(/i);
-    // The one address allowed is the name of SVG's namespace, which nobody fetches.
+    // The only URL is the name of SVG's namespace, which browsers do not fetch.
     expect(markup.replaceAll("http://www.w3.org/2000/svg", "")).not.toMatch(/https?:\/\//);
     expect([...document.querySelectorAll("[href]")].map((a) => a.getAttribute("href")?.[0])).not.toContain(
       "h",
@@ -110,7 +110,7 @@ describe("a run of two phases", () => {
   });
 });
 
-it("escapes every text of a snapshot", async () => {
+it("escapes every string of a snapshot", async () => {
   const nasty = `<script>alert("1")</script><img src=x onerror='x'>&amp;`;
   await writeSampleRun(runDir, (snapshot) => ({
     ...snapshot,
@@ -137,7 +137,7 @@ it("escapes every text of a snapshot", async () => {
   expect(text(document.querySelector("#problems"))).toContain(nasty);
 });
 
-it("shows a firing that failed and one that disturbed training", async () => {
+it("lists a failed measurement and one that disturbed training as problems", async () => {
   await writeSampleRun(runDir, (snapshot): Snapshot => {
     if (snapshot.phase === "em" && snapshot.step === 12)
       return Object.assign(snapshot, {
@@ -159,11 +159,11 @@ it("shows a firing that failed and one that disturbed training", async () => {
   expect(text(document.querySelector(".card.receipt"))).toBe(
     "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",
   );
-  // A measurement without a value is left out of the curve, not drawn at 0.
+  // The curve omits a measurement without a value; it does not draw it at 0.
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
 });
 
-it("shows a measurement without a value as one, not as the measurement before it, and nothing as its change", async () => {
+it("shows a dash for a measurement without a value and for its change", async () => {
   await writeSampleRun(runDir, (snapshot): Snapshot => {
     const unpaired = { paired: { baseline: null, previous: null } };
     const unmeasured = { ...unpaired, metrics: {}, primary_metric: null };
@@ -181,7 +181,7 @@ it("shows a measurement without a value as one, not as the measurement before it
   expect(text(document.querySelectorAll(".card .figure")[1]!)).toBe("90.0 % → – (failed)");
 });
 
-it("tells of a hook's leak with the hook's name, and that it is no disturbance", async () => {
+it("reports a tensor leak of a hook with the hook's name, as an advisory", async () => {
   const note = 'by onStepEnd of callback "probe" at step 30';
   const leak = {
     part: "tensors",
@@ -205,7 +205,7 @@ it("tells of a hook's leak with the hook's name, and that it is no disturbance",
   expect(text(document.querySelector(".card.receipt .figure"))).toBe("yes");
 });
 
-it("names no hash that it is not", async () => {
+it("shows the items hash of the provenance", async () => {
   await writeSampleRun(runDir, (snapshot) => ({
     ...snapshot,
     provenance: { ...snapshot.provenance, items_hash: `pe128:${"9".repeat(32)}` },
@@ -214,7 +214,7 @@ it("names no hash that it is not", async () => {
   expect(items).toBe(`100, pe128:${"9".repeat(32)}`);
 });
 
-it("names the model and the numbers' origin also where the first firing was skipped unprepared", async () => {
+it("shows model and provenance when the first measurement was skipped before preparation", async () => {
   await writeSampleRun(runDir, (snapshot) => {
     if (snapshot.run_step > 0) return snapshot;
     const { seed, created_by } = snapshot.provenance;
@@ -234,7 +234,7 @@ it("names the model and the numbers' origin also where the first firing was skip
   expect([...document.querySelectorAll("summary .code")].map(text)).toEqual(["pe128:4c1f4c"]);
 });
 
-it("says of a writer only what is known: alive, gone, or on a machine that cannot be asked", async () => {
+it("states whether the writing process is alive, gone, or on another machine", async () => {
   await writeSampleRun(runDir);
   const run = await readRun(runDir);
   const note = (isAlive: boolean | null) =>
@@ -246,19 +246,19 @@ it("says of a writer only what is known: alive, gone, or on a machine that canno
         }),
       ).document.querySelector(".notice"),
     );
-  expect(note(true)).toMatch(/^Still being written by process 7 on north/);
-  expect(note(false)).toMatch(/^Interrupted: process 7 on north held this run and is gone/);
+  expect(note(true)).toMatch(/^Process 7 on north is writing this run/);
+  expect(note(false)).toMatch(/^Interrupted: process 7 on north was writing this run and no longer exists/);
   expect(note(null)).toBe(
-    "Held by process 7 on north: whether it still runs cannot be seen from here. This is the state when the page was made.",
+    "Locked by process 7 on north. This machine cannot check whether that process is still running. This was the state when the page was generated.",
   );
 });
 
 it.each([
-  // As `baseline: "run_start"` pairs: em against coupling's step 0.
+  // `baseline: "run_start"` compares em with coupling's step 0.
   [{ phase: "coupling" }, "coupling step 0"],
   [{ id: "capability.adapter_off" }, "em step 0 of capability.adapter_off"],
   [{ run: "./runs/1" }, "em step 0 of the run ./runs/1"],
-])("says of a change that it is one from another start than the phase's own: %j", async (other, place) => {
+])("names the baseline of a change if it is not the phase's start: %j", async (other, place) => {
   await writeSampleRun(runDir, (snapshot) => {
     const baseline = snapshot.paired.baseline;
     if (snapshot.phase !== "em" || baseline === null) return snapshot;
@@ -272,7 +272,7 @@ it.each([
   expect(rows[1]).toContain(`against ${place}`);
 });
 
-it("says what a change is over where it is not end minus start: of the paired items only", async () => {
+it("shows the number of paired items of a change that differs from end minus start", async () => {
   await writeSampleRun(runDir, (snapshot) => {
     const { baseline } = snapshot.paired;
     if (snapshot.phase !== "em" || baseline === null) return snapshot;
@@ -293,6 +293,6 @@ it("says what a change is over where it is not end minus start: of the paired it
   expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
 });
 
-it("makes a page of a run without snapshots", async () => {
-  expect(text((await page()).querySelector("main"))).toContain("No snapshot was found");
+it("renders a page for a run without snapshots", async () => {
+  expect(text((await page()).querySelector("main"))).toContain("This run has no snapshots yet");
 });

@@ -17,7 +17,7 @@ export function stateOfWriter(writer: Writer | null): RunState | null {
       explanation: `Locked by ${who}. This machine cannot check whether that process is still running.`,
     };
   return writer.isAlive
-    ? { state: "running", explanation: `Running: ${who} is writing this run.` }
+    ? { state: "running", explanation: `Process ${writer.pid} on ${writer.host} is writing this run.` }
     : {
         state: "dead",
         explanation: `Interrupted: ${who} was writing this run and no longer exists. All snapshots are complete; training can be resumed.`,

@@ -4,7 +4,7 @@ import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { tfjsGuards, type CausalLM } from "@periodic-eval/core/tfjs";
 
-/** Correct answers of 100 at 0, 20, 40, 60, 80, 100 %: one phase that learns nothing, one that forgets. */
+/** Correct answers out of 100 at 0, 20, 40, 60, 80 and 100 %: the first phase stays level, the second forgets. */
 const correct = { coupling: [93, 92, 94, 91, 92, 90], em: [90, 84, 79, 71, 66, 63] } as const;
 const phaseSteps = 60;
 
@@ -12,16 +12,16 @@ const lm: CausalLM = {
   vocabSize: 2,
   contextLength: 1,
   logits: () => {
-    throw new Error("nobody measures the sample");
+    throw new Error("the sample model cannot be measured");
   },
   enterEval: () => () => undefined,
 };
-/** Those of a run of ours, in the order of a receipt. */
+/** Names of the guards that our trainers install, in the order of a receipt. */
 const guards: readonly string[] = [mathRandomGuard(), ...tfjsGuards(lm, { slots: () => [] })].map(
   ({ name }) => name,
 );
 
-/** Writes twelve snapshots of two phases, as a run of the demo would. */
+/** Writes twelve snapshots of two phases, like those of the demo. */
 export async function writeSampleRun(
   runDir: string,
   change: (snapshot: Snapshot) => Snapshot = (same) => same,
@@ -112,7 +112,7 @@ function snapshotOf(
   });
 }
 
-/** What a run of ours has in its receipts, text by text. */
+/** Returns the evidence that a guard of our trainers records. */
 function evidenceOf(part: string, weights: string, optimizer: string): Evidence {
   const same = (text: string, more: Partial<Evidence> = {}): Evidence => ({
     part,
@@ -131,7 +131,7 @@ function evidenceOf(part: string, weights: string, optimizer: string): Evidence 
     "evaluation-mode": { part, before: "entered", after: "restored", intact: true },
   };
   const found = evidence[part];
-  if (found === undefined) throw new Error(`the sample has no evidence of the guard ${part}`);
+  if (found === undefined) throw new Error(`the sample has no evidence for the guard ${part}`);
   return found;
 }
 

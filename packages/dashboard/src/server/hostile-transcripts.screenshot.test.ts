@@ -187,7 +187,7 @@ describe("hostile texts in all files of runs", () => {
     "run nothing and ask for nothing, whatever is opened, pointed at or pressed",
     async () => {
       for (const address of addresses()) {
-        const { tab, requests, complaints } = await pages.open("about:blank", {
+        const { tab, requests, messages } = await pages.open("about:blank", {
           viewport: { width: 900, height: 900 },
           colorScheme: "light",
         });
@@ -217,7 +217,7 @@ describe("hostile texts in all files of runs", () => {
         expect(dialogs).toEqual([]);
         expect(requests.filter((one) => one !== "about:blank")).toEqual([address]);
         // Of a page that is nowhere the browser itself says so.
-        expect(complaints.filter((one) => !/status of 404/.test(one))).toEqual([]);
+        expect(messages.filter((one) => !/status of 404/.test(one))).toEqual([]);
         await tab.close();
       }
     },

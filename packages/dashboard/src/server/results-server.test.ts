@@ -47,16 +47,16 @@ describe("the runs below a folder", () => {
   it("are told with their states, and how these are known, the last written first", async () => {
     const entries = entriesOf(await pageOf(""));
     expect(entries.map(({ path }) => path)).toEqual(sample.runs);
-    const told = Object.fromEntries(entries.map((one) => [one.path, `${one.state}: ${one.told}`]));
-    expect(told["running"]).toMatch(
+    const notes = Object.fromEntries(entries.map((one) => [one.path, `${one.state}: ${one.explanation}`]));
+    expect(notes["running"]).toMatch(
       /^● running: .*Still being written by process \d+ on .* Last written 2026-06-28 12:00:00 UTC\.$/,
     );
-    expect(told["dead"]).toMatch(/^✕ dead: .*Interrupted: process \d+ on .* held this run and is gone/);
-    expect(told["begun"]).toMatch(/^✕ dead: /);
-    expect(told["seeds/finished"]).toMatch(/^✓ finished: .*its last phase, em, was looked at to its end/);
-    expect(told["seeds/stopped"]).toMatch(/^■ stopped: .*its last look is at step 60 of 600 of em/);
-    expect(told["feedback"]).toMatch(/^■ stopped: .*blind ended after step 1 of 3/);
-    expect(told["results"]).toMatch(/^✓ finished: /);
+    expect(notes["dead"]).toMatch(/^✕ dead: .*Interrupted: process \d+ on .* held this run and is gone/);
+    expect(notes["begun"]).toMatch(/^✕ dead: /);
+    expect(notes["seeds/finished"]).toMatch(/^✓ finished: .*its last phase, em, was looked at to its end/);
+    expect(notes["seeds/stopped"]).toMatch(/^■ stopped: .*its last look is at step 60 of 600 of em/);
+    expect(notes["feedback"]).toMatch(/^■ stopped: .*blind ended after step 1 of 3/);
+    expect(notes["results"]).toMatch(/^✓ finished: /);
   });
 
   it("are folded, with findings, drawings, steps and answers in them, and a way to all of each", async () => {
