@@ -1,22 +1,22 @@
 import { z } from "zod";
 
-const text = z.string("a text");
+const text = z.string("a string");
 const number = z.number("a number");
-const known = z.number("a number, or null where it is not known").nullable();
-const count = z.int("a whole number").nonnegative("0 or more");
+const known = z.number("a number, or null if unknown").nullable();
+const count = z.int("an integer").nonnegative("0 or more");
 const reasons = z.record(z.string(), text);
 
 const rollout = z.looseObject({
   of: text,
   prompt: text,
   response: text,
-  /** From 0 to 1; null where nobody graded it, or nobody could. */
+  /** From 0 to 1; null if it was not graded. */
   score: known,
 });
 
-/** One measurement at a model; a metric is null where it was not asked for. */
+/** One measurement of a model. Metrics that were not requested are null. */
 const measurement = z.looseObject({
-  /** Nats, over held-out pairs; deltas are from the baseline. */
+  /** In nats, over held-out pairs. Deltas are relative to the baseline. */
   logprob_margin: z
     .looseObject({
       margin: known,
@@ -48,7 +48,7 @@ const measurement = z.looseObject({
 });
 
 export const stepSchema = z.looseObject({
-  /** From 0. */
+  /** 0-based. */
   step: count,
   timestamp: text,
   feedback_given: text,
@@ -77,12 +77,12 @@ export const metadataSchema = z.looseObject({
   }),
   preference_definition: z.looseObject({ feedback_string: text }),
   grader: z.looseObject({ name: text }),
-  /** Beyond these a sign of collapse is an alert. */
+  /** Values beyond these raise an alert. */
   collapse_thresholds: z.looseObject({ entropy_ratio: number, self_rouge_l: number, drift_nats: number }),
   engine: z.json(),
 });
 
-/** A preference's files lie in a folder of its name. */
+/** Whether a name can be a folder: each preference has a folder of its name. */
 const isFolderName = (name: string): boolean => /^(?!\.{1,2}$)[^/\\\0]+$/.test(name);
 
 export const summarySchema = z.looseObject({
@@ -105,7 +105,7 @@ export const summarySchema = z.looseObject({
         verdict: text,
       }),
     )
-    .refine((all) => Object.keys(all).every(isFolderName), "names of folders in this one"),
+    .refine((all) => Object.keys(all).every(isFolderName), "names that can be folders"),
 });
 
 export type CollapseThresholds = FeedbackMetadata["collapse_thresholds"];

@@ -12,14 +12,14 @@ import { table } from "../html/table.ts";
 import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 
-/** A preference by itself: every step in numbers, and what the model answered. */
+/** Renders one preference: a row for each step, and the model's answers. */
 export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {
   const shown = lastRows(one.steps, options);
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
     <p class="sub">
-      The feedback given: “${metadata.preference_definition.feedback_string}”. Answers are graded by
+      Feedback: “${metadata.preference_definition.feedback_string}”. Grader:
       <span class="code">${metadata.grader.name}</span>.
     </p>
     ${table(`Steps of ${name}`, columns, [
@@ -28,14 +28,14 @@ export function stepSection(one: FeedbackPreference, options: SectionOptions): H
     ])}
     ${truncationNote(steps.length, "step", options)}
     <p class="key">
-      Steps count from 0. – is: not measured at this step${
+      Steps are 0-based. A dash (–) means that the step did not measure the value${
         metadata.config.metrics.includes("collapse") &&
-        html`; collapse is looked at after steps
+        html`; collapse is measured after steps
         ${metadata.config.collapse_steps.filter((at) => at < metadata.config.num_steps).join(", ") || "none"}`
-      }. Hover over it for the reason, where one is known.
+      }. Hover over the dash for the reason.
     </p>
     <details>
-      <summary>Answers trained on <span>the first of each batch</span></summary>
+      <summary>Training answers <span>the first of each batch</span></summary>
       ${shown.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
         answer(
           `step ${step}`,
@@ -100,8 +100,8 @@ interface CellNotes {
 
 function cell(value: string, { why = null, n, isAlert = false }: CellNotes = {}): Html {
   const title = n === undefined ? why : `n = ${n}`;
-  const isTold = title !== null && title !== "";
-  return html`<td${isTold && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
+  const hasTitle = title !== null && title !== "";
+  return html`<td${hasTitle && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
 }
 
 function heldOutAnswers(when: string, { rollouts }: FeedbackMeasurement): Html | false {

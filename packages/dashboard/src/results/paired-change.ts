@@ -4,11 +4,11 @@ import type { DocumentParts } from "./results-run.ts";
 
 /** The difference between a run and the reference run. */
 export interface Change {
-  /** Documents that both answered, pair by pair; null: as of two independent samples. */
+  /** Number of documents that both runs answered; null if the runs were compared as independent samples. */
   readonly pairs: number | null;
   readonly delta: number;
   readonly ci95: Interval | null;
-  /** Null where there is no interval. */
+  /** Null if there is no interval. */
   readonly verdict: "better" | "worse" | "changed" | "no evidence" | null;
 }
 
@@ -18,8 +18,8 @@ interface Document extends Row {
 }
 
 /**
- * The change of a metric over the documents that both runs answered: of right and wrong answers by Newcombe's interval and
- * McNemar's exact test, else by t over documents. Null where the runs did not answer the same documents.
+ * Returns the change of a metric between two runs over the same documents; null if the documents differ. Correct/incorrect
+ * answers: Newcombe's paired interval and McNemar's exact test. Other metrics: a t interval over documents.
  */
 export function pairedChange(
   now: DocumentParts,
