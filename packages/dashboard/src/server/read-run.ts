@@ -12,7 +12,7 @@ import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import { keptAnswers, type KeptAnswers } from "./kept-answers.ts";
 
-/** What its files say of a run. */
+/** The content of a run's files. */
 export type RunContent =
   | {
       readonly kind: "callbacks";
@@ -23,13 +23,13 @@ export type RunContent =
   | { readonly kind: "feedback"; readonly run: FeedbackRun; readonly groups: readonly PanelGroup[] }
   | { readonly kind: "results"; readonly summary: ResultsSummary };
 
-/** A run that was read; `content` null where its files cannot be, and `problem` says why. */
+/** A run after reading. If its files cannot be read, `content` is null and `problem` has the reason. */
 export type ReadRun = { readonly found: FoundRun; readonly state: RunState } & (
   | { readonly content: RunContent; readonly problem: null }
   | { readonly content: null; readonly problem: string }
 );
 
-/** Runs of a `metrics.json`, and what their documents add, where samples stand beside it. */
+/** The runs of a `metrics.json`, and their documents if there are sample files. */
 export interface ReadResults {
   readonly runs: readonly ResultsRun[];
   readonly samples: readonly RunSamples[];
@@ -37,20 +37,20 @@ export interface ReadResults {
 
 export interface ReadOptions {
   readonly files: ContainedFiles;
-  /** Null where nobody can read results of benchmarks. */
+  /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
-  /** Most kept answers of a callback; 0: none are read. */
+  /** Number of stored answers to read per callback. */
   readonly mostAnswers: number;
 }
 
-/** Reads a run, as far as it can be; whatever is wrong with its files is told, and never thrown. */
+/** Reads a run. Reports damaged files in the result instead of throwing. */
 export async function readFound(found: FoundRun, options: ReadOptions): Promise<ReadRun> {
   try {
     return { found, problem: null, ...(await readers[found.kind](found, options)) };
   } catch (error) {
     const held = await heldBy(found, options.files).catch(() => null);
     const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
-    const state = held ?? { state: "unknown", explanation: "Its files cannot be read." };
+    const state = held ?? { state: "unknown", explanation: "The files of this run cannot be read." };
     return { found, state, content: null, problem };
   }
 }
@@ -74,15 +74,15 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
     async feedback({ path, writtenAt }, { files }) {
       const held = stateOfWriter(await readWriter(join(path, feedbackLock), files));
       const isThere = (await files.list(path)).some(({ name }) => name === "summary.json");
-      const run = isThere ? await readFeedback(path, files) : justBegun(path, writtenAt);
+      const run = isThere ? await readFeedback(path, files) : emptyFeedback(path, writtenAt);
       const groups = panelGroups(run);
       return { state: held ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
     },
     async results({ path }, { files, readResults }) {
       const entries = await files.list(path);
       const isThere = entries.some(({ name }) => name === "metrics.json");
-      const none = { runs: [], samples: [] };
-      const { runs, samples } = isThere ? await readResults!(join(path, "metrics.json"), files) : none;
+      const empty = { runs: [], samples: [] };
+      const { runs, samples } = isThere ? await readResults!(join(path, "metrics.json"), files) : empty;
       return {
         state: await stateOfResults(path, entries, files),
         content: { kind: "results", summary: summarizeResults(runs, 0, samples) },
@@ -90,14 +90,14 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
     },
   };
 
-/** The summary is first written once the baseline was looked at. */
-const justBegun = (output: string, at: Date): FeedbackRun => ({
+/** Returns the data of a run without a summary, which is first written after the baseline measurement. */
+const emptyFeedback = (output: string, at: Date): FeedbackRun => ({
   output,
   summary: { schema_version: 1, updated_at: at.toISOString(), preferences: {} },
   preferences: [],
 });
 
-/** Who holds a run that could not be read. */
+/** Returns the state of a run that could not be read, from its lock; null if no process holds it. */
 async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<RunState | null> {
   if (kind === "results") {
     const state = await stateOfResults(path, await files.list(path), files);
@@ -109,29 +109,29 @@ async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<
 
 function stateOfFeedback({ preferences }: FeedbackRun): RunState {
   if (preferences.length === 0)
-    return { state: "stopped", explanation: "Nobody holds this run, and no preference was looked at." };
+    return { state: "stopped", explanation: "No process is writing this run, and it has no measurements." };
   const open = preferences.find(({ summary }) => summary.status !== "finished");
   if (open !== undefined)
     return {
       state: "stopped",
-      explanation: `Nobody holds this run, and ${open.name} ended after step ${open.steps.length - 1} of ${open.metadata.config.num_steps}.`,
+      explanation: `No process is writing this run. Training of ${open.name} ended after ${open.steps.length} of ${open.metadata.config.num_steps} steps.`,
     };
-  // What the last preference was begun with names those that were to come.
+  // The configuration of the newest preference lists all preferences of the run.
   const config = preferences.at(-1)?.metadata.config as Json | undefined;
-  const asked = isMap(config) ? ownValue(config, "preferences") : undefined;
-  const due = Array.isArray(asked) ? asked.length : preferences.length;
-  return preferences.length < due
+  const planned = isMap(config) ? ownValue(config, "preferences") : undefined;
+  const plannedCount = Array.isArray(planned) ? planned.length : preferences.length;
+  return preferences.length < plannedCount
     ? {
         state: "stopped",
-        explanation: `Nobody holds this run, and ${preferences.length} of ${due} preferences were trained on.`,
+        explanation: `No process is writing this run. It trained ${preferences.length} of ${plannedCount} preferences.`,
       }
     : {
         state: "finished",
-        explanation: "Nobody holds this run, and all its preferences were trained on to their last step.",
+        explanation: "No process is writing this run. Training finished for all preferences.",
       };
 }
 
-/** By the models that are being measured: each has a lock, and what it has so far in a file of its own. */
+/** Returns the state of a suite. Each model that is being measured has a lock and a file of partial results. */
 async function stateOfResults(
   path: string,
   entries: Awaited<ReturnType<ContainedFiles["list"]>>,
@@ -145,7 +145,7 @@ async function stateOfResults(
   return begun.length > 0
     ? {
         state: "stopped",
-        explanation: `Nobody measures here, and ${begun.join(", ")} did not come to the end.`,
+        explanation: `No process is measuring, and ${begun.join(", ")} did not finish.`,
       }
-    : { state: "finished", explanation: "Nobody measures here; these runs came to their end." };
+    : { state: "finished", explanation: "No process is measuring, and all runs finished." };
 }

@@ -2,13 +2,13 @@ import { phaseData } from "../run/phase-data.ts";
 import { resultsData } from "../results/results-data.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
 
-/** A run as JSON: what it is, and what came of it. */
+/** Returns a run as JSON: its state and a summary of its results. */
 export const shortData = (read: ReadRun) => ({
   ...about(read),
   ...(read.content && summaryOf(read.content)),
 });
 
-/** A run as JSON, with all that its files say. */
+/** Returns a run as JSON, with everything from its files. */
 export const wholeData = (read: ReadRun) => ({
   ...shortData(read),
   ...(read.content && detailsOf(read.content)),

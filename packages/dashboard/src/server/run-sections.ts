@@ -23,7 +23,7 @@ import { verdictTag } from "../html/verdict.ts";
 import { answerSections } from "./kept-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
 
-/** A shape beside each word, so that no state is told by colour alone. */
+/** Each state has a glyph as well as a colour. */
 const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
   running: "●",
   finished: "✓",
@@ -35,7 +35,7 @@ const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
 export const stateTag = ({ state }: RunState): Html =>
   html`<span class="state ${state}"><span aria-hidden="true">${stateGlyphs[state]}</span> ${state}</span>`;
 
-/** The state of a run, how it is known, and when it was last written. */
+/** Renders the state of a run, its explanation and when the run was last written. */
 export function stateNote({ state, found }: ReadRun): Html {
   const when = formatTime(found.writtenAt.toISOString());
   return html`<p class="notice ${state.state}">
@@ -43,7 +43,7 @@ export function stateNote({ state, found }: ReadRun): Html {
   </p>`;
 }
 
-/** What came of a run, in a few words. */
+/** Summarizes a run in one line. */
 export function gist(content: RunContent): HtmlValue {
   switch (content.kind) {
     case "callbacks": {
@@ -70,7 +70,7 @@ export function gist(content: RunContent): HtmlValue {
   }
 }
 
-/** What a page of several runs shows of one: findings, small drawings, the last steps, some answers. */
+/** Renders a run on a page of several runs: results, small charts, the last steps and some answers. */
 export function shortSections(content: RunContent, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
@@ -103,11 +103,11 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
   }
 }
 
-/** Drawings that say whether a model learns, and whether it collapses. */
+/** The charts that show whether a model learns and whether it collapses. */
 const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"];
 const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
 
-/** A run alone on its page. */
+/** Renders a run on its page. */
 export function wholeSections(content: RunContent, name: string, note: Html, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
@@ -123,4 +123,4 @@ export function wholeSections(content: RunContent, name: string, note: Html, opt
 }
 
 const unreadNote = (unread: string | null): Html | false =>
-  unread !== null && html`<p class="notice dead">Its kept answers are not shown: ${unread}</p>`;
+  unread !== null && html`<p class="notice dead">The answers of this run cannot be shown: ${unread}</p>`;
