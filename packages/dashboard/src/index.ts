@@ -7,19 +7,19 @@ export {
   formatSeconds,
   formatValue,
   humanizeName,
-} from "./format.ts";
+} from "./html/format.ts";
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
-export { formatChange, formatLook } from "./look-text.ts";
-export { formatOverhead } from "./overhead.ts";
-export { renderPage } from "./page.ts";
-export { phaseData } from "./phase-data.ts";
-export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+export { formatMeasurement } from "./charts/measurement-text.ts";
+export { formatOverhead } from "./run/overhead.ts";
+export { renderPage } from "./run/run-page.ts";
+export { phaseData } from "./run/phase-data.ts";
+export { formatChange, summarizePhases, type MetricSummary, type PhaseSummary } from "./run/phase-summary.ts";
 export { resultsData } from "./results/results-data.ts";
 export { renderResults } from "./results/results-page.ts";
 export type { ResultsRun } from "./results/results-run.ts";
-export { changeGlyph, formatScore, formatScoreChange } from "./results/score-text.ts";
+export { changeGlyph, formatScore, formatScoreChange } from "./results/cells.ts";
 export {
   summarizeResults,
   type ResultsMetric,
@@ -27,5 +27,5 @@ export {
   type ResultsTask,
 } from "./results/summarize-results.ts";
 export { metricName } from "./results/task-section.ts";
-export { isOfGroup, type Look } from "./tracks.ts";
-export { writePage } from "./write-page.ts";
+export { isGroupMetric, type Measurement } from "./charts/metric-curves.ts";
+export { writePage } from "./run/write-page.ts";

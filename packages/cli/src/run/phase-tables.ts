@@ -1,11 +1,11 @@
 import {
   formatChange,
   formatInterval,
-  formatLook,
+  formatMeasurement,
   formatOverhead,
   formatPercent,
   formatSeconds,
-  isOfGroup,
+  isGroupMetric,
   summarizePhases,
   humanizeName,
   type MetricSummary,
@@ -20,7 +20,7 @@ const columns = [{ words: "metric" }, "start", "end", "change", "95 % interval",
 
 /** Whether a table shows a metric. Groups are only on the page, and a metric that is 0 at both ends is left out. */
 const isShown = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
-  isPrimary || (!isOfGroup(metric) && !(start.value === 0 && end.value === 0));
+  isPrimary || (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
 
 /**
  * Returns a table per phase with overhead above it: start → end, change with its interval, and the verdict. A metric with
@@ -60,8 +60,8 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
   const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
   return [
     `${humanizeName(id)}: ${humanizeName(metric)}`,
-    formatLook(start, unit),
-    `→ ${formatLook(end, unit)}`,
+    formatMeasurement(start, unit),
+    `→ ${formatMeasurement(end, unit)}`,
     formatChange(summary),
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),

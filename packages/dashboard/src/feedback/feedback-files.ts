@@ -1,22 +1,22 @@
 import { z } from "zod";
 
-const text = z.string("a text");
+const text = z.string("a string");
 const number = z.number("a number");
-const known = z.number("a number, or null where it is not known").nullable();
-const count = z.int("a whole number").nonnegative("0 or more");
+const known = z.number("a number, or null if unknown").nullable();
+const count = z.int("an integer").nonnegative("0 or more");
 const reasons = z.record(z.string(), text);
 
 const rollout = z.looseObject({
   of: text,
   prompt: text,
   response: text,
-  /** From 0 to 1; null where nobody graded it, or nobody could. */
+  /** From 0 to 1; null if it was not graded. */
   score: known,
 });
 
-/** One look at a model; a metric is null where it was not asked for. */
-const look = z.looseObject({
-  /** Nats, over held-out pairs; deltas are from the baseline. */
+/** One measurement of a model. Metrics that were not requested are null. */
+const measurement = z.looseObject({
+  /** In nats, over held-out pairs. Deltas are relative to the baseline. */
   logprob_margin: z
     .looseObject({
       margin: known,
@@ -48,19 +48,19 @@ const look = z.looseObject({
 });
 
 export const stepSchema = z.looseObject({
-  /** From 0. */
+  /** 0-based. */
   step: count,
   timestamp: text,
   feedback_given: text,
   sdpo_metrics: z.record(z.string(), z.union([z.number(), z.string()]).nullable()),
-  eval: look,
+  eval: measurement,
   prompt_used: text,
   response_text: text,
   timing_s: number,
   sub_step_count: count,
 });
 
-export const baselineSchema = z.looseObject({ timestamp: text, eval: look });
+export const baselineSchema = z.looseObject({ timestamp: text, eval: measurement });
 
 export const metadataSchema = z.looseObject({
   schema_version: z.literal(1, "1"),
@@ -77,12 +77,12 @@ export const metadataSchema = z.looseObject({
   }),
   preference_definition: z.looseObject({ feedback_string: text }),
   grader: z.looseObject({ name: text }),
-  /** Beyond these a sign of collapse is an alert. */
+  /** Values beyond these raise an alert. */
   collapse_thresholds: z.looseObject({ entropy_ratio: number, self_rouge_l: number, drift_nats: number }),
   engine: z.json(),
 });
 
-/** A preference's files lie in a folder of its name. */
+/** Whether a name can be a folder: each preference has a folder of its name. */
 const isFolderName = (name: string): boolean => /^(?!\.{1,2}$)[^/\\\0]+$/.test(name);
 
 export const summarySchema = z.looseObject({
@@ -105,11 +105,11 @@ export const summarySchema = z.looseObject({
         verdict: text,
       }),
     )
-    .refine((all) => Object.keys(all).every(isFolderName), "names of folders in this one"),
+    .refine((all) => Object.keys(all).every(isFolderName), "names that can be folders"),
 });
 
 export type CollapseThresholds = FeedbackMetadata["collapse_thresholds"];
-export type FeedbackLook = z.infer<typeof look>;
+export type FeedbackMeasurement = z.infer<typeof measurement>;
 export type FeedbackStep = z.infer<typeof stepSchema>;
 export type FeedbackMetadata = z.infer<typeof metadataSchema>;
 export type FeedbackSummary = z.infer<typeof summarySchema>;

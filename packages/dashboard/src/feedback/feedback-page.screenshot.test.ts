@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hasBrowser, opensQuietly, withPages } from "../browser.test-data.ts";
+import { hasBrowser, opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
 
@@ -12,10 +12,10 @@ const pages = withPages(async (folder) => {
 });
 
 opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
-  // Nothing sticks out sideways, an attack in an answer neither.
+  // Nothing overflows sideways, not even hostile text in an answer.
   for (const summary of await tab.locator("summary").all()) await summary.click();
   expect(await tab.locator("details pre").first().isVisible()).toBe(true);
-  // Drawings stand in rows on a desktop, below each other on a phone, where they are as wide as it.
+  // Charts are side by side on a desktop, and one per row in full width on a phone.
   const charts = tab.locator(".panel svg");
   const [first, second] = [await charts.nth(0).boundingBox(), await charts.nth(1).boundingBox()];
   expect(first!.y === second!.y).toBe(size === "desktop");
@@ -23,15 +23,15 @@ opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
 });
 
 it.skipIf(!hasBrowser).each(["light", "dark"] as const)(
-  "the drawings are files that a browser shows, by %s",
+  "writes SVG files that a browser displays in %s mode",
   async (colorScheme) => {
     const drawings = plots.filter((plot) => plot.endsWith(".svg"));
-    // All by day; at night the colours alone differ.
+    // One file suffices in dark mode, where only colours differ.
     for (const plot of colorScheme === "light" ? drawings : drawings.slice(0, 1)) {
       const viewport = { width: 400, height: 300 };
-      const { tab, complaints } = await pages.open(`file://${plot}`, { viewport, colorScheme });
-      expect(complaints).toEqual([]);
-      // A file that is no XML has an error's element instead.
+      const { tab, messages } = await pages.open(`file://${plot}`, { viewport, colorScheme });
+      expect(messages).toEqual([]);
+      // Invalid XML would contain a parsererror element.
       expect(
         await tab.evaluate(
           "document.documentElement.tagName + document.getElementsByTagName('parsererror').length",

@@ -1,4 +1,4 @@
-/** What the page of training on feedback needs beyond the style of all pages. */
+/** Style of the page of training on feedback, in addition to the shared style. */
 export const feedbackStyle = `
 .panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 310px), 1fr)); gap: 16px; align-items: start; }
 .panels .panel { padding: 12px 14px 8px; }

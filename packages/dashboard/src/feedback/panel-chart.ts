@@ -1,15 +1,15 @@
 import * as Plot from "@observablehq/plot";
-import { distinct, drawChart, phaseColour, valueDomain } from "../chart-frame.ts";
-import { formatValue, plural, scaleOf } from "../format.ts";
-import type { Html } from "../html.ts";
+import { drawChart, phaseColour, thinOut, valueDomain } from "../charts/draw-chart.ts";
+import { formatValue, plural, scaleOf } from "../html/format.ts";
+import type { Html } from "../html/html.ts";
 import type { Panel, Point, Series } from "./panels.ts";
 
 export const chartSize = { width: 340, height: 176 } as const;
 
-/** Of a value axis: what does not move is not blown up. */
+/** The smallest span of a value axis, in percentage points for shares. It keeps noise from filling the chart. */
 const [leastPoints, leastSpan] = [10, 0.02];
 
-/** The drawing of a panel; null where nothing of it was measured. */
+/** Draws the chart of a panel; null if it has no values. */
 export function panelChart(panel: Panel): Html | null {
   const { series, limits, unit, bounds } = panel;
   const scale = scaleOf(unit);
@@ -17,7 +17,7 @@ export function panelChart(panel: Panel): Html | null {
   const values = points.flatMap(({ value }) => (value === null ? [] : [value]));
   if (values.length === 0) return null;
   const [low, high] = bounds;
-  // A threshold is drawn where it is, also where no value comes near.
+  // Always include the thresholds, even if all values are far from them.
   const y = valueDomain(
     [...values, ...limits].map((value) => value * scale),
     { leastSpan: unit === "share" ? leastPoints : leastSpan, bounds: [low * scale, high * scale] },
@@ -60,8 +60,8 @@ export function panelChart(panel: Panel): Html | null {
 function seriesMarks({ name, colour, isDashed, points }: Series, { unit }: Panel): Plot.Markish[] {
   const scale = scaleOf(unit);
   const stroke = phaseColour(colour);
-  const measured = distinct(points.filter(({ value }) => value !== null));
-  // Null, not left out, where it could not be told: the line is broken there.
+  const measured = thinOut(points.filter(({ value }) => value !== null));
+  // Keep unknown values as null: they interrupt the line.
   const place = { x: "updates", y: ({ value }: Point) => (value === null ? null : value * scale) };
   return [
     Plot.lineY(points, {
@@ -86,7 +86,7 @@ function pointTitle(name: string, point: Point, unit: string): string {
   return `${name}, ${when}: ${formatValue(point.value, unit)}${over}`;
 }
 
-/** From where to where each line goes. */
+/** Describes a panel for screen readers: the first and last value of each line. */
 function descriptionOf({ title, unit, series }: Panel): string {
   const parts = series.map(({ name, points }) => {
     const measured = points.filter(({ value }) => value !== null);
@@ -98,7 +98,7 @@ function descriptionOf({ title, unit, series }: Panel): string {
   return `${title} by updates: ${parts.join("; ")}.`;
 }
 
-/** What is missing from a panel, and why: one line for each series and reason. */
+/** Describes the missing values of a panel, in one line for each series and reason. */
 export function missingFrom({ series }: Panel): readonly string[] {
   return series.flatMap(({ name, points }) => {
     const missing = points.flatMap((point) => (point.value === null ? [point] : []));
@@ -111,7 +111,7 @@ export function missingFrom({ series }: Panel): readonly string[] {
   });
 }
 
-/** `[1, 2, 3, 7]` → `1–3, 7`. */
+/** Formats `[1, 2, 3, 7]` as `1–3, 7`. */
 function ranges(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

@@ -1,36 +1,36 @@
-import { humanizeName } from "../format.ts";
-import type { CollapseThresholds, FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import { humanizeName } from "../html/format.ts";
+import type { CollapseThresholds, FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
 
-/** A value, or why there is none. */
+/** A value, or the reason why it is missing. */
 export type Reading =
   | { readonly value: number; readonly n?: number }
   | { readonly value: null; readonly reason: string };
 
-/** A reading of a model after so many updates; 0: before any. */
+/** A reading after a number of updates. The baseline has 0 updates. */
 export type Point = Reading & { readonly updates: number };
 
 export interface Series {
   readonly name: string;
-  /** Preferences keep their colour over all panels. */
+  /** Colour index. A preference has the same colour in all panels. */
   readonly colour: number;
   readonly isDashed: boolean;
   readonly points: readonly Point[];
 }
 
-/** One drawing. */
+/** The data of one chart. */
 export interface Panel {
-  /** Also the name of its file; unique in a run. */
+  /** Unique within a run. Also the name of the chart's file. */
   readonly id: string;
   readonly title: string;
   readonly unit: string;
-  /** The least and the most that a value can be. */
+  /** Possible values: minimum and maximum. */
   readonly bounds: readonly [number, number];
   readonly limits: readonly number[];
   readonly series: readonly Series[];
 }
 
-/** Drawings that answer one question. */
+/** Charts that answer one question. */
 export interface PanelGroup {
   readonly title: string;
   readonly about: string;
@@ -40,7 +40,7 @@ export interface PanelGroup {
 const anywhere = [-Infinity, Infinity] as const;
 const positive = [0, Infinity] as const;
 
-/** All drawings of a run, from what its files say and nothing else. */
+/** Returns all charts of a run, from its files only. */
 export function panelGroups({ preferences }: FeedbackRun): readonly PanelGroup[] {
   return [
     margins(preferences),
@@ -54,7 +54,7 @@ export function panelGroups({ preferences }: FeedbackRun): readonly PanelGroup[]
 const margins = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Margins",
   about:
-    "log p of the chosen answer minus that of the rejected one, the mean over held-out pairs. Up is towards the preference.",
+    "Log-probability of the chosen answer minus that of the rejected answer, averaged over held-out pairs. Higher values agree more with the preference.",
   panels: [
     marginPanel(preferences, "margin_delta", "margin, change from the baseline", "nats"),
     marginPanel(preferences, "margin", "margin", "nats"),
@@ -73,10 +73,10 @@ const marginPanel = (
   unit,
   bounds: anywhere,
   limits: [],
-  series: perPreference(preferences, "logprob", (look, { baseline }) => {
-    const seen = look.logprob_margin;
-    // The baseline is what changes are from: it has none.
-    if (seen === null || (key === "margin_delta" && look === baseline)) return null;
+  series: perPreference(preferences, "logprob", (measurement, { baseline }) => {
+    const seen = measurement.logprob_margin;
+    // The baseline has no change from itself.
+    if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
     return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
   }),
 });
@@ -84,7 +84,7 @@ const marginPanel = (
 const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Learning curves",
   about:
-    "Compliance: the verifier's mean reward, on held-out prompts (solid) and on those that are trained on (dashed), apart.",
+    "Compliance is the verifier's mean reward, on held-out prompts (solid) and on training prompts (dashed).",
   panels: preferences.map((one, colour) => ({
     id: `compliance-${one.name}`,
     title: `compliance: ${one.name}`,
@@ -100,7 +100,7 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
         "compliance",
         ({ preference_compliance: seen }) =>
           seen && {
-            ...readingOf(seen[key], `no answer was graded (${seen.ungraded} could not be)`),
+            ...readingOf(seen[key], `no answer was graded (grading failed for ${seen.ungraded})`),
             n: seen[`${key}_n`],
           },
       ),
@@ -110,7 +110,7 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
 
 function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
   const thresholds = thresholdsOf(preferences);
-  // Those that the run was watched by; its preferences may have been begun with different ones.
+  // The thresholds of the run itself. Its preferences may have started with different ones.
   const linesAt = (limitsOf: (one: CollapseThresholds) => readonly number[]): readonly number[] => [
     ...new Set(thresholds.flatMap(limitsOf)),
   ];
@@ -121,13 +121,13 @@ function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
     ["own_drift", "drift on its own text", "nats per token", anywhere, drifts],
     ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, drifts],
   ] as const;
-  const told = thresholds.map(
+  const rules = thresholds.map(
     (one) =>
-      `an entropy ratio below ${one.entropy_ratio}, ROUGE-L of answers to one prompt above ${one.self_rouge_l}, a drift of more than ${one.drift_nats} nats a token either way`,
+      `an entropy ratio below ${one.entropy_ratio}, self-ROUGE-L (similarity of answers to one prompt) above ${one.self_rouge_l}, or a drift beyond ±${one.drift_nats} nats per token`,
   );
   return {
     title: "Collapse",
-    about: `Beyond a red line a sign is an alert${told.length === 0 ? "" : `: ${told.join("; or ")}`}.`,
+    about: `Values beyond a red line raise an alert${rules.length === 0 ? "" : `: ${rules.join("; or ")}`}.`,
     panels: signs.map(([sign, title, unit, bounds, lines]) => ({
       id: sign,
       title,
@@ -143,7 +143,7 @@ function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
   };
 }
 
-/** Each once. */
+/** Returns the distinct thresholds of all preferences. */
 function thresholdsOf(preferences: readonly FeedbackPreference[]): readonly CollapseThresholds[] {
   const all = preferences.map(({ metadata }) => metadata.collapse_thresholds);
   const keyOf = (one: CollapseThresholds) => [one.entropy_ratio, one.self_rouge_l, one.drift_nats].join();
@@ -152,7 +152,8 @@ function thresholdsOf(preferences: readonly FeedbackPreference[]): readonly Coll
 
 const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Forgetting",
-  about: "General ability, half a coding task and half three instructions, and its ratio to the baseline's.",
+  about:
+    "General ability is the mean of a coding task and three instructions. The ratio is relative to the baseline.",
   panels: [
     {
       id: "general",
@@ -172,17 +173,22 @@ const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => (
       unit: "",
       bounds: positive,
       limits: [],
-      series: perPreference(preferences, "general", (look, { baseline }) => capabilityOf(look, baseline)),
+      series: perPreference(preferences, "general", (measurement, { baseline }) =>
+        capabilityOf(measurement, baseline),
+      ),
     },
   ],
 });
 
-function capabilityOf({ general: now }: FeedbackLook, { general: before }: FeedbackLook): Reading | null {
+function capabilityOf(
+  { general: now }: FeedbackMeasurement,
+  { general: before }: FeedbackMeasurement,
+): Reading | null {
   if (now === null) return null;
-  const none = (reason: string): Reading => ({ value: null, reason });
-  if (now.general === null) return none(failuresOf(now.failures));
-  if (before === null || before.general === null) return none("the baseline's is not known");
-  if (before.general === 0) return none("the baseline's is 0");
+  const missing = (reason: string): Reading => ({ value: null, reason });
+  if (now.general === null) return missing(failuresOf(now.failures));
+  if (before === null || before.general === null) return missing("the baseline is unknown");
+  if (before.general === 0) return missing("the baseline is 0");
   return { value: now.general / before.general };
 }
 
@@ -202,7 +208,7 @@ const sdpo = [
 
 const diagnostics = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "SDPO diagnostics",
-  about: "Of the last gradient step on each batch, before its update.",
+  about: "Values of the last gradient step on each batch, before its update.",
   panels: sdpo.map(([name, title, unit, bounds]) => ({
     id: name,
     title,
@@ -220,13 +226,13 @@ const diagnostics = (preferences: readonly FeedbackPreference[]): PanelGroup => 
 
 function trainedReading({ sdpo_metrics: metrics }: FeedbackStep, name: string): Reading {
   const value = Object.hasOwn(metrics, name) ? metrics[name] : null;
-  return readingOf(typeof value === "number" ? value : null, "the engine does not tell it");
+  return readingOf(typeof value === "number" ? value : null, "the engine does not report it");
 }
 
 const readingOf = (value: number | null, reason: string): Reading =>
   value === null ? { value, reason } : { value };
 
-type Read = (look: FeedbackLook, of: FeedbackPreference) => Reading | null;
+type Read = (measurement: FeedbackMeasurement, of: FeedbackPreference) => Reading | null;
 
 const perPreference = (
   preferences: readonly FeedbackPreference[],
@@ -241,18 +247,18 @@ const perPreference = (
   }));
 
 /**
- * The baseline first. Looks at which a metric was not due are left out; one that was never looked at has a single point that
- * says so.
+ * Returns the points of a metric, the baseline first. Omits measurements that did not request the metric. A metric that was
+ * never measured has a single point with the reason.
  */
 function pointsOf(one: FeedbackPreference, metric: string, read: Read): readonly Point[] {
-  const looks = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
-  const points = looks.flatMap((look, updates): Point[] => {
-    const reading = read(look, one);
+  const measurements = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
+  const points = measurements.flatMap((measurement, updates): Point[] => {
+    const reading = read(measurement, one);
     return reading === null ? [] : [{ updates, ...reading }];
   });
   if (points.length > 0) return points;
   const reason = one.metadata.config.metrics.includes(metric)
-    ? "no look has it"
+    ? "no measurement includes it"
     : `${metric} is not among the metrics of the configuration`;
   return [{ updates: 0, value: null, reason }];
 }

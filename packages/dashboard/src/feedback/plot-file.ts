@@ -1,17 +1,17 @@
-import { phaseColour } from "../chart-frame.ts";
-import { html, trusted, type Html } from "../html.ts";
-import { colours } from "../style.ts";
+import { phaseColour } from "../charts/draw-chart.ts";
+import { html, trusted, type Html } from "../html/html.ts";
+import { colours } from "../html/style.ts";
 import { chartSize, missingFrom, panelChart } from "./panel-chart.ts";
 import type { Panel, Series } from "./panels.ts";
 
 const margin = 14;
-/** Of the title and the names of the lines. */
+/** Height of the title and the legend. */
 const headHeight = 52;
 const lineHeight = 15;
-/** Of what is said below a drawing: about as many letters as fit. */
+/** Approximate number of characters that fit in a line below the chart. */
 const lettersALine = 62;
 
-/** A panel as an SVG file of its own, with its title, the names of its lines and what was not measured; light and dark. */
+/** Renders a panel as a separate SVG file with title, legend and missing values, for light and dark mode. */
 export function plotFile(panel: Panel): string {
   const chart = panelChart(panel);
   const notes = missingFrom(panel).flatMap((note) => wrapped(note));
@@ -35,12 +35,12 @@ ${notes.map((note, at) => html`<text x="${margin}" y="${notesAt + at * lineHeigh
 const seriesName = ({ name, colour, isDashed }: Series, at: number): Html =>
   html`<tspan dx="${at === 0 ? 0 : 12}" style="fill: ${phaseColour(colour)}">${isDashed ? "○ " : "● "}</tspan>${name}`;
 
-/** XML has no way to write most control characters, not even escaped. */
+/** Replaces control characters: XML cannot represent most of them, even escaped. */
 const withoutControls = ({ markup }: Html): string =>
   // oxlint-disable-next-line no-control-regex
   markup.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "�");
 
-/** Cut at spaces where there are some; long texts end in an ellipsis. */
+/** Wraps a string at spaces. A string of more than four lines ends in an ellipsis. */
 function wrapped(text: string): readonly string[] {
   const [most, lines] = [4, [] as string[]];
   let rest = [...text.replaceAll(/\s+/g, " ")];

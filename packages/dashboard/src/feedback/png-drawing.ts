@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { colours } from "../style.ts";
+import { colours } from "../html/style.ts";
 
-/** Of a drawing's width: sharp on screens of twice the pixels, and in print. */
+/** Pixels per SVG unit: sharp on high-resolution screens and in print. */
 const scale = 2;
 
 const fontFiles = [
@@ -15,8 +15,8 @@ type Draw = (svg: string) => Uint8Array;
 let drawing: Promise<Draw> | undefined;
 
 /**
- * What makes a PNG file of a drawing that is an SVG file, by day, on every machine the same: with a renderer and a font of its
- * own. Loaded once, where the first is asked for.
+ * Returns a function that renders an SVG file as PNG in light mode. It uses a bundled renderer and font, so that the result is
+ * the same on every machine. The first call loads both.
  */
 export const pngDrawing = (): Promise<Draw> => (drawing ??= load());
 
@@ -30,7 +30,7 @@ async function load(): Promise<Draw> {
   await initWasm(engine);
   return (svg) => {
     const font = { fontBuffers, defaultFontFamily: "Inter", sansSerifFamily: "Inter" };
-    const picture = new Resvg(byDay(svg), { font, fitTo: { mode: "zoom", value: scale } });
+    const picture = new Resvg(inLightMode(svg), { font, fitTo: { mode: "zoom", value: scale } });
     const rendered = picture.render();
     try {
       return rendered.asPng();
@@ -41,15 +41,15 @@ async function load(): Promise<Draw> {
   };
 }
 
-const daylight = new Map(
+const lightColours = new Map(
   [...colours.slice(0, colours.indexOf("@media")).matchAll(/(--[\w-]+): (#\w+)/g)].map(([, name, colour]) => [
     name!,
     colour!,
   ]),
 );
 
-/** The renderer knows no variables; texts, which stand between tags, are left as they are. */
-const byDay = (svg: string): string =>
+/** Replaces CSS variables inside tags, because the renderer does not support them. Leaves text between tags unchanged. */
+const inLightMode = (svg: string): string =>
   svg.replaceAll(/<[^<>"]*(?:"[^"]*"[^<>"]*)*>/g, (tag) =>
-    tag.replaceAll(/var\((--[\w-]+)\)/g, (own, name: string) => daylight.get(name) ?? own),
+    tag.replaceAll(/var\((--[\w-]+)\)/g, (own, name: string) => lightColours.get(name) ?? own),
   );

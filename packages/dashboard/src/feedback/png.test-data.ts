@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 
-/** How many pixels each colour has, as `#rrggbb`, in a PNG file of 8 bits a channel with alpha, not interlaced. */
+/** Counts the pixels of each colour (`#rrggbb`) in a non-interlaced PNG file with alpha and 8 bits per channel. */
 export function pixelsOf(png: Buffer): ReadonlyMap<string, number> {
   const parts: Buffer[] = [];
   // A chunk: length, name, content, checksum.
@@ -26,7 +26,7 @@ export function pixelsOf(png: Buffer): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** By a line's filter: none, left, up, mean, and the nearest of the three to left + up − corner. */
+/** Predictors by a line's filter type: none, left, up, mean, and Paeth (the neighbour nearest to left + up − corner). */
 const predicted: readonly ((left: number, up: number, corner: number) => number)[] = [
   () => 0,
   (left) => left,

@@ -8,24 +8,24 @@ import {
   metadataSchema,
   stepSchema,
   summarySchema,
-  type FeedbackLook,
+  type FeedbackMeasurement,
   type FeedbackMetadata,
   type FeedbackStep,
   type FeedbackSummary,
 } from "./feedback-files.ts";
 
-/** One preference, as far as its training has come. */
+/** One preference and its training so far. */
 export interface FeedbackPreference {
   readonly name: string;
   readonly summary: FeedbackSummary["preferences"][string];
   readonly metadata: FeedbackMetadata;
-  /** The look before any update. */
-  readonly baseline: FeedbackLook;
-  /** In order, step 0 first. */
+  /** The measurement before the first update. */
+  readonly baseline: FeedbackMeasurement;
+  /** In order, beginning with step 0. */
   readonly steps: readonly FeedbackStep[];
 }
 
-/** What a folder of training on feedback holds. */
+/** The content of an output folder of training on feedback. */
 export interface FeedbackRun {
   readonly output: string;
   readonly summary: FeedbackSummary;
@@ -33,10 +33,10 @@ export interface FeedbackRun {
 }
 
 /**
- * Reads the files of training on feedback (`docs/feedback.md`), finished, running or dead: a last line that is not whole yet is
- * left out.
+ * Reads the files of training on feedback (`docs/feedback.md`), whether finished, running or interrupted. Skips an incomplete
+ * last line.
  *
- * @throws PeriodicEvalError `store` that names the file and the field that is wrong.
+ * @throws PeriodicEvalError `store`, with the file and the field, if a file is missing or damaged.
  */
 export async function readFeedback(output: string, fs: FileReader = nodeFiles): Promise<FeedbackRun> {
   const summary = await readJson(join(output, "summary.json"), summarySchema, fs);
@@ -78,15 +78,15 @@ function parsedText<T>(schema: z.ZodType<T>, text: string, where: string): T {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw damaged(where, text.trim() === "" ? "nothing" : "text that is no JSON", "JSON", cause);
+    throw damaged(where, text.trim() === "" ? "an empty file" : "text that is not JSON", "JSON", cause);
   }
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const { path, value: got, expected } = describeZodIssue(result.error, value);
-  const told = quoteValue(got);
+  const quoted = quoteValue(got);
   throw damaged(
     path.length === 0 ? where : `${where}: ${path.join(".")}`,
-    told.length > 80 ? `${told.slice(0, 79)}…` : told,
+    quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted,
     expected,
     result.error,
   );
@@ -98,6 +98,6 @@ const damaged = (where: string, got: string, expected: string, cause?: unknown):
     where,
     got,
     expected,
-    fix: "Name the output_dir of periodic-eval feedback; a file that was damaged since is restored or moved away.",
+    fix: "Give the output_dir of periodic-eval feedback, and restore or move damaged files.",
     ...(cause !== undefined && { cause }),
   });

@@ -1,16 +1,16 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Stands wherever a file holds text. */
+/** Hostile text, used for every free string of the files. */
 export const attack = `"><script>alert(1)</script><img src=x onerror='alert(2)'>\0`;
 
-interface SampleLook {
+interface SampleMeasurement {
   readonly at: number;
   readonly isBlind?: boolean;
 }
 
-/** Margins 1, 2.5, 4 …; held-out compliance 0.25, 0.375, 0.5 …; collapse at the baseline and at step 1. */
-function sampleLook({ at, isBlind = false }: SampleLook) {
+/** Returns margins 1, 2.5, 4, … and held-out compliance 0.25, 0.375, 0.5, …; measures collapse at the baseline and at step 1. */
+function sampleMeasurement({ at, isBlind = false }: SampleMeasurement) {
   return {
     logprob_margin: {
       margin: isBlind ? null : 1 + 1.5 * at,
@@ -19,7 +19,7 @@ function sampleLook({ at, isBlind = false }: SampleLook) {
       margin_per_token_delta: isBlind || at === 0 ? null : 0.15 * at,
       p: isBlind || at === 0 ? null : 0.01,
       n: isBlind ? 0 : 12,
-      reason: isBlind ? `the engine scores no given text ${attack}` : null,
+      reason: isBlind ? `the engine cannot score a given answer ${attack}` : null,
     },
     preference_compliance: {
       held_out: 0.25 + 0.125 * at,
@@ -44,7 +44,7 @@ function sampleLook({ at, isBlind = false }: SampleLook) {
             own_drift: 0.1 * at,
             baseline_drift: -0.1 * at,
             alerts: !isBlind && at === 2 ? ["entropy_ratio"] : [],
-            unknown: isBlind ? { entropy_ratio: "the engine tells no distribution" } : {},
+            unknown: isBlind ? { entropy_ratio: "the engine reports no distribution" } : {},
           },
     rollouts: [
       { of: "training", prompt: attack, response: attack, score: 0.5 },
@@ -67,7 +67,7 @@ function sampleStep(step: number, isBlind: boolean) {
       clip_fraction: 0,
       grad_norm: 0.75,
     },
-    eval: sampleLook({ at: step + 1, isBlind }),
+    eval: sampleMeasurement({ at: step + 1, isBlind }),
     prompt_used: attack,
     response_text: attack,
     timing_s: 2.5,
@@ -75,7 +75,7 @@ function sampleStep(step: number, isBlind: boolean) {
   };
 }
 
-/** Two preferences of two steps each: `polite`, and `blind`, of which little is known and whose last line is torn. */
+/** Writes two preferences of two steps each: `polite`, and `blind`, which has few values and a torn last line. */
 export async function writeSampleFeedback(output: string): Promise<void> {
   const names = ["polite", "blind"];
   for (const name of names) {
@@ -103,7 +103,7 @@ export async function writeSampleFeedback(output: string): Promise<void> {
     });
     await write("baseline.json", {
       timestamp: "2026-01-01T00:00:00.000Z",
-      eval: sampleLook({ at: 0, isBlind }),
+      eval: sampleMeasurement({ at: 0, isBlind }),
     });
     const lines = [0, 1].map((step) => `${JSON.stringify(sampleStep(step, isBlind))}\n`);
     await writeFile(

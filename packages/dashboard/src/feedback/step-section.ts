@@ -5,37 +5,37 @@ import {
   formatValue,
   missingValueText,
   humanizeName,
-} from "../format.ts";
-import { html, type Html } from "../html.ts";
-import { cutNote, lastOf, type ShownPart } from "../shown-part.ts";
-import { table } from "../table.ts";
-import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
+import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 
-/** A preference by itself: every step in numbers, and what the model answered. */
-export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
-  const shown = lastOf(one.steps, part);
+/** Renders one preference: a row for each step, and the model's answers. */
+export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {
+  const shown = lastRows(one.steps, options);
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
     <p class="sub">
-      The feedback given: “${metadata.preference_definition.feedback_string}”. Answers are graded by
+      Feedback: “${metadata.preference_definition.feedback_string}”. Grader:
       <span class="code">${metadata.grader.name}</span>.
     </p>
     ${table(`Steps of ${name}`, columns, [
-      lookRow("baseline", baseline, null),
-      ...shown.map((line) => lookRow(`step ${line.step}`, line.eval, line)),
+      measurementRow("baseline", baseline, null),
+      ...shown.map((line) => measurementRow(`step ${line.step}`, line.eval, line)),
     ])}
-    ${cutNote(steps.length, "step", part)}
+    ${truncationNote(steps.length, "step", options)}
     <p class="key">
-      Steps count from 0. – is: not measured at this step${
+      Steps are 0-based. A dash (–) means that the step did not measure the value${
         metadata.config.metrics.includes("collapse") &&
-        html`; collapse is looked at after steps
+        html`; collapse is measured after steps
         ${metadata.config.collapse_steps.filter((at) => at < metadata.config.num_steps).join(", ") || "none"}`
-      }. Hover over it for the reason, where one is known.
+      }. Hover over the dash for the reason.
     </p>
     <details>
-      <summary>Answers trained on <span>the first of each batch</span></summary>
+      <summary>Training answers <span>the first of each batch</span></summary>
       ${shown.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
         answer(
           `step ${step}`,
@@ -51,7 +51,7 @@ export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
 }
 
 const columns = [
-  { words: "look" },
+  { words: "measurement" },
   "margin",
   "change",
   "p",
@@ -66,8 +66,8 @@ const columns = [
   "time",
 ];
 
-function lookRow(name: string, look: FeedbackLook, line: FeedbackStep | null): Html {
-  const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = look;
+function measurementRow(name: string, measurement: FeedbackMeasurement, line: FeedbackStep | null): Html {
+  const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = measurement;
   const why = margin?.reason ?? null;
   const sign = (key: "entropy_ratio" | "self_rouge_l" | "own_drift" | "baseline_drift"): Html =>
     cell(formatValue(collapse?.[key], ""), {
@@ -100,11 +100,11 @@ interface CellNotes {
 
 function cell(value: string, { why = null, n, isAlert = false }: CellNotes = {}): Html {
   const title = n === undefined ? why : `n = ${n}`;
-  const isTold = title !== null && title !== "";
-  return html`<td${isTold && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
+  const hasTitle = title !== null && title !== "";
+  return html`<td${hasTitle && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
 }
 
-function heldOutAnswers(when: string, { rollouts }: FeedbackLook): Html | false {
+function heldOutAnswers(when: string, { rollouts }: FeedbackMeasurement): Html | false {
   const shown = rollouts.filter((rollout) => rollout.of === "compliance");
   return (
     shown.length > 0 &&

@@ -27,7 +27,7 @@ const rows = (of: Element) => [...of.querySelectorAll("tbody tr")].map((row) => 
 const titles = (of: Element) => [...of.querySelectorAll("svg title")].map(text);
 
 describe("the page of training on feedback", () => {
-  it("says the verdicts of the summary", () => {
+  it("lists the verdicts of the summary", () => {
     expect(rows(section("Verdicts"))).toEqual([
       [
         "● polite",
@@ -47,15 +47,17 @@ describe("the page of training on feedback", () => {
         "–",
         "–",
         "25.0 % → 50.0 %",
-        "not measured: the baseline's is 0",
+        "undefined: the baseline is 0",
         "none",
         "2 running",
       ],
     ]);
-    expect(text(page.querySelector(".notice"))).toBe("Not finished: this is how far it had come.");
+    expect(text(page.querySelector(".notice"))).toBe(
+      "Training is not finished. This page shows its state when the page was generated.",
+    );
   });
 
-  it("draws the numbers of the files, the baseline as the state before any update", () => {
+  it("draws the values of the files, with the baseline at 0 updates", () => {
     expect(titles(figure("margin nats"))).toEqual([
       "polite, before any update: 1.00 nats (n = 12)",
       "polite, after 1 update: 2.50 nats (n = 12)",
@@ -68,7 +70,7 @@ describe("the page of training on feedback", () => {
       "polite, after 1 update: 0.75",
       "polite, after 2 updates: 0.50",
     ]);
-    // Not due after step 0: neither drawn nor told as missing. Two thresholds of drift, one of the others.
+    // Step 0 does not measure collapse: it is neither drawn nor reported as missing. Drift has two thresholds, the others one.
     expect(titles(figure("entropy ratio"))).toEqual([
       "polite, before any update: 1.00",
       "polite, after 2 updates: 0.50",
@@ -86,21 +88,21 @@ describe("the page of training on feedback", () => {
     expect(text(section("polite").querySelector("td.alert"))).toBe("▲ 0.50");
   });
 
-  it("says what was not measured and why, and draws no 0 for it", () => {
+  it("states why a value is missing instead of drawing 0", () => {
     const missing = (title: string) => [...figure(title).querySelectorAll(".missing")].map(text);
-    expect(missing("entropy ratio")).toEqual(["blind: not measured: the engine tells no distribution"]);
-    expect(missing("capability ratio")).toEqual(["blind: not measured: the baseline's is 0"]);
+    expect(missing("entropy ratio")).toEqual(["blind: not measured: the engine reports no distribution"]);
+    expect(missing("capability ratio")).toEqual(["blind: not measured: the baseline is 0"]);
     expect(missing("KL to the base nats")).toEqual([
-      "polite: not measured: the engine does not tell it",
-      "blind: not measured: the engine does not tell it",
+      "polite: not measured: the engine does not report it",
+      "blind: not measured: the engine does not report it",
     ]);
     expect(figure("KL to the base nats").querySelector("svg")).toBeNull();
-    // A torn last line is no step.
+    // A torn last line is not a step.
     expect(rows(section("blind")).map(([name]) => name)).toEqual(["baseline", "step 0", "step 1"]);
     expect(rows(section("blind"))[1]!.slice(1, 4)).toEqual(["–", "–", "–"]);
   });
 
-  it("escapes every text of the files, and loads nothing", () => {
+  it("escapes every string of the files and loads nothing", () => {
     expect(page.querySelectorAll("script, img, link, iframe, [onerror], [src], [href]")).toHaveLength(0);
     expect(markup).not.toContain("<script");
     expect(markup.split("alert(1)").length).toBeGreaterThan(20);
@@ -110,7 +112,7 @@ describe("the page of training on feedback", () => {
   });
 });
 
-it("each drawing is an SVG file of its own, in which nothing runs, and a PNG file", async () => {
+it("writes each chart as an SVG file without scripts and as a PNG file", async () => {
   const files = (await readdir(join(output, "plots"))).toSorted();
   expect(files).toEqual(
     [
@@ -142,10 +144,10 @@ it("each drawing is an SVG file of its own, in which nothing runs, and a PNG fil
   }
   const margin = await readFile(join(output, "plots", "margin.svg"), "utf8");
   expect(margin).toContain("polite, after 2 updates: 4.00 nats (n = 12)");
-  expect(margin).toContain("blind: not measured: the engine scores no given text");
+  expect(margin).toContain("blind: not measured: the engine cannot score a given answer");
 });
 
-it("a PNG file shows its drawing by day, with every word of it, where the machine has no font", async () => {
+it("renders PNG files in light mode with their text, without system fonts", async () => {
   const png = await readFile(join(output, "plots", "own_drift.png"));
   // 368 × 242 of the SVG's units, two pixels each; bytes 16 to 24 of a PNG file are its width and height.
   expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([736, 484]);
@@ -156,7 +158,7 @@ it("a PNG file shows its drawing by day, with every word of it, where the machin
     expect(count(colour), colour).toBeGreaterThan(20);
 });
 
-it("draws the thresholds of the run, whatever others are now", async () => {
+it("draws the thresholds of the run, not the current defaults", async () => {
   const own = await mkdtemp(join(tmpdir(), "feedback-thresholds-"));
   await writeSampleFeedback(own);
   const metadata = join(own, "polite", "metadata.json");
@@ -187,15 +189,15 @@ const summaryOfOne = {
 };
 
 it.each([
-  ["polite/steps.jsonl", '{"step": 0}\n', /steps\.jsonl:1: timestamp: got undefined, expected a text/],
-  ["polite/baseline.json", "{", /baseline\.json: got text that is no JSON/],
+  ["polite/steps.jsonl", '{"step": 0}\n', /steps\.jsonl:1: timestamp: got undefined, expected a string/],
+  ["polite/baseline.json", "{", /baseline\.json: got text that is not JSON/],
   ["summary.json", JSON.stringify({ schema_version: 2 }), /summary\.json: schema_version: got 2, expected 1/],
   [
     "summary.json",
     JSON.stringify({ schema_version: 1, updated_at: "", preferences: { "../up": summaryOfOne } }),
-    /summary\.json: preferences: got .*, expected names of folders in this one/,
+    /summary\.json: preferences: got .*, expected names that can be folders/,
   ],
-])("refuses a damaged %s, by the field", async (file, content, message) => {
+])("throws for a damaged %s and names the field", async (file, content, message) => {
   const damaged = await mkdtemp(join(tmpdir(), "feedback-damaged-"));
   await writeSampleFeedback(damaged);
   await writeFile(join(damaged, file), content);

@@ -1,6 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { z } from "zod";
 import { renderFeedback } from "./feedback-page.ts";
 import { panelGroups } from "./panels.ts";
 import { plotFile } from "./plot-file.ts";
@@ -8,28 +10,34 @@ import { pngDrawing } from "./png-drawing.ts";
 import { readFeedback, type FeedbackRun } from "./read-feedback.ts";
 
 export interface WriteFeedbackOptions {
-  /** Where the page goes; default `<output>/index.html`. */
+  /** Path of the page. Default: `<output>/index.html`. */
   readonly page?: string;
 }
 
-/** What was written, and what it was made from. */
+const schema = z.strictObject({
+  page: z.string("a file path").optional(),
+} satisfies Record<keyof WriteFeedbackOptions, z.ZodType>);
+
+/** The data that was read and the files that were written. */
 export interface WrittenFeedback {
   readonly run: FeedbackRun;
-  /** Absolute paths. */
+  /** Absolute path. */
   readonly page: string;
+  /** Absolute paths. */
   readonly plots: readonly string[];
 }
 
 /**
- * Writes the page of training on feedback, and each of its drawings as an SVG and a PNG file in `<output>/plots/`. All can be
- * deleted at any time: they are made from the files of the run, thresholds included.
+ * Writes the page of training on feedback, and each chart as an SVG and a PNG file in `<output>/plots/`. All are derived from
+ * the files of the run and can be deleted at any time.
  *
- * @throws PeriodicEvalError `store` for a file that is missing or damaged.
+ * @throws PeriodicEvalError `config` for a wrong option, `store` for a missing or damaged file.
  */
 export async function writeFeedback(
   output: string,
-  { page = join(output, "index.html") }: WriteFeedbackOptions = {},
+  options: WriteFeedbackOptions = {},
 ): Promise<WrittenFeedback> {
+  const { page = join(output, "index.html") } = parseOptions("writeFeedback options", schema, options);
   const run = await readFeedback(output);
   const groups = panelGroups(run);
   const plots: string[] = [];

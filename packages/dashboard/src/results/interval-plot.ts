@@ -1,9 +1,9 @@
-import { html, type Html } from "../html.ts";
+import { html, type Html } from "../html/html.ts";
 import { withLimits, type ResultsMetric } from "./summarize-results.ts";
 
 const [width, height, margin] = [190, 26, 6];
 
-/** Of one run of a metric: its value and interval on the scale of all runs, the reference's value as a line. */
+/** Draws one run's value and interval on the scale of all runs, with the reference run's value as a line. */
 export function intervalPlot({ measured }: ResultsMetric, run: number, reference: number | null): Html {
   const limits = measured.map(withLimits);
   const ends = limits.flatMap(({ value, ci95 }) => [...(value === null ? [] : [value]), ...(ci95 ?? [])]);

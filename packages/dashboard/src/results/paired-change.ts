@@ -1,7 +1,16 @@
 import type { Metric, Row } from "@periodic-eval/core";
-import { compareMeasurements } from "@periodic-eval/core/statistics";
+import { compareMeasurements, type Interval } from "@periodic-eval/core/statistics";
 import type { DocumentParts } from "./results-run.ts";
-import type { Change } from "./change.ts";
+
+/** The difference between a run and the reference run. */
+export interface Change {
+  /** Number of documents that both runs answered; null if the runs were compared as independent samples. */
+  readonly pairs: number | null;
+  readonly delta: number;
+  readonly ci95: Interval | null;
+  /** Null if there is no interval. */
+  readonly verdict: "better" | "worse" | "changed" | "no evidence" | null;
+}
 
 interface Document extends Row {
   readonly value: number;
@@ -9,8 +18,8 @@ interface Document extends Row {
 }
 
 /**
- * The change of a metric over the documents that both runs answered: of right and wrong answers by Newcombe's interval and
- * McNemar's exact test, else by t over documents. Null where the runs did not answer the same documents.
+ * Returns the change of a metric between two runs over the same documents; null if the documents differ. Correct/incorrect
+ * answers: Newcombe's paired interval and McNemar's exact test. Other metrics: a t interval over documents.
  */
 export function pairedChange(
   now: DocumentParts,

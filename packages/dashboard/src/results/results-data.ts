@@ -1,6 +1,6 @@
 import type { ResultsMetric, ResultsSummary } from "./summarize-results.ts";
 
-/** Runs beside each other as JSON: what tables and page say. */
+/** Returns the comparison of runs as JSON, with the content of the tables and the page. */
 export function resultsData({ runs, reference, tasks, order }: ResultsSummary) {
   const metricsOf = (metrics: readonly ResultsMetric[]) =>
     metrics.map(({ key, higherIsBetter, measured }) => ({

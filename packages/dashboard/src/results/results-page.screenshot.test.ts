@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { opensQuietly, withPages } from "../browser.test-data.ts";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { renderResults } from "./results-page.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";
@@ -13,15 +13,15 @@ const pages = withPages(async (folder) => {
 });
 
 opensQuietly(pages, "td.plot svg", async ({ tab, size, width }) => {
-  // The first metric of a task stands beside the run's name without scrolling.
+  // The first metric of a task is visible without scrolling.
   const section = tab.locator("section", { has: tab.locator("h2", { hasText: "gsm8k" }) });
   const score = await section.locator("td.score").first().boundingBox();
   expect(score!.x + score!.width).toBeLessThanOrEqual(width);
   const name = await section.locator("tbody th").first().boundingBox();
   expect(name!.width).toBeLessThan(width / 2);
-  // There is room for intervals on a desktop alone.
+  // Only desktop screens have room for intervals.
   expect(await section.locator("svg").first().isVisible()).toBe(size === "desktop");
-  // Groups open without a script.
+  // Groups unfold without a script.
   await tab.locator("summary").first().click();
   expect(await tab.locator("details table").first().isVisible()).toBe(true);
 });

@@ -18,7 +18,7 @@ const rowsOf = (of: Element) =>
 describe("three runs of a suite", () => {
   const page = pageOf(sampleResults);
 
-  it("stand beside each other in all tasks, with standard errors and changes", () => {
+  it("appear in the overview with standard errors and changes", () => {
     expect(rowsOf(section(page, "All tasks"))).toEqual([
       [
         "sft-on-a-rather-long-name-of-a-run",
@@ -31,7 +31,7 @@ describe("three runs of a suite", () => {
     ]);
   });
 
-  it("have a table for each task with all its metrics, and its groups below it", () => {
+  it("have a table for each task, with all metrics and groups", () => {
     const gsm8k = section(page, "gsm8k");
     expect([...gsm8k.querySelectorAll("thead th")].map(text)).toEqual([
       "run",
@@ -50,20 +50,20 @@ describe("three runs of a suite", () => {
       "0.3167 ± 0.0190 ▼ −0.0833",
     ]);
     expect(section(page, "wiki").querySelector("details")).toBeNull();
-    // The run without a value is not counted.
+    // The run without a value does not count.
     expect(text(section(page, "wiki").querySelector(".sub"))).toBe("n = 64");
   });
 
-  it("are drawn on one scale, with the reference's value as a line", () => {
+  it("are drawn on one scale, with a line at the reference run's value", () => {
     const plots = [...section(page, "wiki").querySelectorAll("svg")];
     const at = (plot: Element, element: string, name: string) =>
       Number(plot.querySelector(element)!.getAttribute(name));
-    // From 18.25 to 22.5 on 178 of 190 points: 19.25 stands at 6 + 178/4.25, 21.5 at 6 + 178 · 3.25/4.25.
+    // The scale maps 18.25 to 22.5 to 178 of 190 points: 19.25 is at 6 + 178/4.25, 21.5 at 6 + 178 · 3.25/4.25.
     expect(plots.map((plot) => at(plot, "circle", "cx"))).toEqual([47.9, 142.1]);
     expect(plots.map((plot) => at(plot, ".of-reference", "x1"))).toEqual([142.1, 142.1]);
   });
 
-  it("are told apart by time where they share a name, and compared with the one that is chosen", () => {
+  it("show their time if they share a name, and the chosen reference run", () => {
     const twice = pageOf([sampleResults[0]!, { ...sampleResults[1]!, name: "base" }, sampleResults[2]!], 1);
     expect(rowsOf(section(twice, "mmlu")).map(([name]) => name)).toEqual([
       "base 2026-01-02 03:04:05 UTC reference",
@@ -73,18 +73,18 @@ describe("three runs of a suite", () => {
   });
 });
 
-it("one run alone has no changes, and none at all is said", () => {
+it("shows no changes for a single run, and a note for none", () => {
   const one = pageOf(sampleResults.slice(0, 1));
   expect(text(one.querySelector("main"))).not.toMatch(/[▲▼○]|reference/);
-  expect(text(pageOf([]).querySelector(".notice"))).toBe("No run has come to its end yet.");
+  expect(text(pageOf([]).querySelector(".notice"))).toBe("No run has finished yet.");
 });
 
-it("says of smoke runs that they tell no models apart", () => {
+it("warns that smoke runs do not compare models", () => {
   const smoke = sampleResults.map((run) => ({ ...run, suite: { smoke: true, tasks: {} } }));
   expect(text(pageOf(smoke).querySelector(".notice"))).toContain("Smoke runs: ten documents");
 });
 
-it("escapes every text of the file, and loads nothing", () => {
+it("escapes every string of the file and loads nothing", () => {
   const attack = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`;
   const hostile = sampleResults.map((run): ResultsRun => {
     const keys = Object.keys(run.metrics).map((key) =>

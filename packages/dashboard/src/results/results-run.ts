@@ -3,13 +3,13 @@ import type { Interval } from "@periodic-eval/core/statistics";
 
 type ByKey<T> = Readonly<Record<string, T>>;
 
-/** What each document adds to a metric, numerator and denominator (of a mean 1), by what tells documents apart. */
+/** Maps a document's identity to its numerator and denominator in a metric. The denominator is 1 for means. */
 export type DocumentParts = ReadonlyMap<string, readonly [value: number, weight: number]>;
 
-/** Of one run, by the keys of its metrics. */
+/** The documents of one run, by metric key. */
 export type RunSamples = ReadonlyMap<string, DocumentParts>;
 
-/** One run of `metrics.json`, as far as a page shows it. Keys are `task/metric,filter`. */
+/** One run of `metrics.json`: the fields that a page shows. Keys are `task/metric,filter`. */
 export interface ResultsRun {
   readonly name: string;
   readonly method: string | null;
@@ -25,6 +25,6 @@ export interface ResultsRun {
   readonly ci95: ByKey<Interval | null>;
   readonly higher_is_better: ByKey<boolean | null>;
   readonly run_hash: string | null;
-  /** What the suite sets; its `tasks` tell which keys are tasks, and which are groups of one. */
+  /** The suite's settings. Keys of its `tasks` are task names; other entries are groups of a task. */
   readonly suite: Json;
 }

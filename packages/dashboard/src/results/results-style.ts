@@ -1,4 +1,4 @@
-/** What the page of results needs beyond the style of all pages. */
+/** Style of the page of benchmark results, in addition to the shared style. */
 export const resultsStyle = `
 .run { white-space: normal; min-width: 11ch; max-width: 30ch; overflow-wrap: anywhere; }
 .run small { display: block; }

@@ -1,7 +1,7 @@
 import { shareEstimate, type Interval } from "@periodic-eval/core/statistics";
 import type { ResultsRun } from "./results-run.ts";
 
-/** Right answers of so many, by key, as a suite of MMLU (two subjects), GSM8K and a perplexity has them. */
+/** Number of documents by key, for a suite of MMLU (two subjects), GSM8K and a perplexity. */
 const documents = {
   "mmlu/acc,none": 1000,
   "mmlu_anatomy/acc,none": 400,
@@ -41,7 +41,7 @@ function right(anatomy: number, virology: number, strict: number, flexible: numb
   };
 }
 
-/** Three runs of one suite; the last has no perplexity. */
+/** Three runs of one suite. The last has no perplexity. */
 export const sampleResults: readonly ResultsRun[] = samples.map((sample, day) => resultsRun(sample, day));
 
 function resultsRun({ name, method, right: counts, perplexity: value }: Sample, day: number): ResultsRun {

@@ -9,7 +9,7 @@ const summary = summarizeResults(sampleResults);
 const taskOf = (name: string, of = summary) => of.tasks.find((task) => task.name === name)!;
 
 describe("tasks", () => {
-  it("stand in the order of the file, with their metrics, groups and what the suite sets of them", () => {
+  it("keep the order of the file, with their metrics, groups and settings", () => {
     expect(summary.tasks.map(({ name }) => name)).toEqual(["mmlu", "gsm8k", "wiki"]);
     const mmlu = taskOf("mmlu");
     expect(mmlu.metrics.map(({ key }) => key)).toEqual(["mmlu/acc,none"]);
@@ -24,14 +24,14 @@ describe("tasks", () => {
     ]);
   });
 
-  it("order their runs by their first metric, in its direction, unknown ones last", () => {
+  it("sort runs by the primary metric in its direction, unknown values last", () => {
     expect(taskOf("mmlu").order).toEqual([sft, base, dpo]);
-    // Of a perplexity the lowest is the best; dpo has none.
+    // The lowest perplexity is the best; dpo has none.
     expect(taskOf("wiki").order).toEqual([sft, base, dpo]);
     expect(taskOf("wiki").metrics[0]!.measured[dpo]).toMatchObject({ value: null, change: null });
   });
 
-  it("of a file of another program, which tells no suite, are all that there are", () => {
+  it("include every entry of a file without a suite", () => {
     const foreign = sampleResults.map((run) => ({ ...run, suite: null }));
     const { tasks } = summarizeResults(foreign);
     expect(tasks.map(({ name }) => name)).toEqual(["mmlu", "mmlu_anatomy", "mmlu_virology", "gsm8k", "wiki"]);
@@ -39,7 +39,7 @@ describe("tasks", () => {
   });
 });
 
-describe("changes of runs whose samples are known", () => {
+describe("changes of runs with samples", () => {
   type Part = readonly [number, number];
   const key = "mmlu/acc,none";
   const partsOf = (values: readonly (number | Part)[]) =>
@@ -55,8 +55,8 @@ describe("changes of runs whose samples are known", () => {
   const [ones, zeros] = [Array.from({ length: 10 }, () => 1), Array.from({ length: 10 }, () => 0)];
   const right = (count: number) => [...ones.slice(0, count), ...zeros.slice(count)];
 
-  it("go by pairs of answers: McNemar's test and Newcombe's interval", () => {
-    // Six answers more are right and none less: p = 2 · 2^−6 = 0.031. Five more: 2 · 2^−5 = 0.063.
+  it("use McNemar's test and Newcombe's interval over pairs of answers", () => {
+    // Six more correct answers and no fewer: p = 2 · 2^−6 = 0.031. Five more: 2 · 2^−5 = 0.063.
     const six = changeOf(right(10), right(4));
     expect(six).toEqual({ ...newcombePaired([4, 6, 0, 0]), verdict: "better", pairs: 10 });
     expect(six.delta).toBeCloseTo(0.6, 12);
@@ -65,13 +65,13 @@ describe("changes of runs whose samples are known", () => {
     expect(changeOf(right(10), right(4), down).verdict).toBe("worse");
   });
 
-  it("go by t over documents where answers are no shares", () => {
+  it("use a t interval over documents for values other than 0 and 1", () => {
     // Differences 1, 2, 3: mean 2, standard error 1/√3, t(0.975, 2) = 4.302653.
     const change = changeOf([2, 4, 6], [1, 2, 3]);
     expect(change).toMatchObject({ pairs: 3, verdict: "no evidence" });
     expect(change.delta).toBeCloseTo(2, 12);
     expect(change.ci95![0]).toBeCloseTo(2 - 4.302653 / Math.sqrt(3), 5);
-    // Of ratios: (1 + 3) / (2 + 4) against (1 + 1) / (2 + 4).
+    // Ratios: (1 + 3) / (2 + 4) against (1 + 1) / (2 + 4).
     expect(
       changeOf(
         [
@@ -86,7 +86,7 @@ describe("changes of runs whose samples are known", () => {
     ).toBeCloseTo(1 / 3, 12);
   });
 
-  it("are as of independent samples where the documents are not the same", () => {
+  it("treat runs with different documents as independent samples", () => {
     const plain = taskOf("mmlu", summarizeResults(sampleResults)).metrics[0]!.measured[1]!.change;
     expect(plain!.pairs).toBeNull();
     expect(changeOf(right(4), ones.slice(1))).toEqual(plain);
@@ -94,7 +94,7 @@ describe("changes of runs whose samples are known", () => {
 });
 
 describe("changes", () => {
-  it("are against the first run or the one that is named, their limits made of both intervals", () => {
+  it("compare with the first run or the given one, with limits from both intervals", () => {
     const { change } = taskOf("mmlu").metrics[0]!.measured[dpo]!;
     // Newcombe's limits for 340 of 1,000 minus 400 of 1,000: Wilson's are l1, u1 and l2, u2.
     const [[l1, u1], [l2, u2]] = [shareEstimate(340, 1000).ci95!, shareEstimate(400, 1000).ci95!];
@@ -107,7 +107,7 @@ describe("changes", () => {
     expect(others[base]!.change!.delta).toBeCloseTo(0.06, 12);
   });
 
-  it("are better or worse in the metric's direction where their interval leaves out 0", () => {
+  it("are better or worse, in the metric's direction, if the interval excludes 0", () => {
     const verdicts = (task: string) =>
       taskOf(task).metrics[0]!.measured.map(({ change }) => change?.verdict ?? null);
     expect(verdicts("mmlu")).toEqual([null, "better", "worse"]);
@@ -120,7 +120,7 @@ describe("changes", () => {
     ).toEqual([undefined, "changed", "changed"]);
   });
 
-  it("without intervals have those of their standard errors, and without these none", () => {
+  it("derive missing intervals from the standard errors, or have none", () => {
     const told = (stderr: number | null) =>
       sampleResults
         .slice(0, 2)
@@ -133,7 +133,7 @@ describe("changes", () => {
     expect(none.change).toMatchObject({ ci95: null, verdict: null });
   });
 
-  it("there are none of one run alone", () => {
+  it("are null for a single run", () => {
     const one = summarizeResults(sampleResults.slice(0, 1));
     expect(one.reference).toBeNull();
     expect(taskOf("mmlu", one).metrics[0]!.measured[0]!.change).toBeNull();
@@ -141,7 +141,7 @@ describe("changes", () => {
   });
 });
 
-it("runs stand by their mean rank over tasks, ties shared, where they have values", () => {
+it("sorts runs by their mean rank over the tasks that they have, sharing ties", () => {
   // mmlu: sft 1, base 2, dpo 3; gsm8k the same; wiki: sft 1, base 2.
   expect(summary.order).toEqual([sft, base, dpo]);
   const tied = ["a", "b", "c"].map((name, at): ResultsRun => ({
@@ -154,7 +154,7 @@ it("runs stand by their mean rank over tasks, ties shared, where they have value
   expect(summarizeResults(tied).order).toEqual([1, 2, 0]);
 });
 
-it("a key that every object has is one that this run lacks", () => {
+it("treats keys such as `constructor` as missing", () => {
   const odd = {
     ...sampleResults[0]!,
     metrics: { "constructor/toString,none": 1 },

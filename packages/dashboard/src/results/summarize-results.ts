@@ -1,60 +1,59 @@
 import type { Json } from "@periodic-eval/core";
 import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
-import type { Change } from "./change.ts";
-import { isMap, ownValue } from "../json-field.ts";
-import { pairedChange } from "./paired-change.ts";
+import { isMap, ownValue } from "../html/json-field.ts";
+import { pairedChange, type Change } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";
 
-/** A metric of a run; unknown is null. */
-export interface Measured {
+/** One metric of one run. Unknown values are null. */
+export interface MetricResult {
   readonly value: number | null;
   readonly stderr: number | null;
   readonly n: number | null;
   readonly ci95: Interval | null;
-  /** Null of the reference itself, and where one of the two has no value. */
+  /** Null for the reference run, and if either run has no value. */
   readonly change: Change | null;
 }
 
 export interface ResultsMetric {
-  /** As in the file: `mmlu_stem/acc,none`. */
+  /** The key in the file: `mmlu_stem/acc,none`. */
   readonly key: string;
-  /** Null: of the whole task. */
+  /** Null if the metric describes the whole task. */
   readonly group: string | null;
   readonly metric: string;
   readonly filter: string;
   readonly higherIsBetter: boolean | null;
-  /** One for each run, in the order of the runs. */
-  readonly measured: readonly Measured[];
+  /** One result per run, in the order of the runs. */
+  readonly measured: readonly MetricResult[];
 }
 
 export interface ResultsTask {
   readonly name: string;
-  /** What the suite sets of it; null where it tells nothing. */
+  /** The suite's settings of this task; null if unknown. */
   readonly settings: Json;
-  /** Of the whole task; the first is the one that it is told by. */
+  /** Metrics of the whole task. The first is the primary metric. */
   readonly metrics: readonly ResultsMetric[];
-  /** Of its groups (subjects of MMLU), each by the metric that the task is told by. */
+  /** The primary metric of each group, such as the subjects of MMLU. */
   readonly groups: readonly ResultsMetric[];
-  /** Indices of runs, the best first, those without a value last. */
+  /** Indices of runs, the best first. Runs without a value come last. */
   readonly order: readonly number[];
 }
 
 export interface ResultsSummary {
-  /** In the order of the file. */
+  /** Runs in the order of the file. */
   readonly runs: readonly ResultsRun[];
-  /** The index of the run that changes are against; null where there is one run only. */
+  /** Index of the run with which the others are compared; null if there is only one run. */
   readonly reference: number | null;
   readonly tasks: readonly ResultsTask[];
-  /** Indices of runs by their mean rank over the tasks, the best first. */
+  /** Indices of runs, sorted by their mean rank over the tasks, the best first. */
   readonly order: readonly number[];
 }
 
 /**
- * Runs of one suite beside each other.
+ * Compares the runs of one suite.
  *
- * @param reference the index of the run that the others are compared with; default the first
- * @param samples of each run what its documents add to its metrics: where two runs answered the same, they are compared
- *   document by document; default none, and all changes are as of independent samples
+ * @param reference Index of the run with which the others are compared. Default: 0.
+ * @param samples The documents of each run. Runs that answered the same documents are compared in pairs, all others as
+ *   independent samples. Default: none.
  */
 export function summarizeResults(
   runs: readonly ResultsRun[],
@@ -70,9 +69,9 @@ export function summarizeResults(
       .map((place) => metricOf(place, runs, { reference: against, samples }));
     const metrics = own.filter(({ group }) => group === null);
     const [primary] = metrics;
-    const isToldBy = ({ metric, filter }: ResultsMetric) =>
+    const usesPrimary = ({ metric, filter }: ResultsMetric) =>
       primary === undefined || (metric === primary.metric && filter === primary.filter);
-    const groups = own.filter((metric) => metric.group !== null && isToldBy(metric));
+    const groups = own.filter((metric) => metric.group !== null && usesPrimary(metric));
     const shown = metrics.length > 0 ? metrics : groups;
     return {
       name,
@@ -93,7 +92,7 @@ interface Place {
   readonly filter: string;
 }
 
-/** A group's entry is named after its task, with an underscore between; of several that fit the longest. */
+/** Splits a key into its parts. A group's entry begins with its task's name and an underscore; the longest name wins. */
 function placeOf(key: string, runs: readonly ResultsRun[]): Place {
   const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [null, key, key, "none"];
   const named = new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))));
@@ -118,8 +117,8 @@ function metricOf(
   runs: readonly ResultsRun[],
   { reference, samples }: { readonly reference: number | null; readonly samples: readonly RunSamples[] },
 ): ResultsMetric {
-  const told = runs.map(({ higher_is_better: higher }) => ownValue(higher, key)).find((one) => one != null);
-  const higherIsBetter = told ?? null;
+  const directions = runs.map(({ higher_is_better: higher }) => ownValue(higher, key));
+  const higherIsBetter = directions.find((one) => one != null) ?? null;
   const measured = runs.map((run) => ({
     value: ownValue(run.metrics, key) ?? null,
     stderr: ownValue(run.stderr, key) ?? null,
@@ -146,8 +145,8 @@ function metricOf(
   };
 }
 
-/** With the interval that the standard error gives, where there is no other. */
-export function withLimits({ value, stderr, ci95 }: Omit<Measured, "change">) {
+/** Adds a normal interval from the standard error if a result has no interval. */
+export function withLimits({ value, stderr, ci95 }: Omit<MetricResult, "change">) {
   const isKnown = value !== null && stderr !== null;
   const normal: Interval | null = isKnown ? [value - z95 * stderr, value + z95 * stderr] : null;
   return { value, ci95: ci95 ?? normal };
@@ -160,7 +159,7 @@ function verdictOf(ci95: Interval | null, delta: number, higherIsBetter: boolean
   return delta > 0 === higherIsBetter ? "better" : "worse";
 }
 
-/** Without a direction the higher stands first. */
+/** Returns the indices of runs, the best first. Treats higher as better if the metric has no direction. */
 function best({ measured, higherIsBetter }: ResultsMetric): readonly number[] {
   const sign = higherIsBetter === false ? 1 : -1;
   const valueOf = (at: number) => measured[at]!.value;
@@ -169,7 +168,7 @@ function best({ measured, higherIsBetter }: ResultsMetric): readonly number[] {
   return [...known.sort((a, b) => sign * (valueOf(a)! - valueOf(b)!)), ...unknown];
 }
 
-/** By the tasks whose metric has a direction; equal values share their ranks' mean. */
+/** Sorts runs by their mean rank over the tasks whose metric has a direction. Equal values share the mean of their ranks. */
 function byMeanRank(tasks: readonly ResultsTask[], count: number): readonly number[] {
   const ranks = Array.from({ length: count }, (): number[] => []);
   for (const { metrics } of tasks) {

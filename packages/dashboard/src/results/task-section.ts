@@ -1,14 +1,13 @@
 import type { Json } from "@periodic-eval/core";
-import { plural } from "../format.ts";
-import { html, type Html } from "../html.ts";
-import { table } from "../table.ts";
+import { plural } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { table } from "../html/table.ts";
 import { intervalPlot } from "./interval-plot.ts";
-import { isMap } from "../json-field.ts";
-import { runCell } from "./run-cell.ts";
-import { scoreCell } from "./score-text.ts";
+import { isMap } from "../html/json-field.ts";
+import { runCell, scoreCell } from "./cells.ts";
 import type { ResultsMetric, ResultsSummary, ResultsTask } from "./summarize-results.ts";
 
-/** A task: a row for each run, the best first, a column for each metric; below it its groups. */
+/** Renders a task: a row for each run, the best first, a column for each metric, and the task's groups. */
 export function taskSection(summary: ResultsSummary, task: ResultsTask): Html {
   const { name, settings, metrics, groups, order } = task;
   const [primary] = metrics;
@@ -40,7 +39,7 @@ export function taskSection(summary: ResultsSummary, task: ResultsTask): Html {
   </section>`;
 }
 
-/** A row for each group, a column for each run, in the task's order. */
+/** Renders a row for each group and a column for each run, in the task's order. */
 function groupTable({ runs }: ResultsSummary, { name, groups, order }: ResultsTask): Html {
   const rows = groups.map(
     ({ group, measured }) => html`<tr>
@@ -51,25 +50,25 @@ function groupTable({ runs }: ResultsSummary, { name, groups, order }: ResultsTa
   return table(`Groups of ${name}`, [{ words: "group" }, ...order.map((at) => runs[at]!.name)], rows);
 }
 
-/** `acc ↑`, `exact_match, strict-match ↑`. */
+/** Names a metric and its direction: `acc ↑`, `exact_match, strict-match ↑`. */
 export function metricName({ metric, filter, higherIsBetter }: ResultsMetric): string {
   const arrow = higherIsBetter === null ? "" : higherIsBetter ? " ↑" : " ↓";
   return `${metric}${filter === "none" ? "" : `, ${filter}`}${arrow}`;
 }
 
-/** `5 shots, limit 1000; `: what the suite sets of the task. */
+/** Describes the task's settings: `5 shots, limit 1000; `. */
 function settingsText(settings: Json): string {
   if (!isMap(settings)) return "";
   const { shots, limit, subsample } = settings;
   const parts = [
     ...(typeof shots === "number" ? [plural(shots, "shot")] : []),
     ...(typeof limit === "number" ? [`limit ${limit}`] : []),
-    ...(typeof subsample === "number" ? [`${subsample} documents drawn`] : []),
+    ...(typeof subsample === "number" ? [`${subsample} documents sampled`] : []),
   ];
   return parts.length === 0 ? "" : `${parts.join(", ")}; `;
 }
 
 function sizeText({ measured }: ResultsMetric): string {
   const sizes = [...new Set(measured.flatMap(({ n, value }) => (n === null || value === null ? [] : [n])))];
-  return sizes.length === 0 ? "size not known" : `n = ${sizes.join(", ")}`;
+  return sizes.length === 0 ? "unknown n" : `n = ${sizes.join(", ")}`;
 }

@@ -15,7 +15,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 
-it("a run that is removed while the page is made is told of, and the next page has it no more", async () => {
+it("marks a run that disappears during a request as unreadable, and omits it from the next page", async () => {
   for (const name of ["a", "b"]) {
     await mkdir(join(root, name));
     await writeFile(join(root, name, "metrics.json"), JSON.stringify({ runs: sampleResults.slice(0, 1) }));
@@ -34,11 +34,11 @@ it("a run that is removed while the page is made is told of, and the next page h
       text(entry.querySelector(".gist")),
     ]);
   };
-  expect(Object.fromEntries(await entries())).toEqual({ a: "cannot be read", b: "1 model, 3 tasks" });
+  expect(Object.fromEntries(await entries())).toEqual({ a: "unreadable", b: "1 model, 3 tasks" });
   expect(await entries()).toEqual([["b", "1 model, 3 tasks"]]);
 });
 
-it("a root that is removed is not there, and there again once it is back", async () => {
+it("replies 404 while the root does not exist", async () => {
   const server = resultsServer({ root });
   expect((await server.request("/v1/eval")).status).toBe(200);
   await rm(root, { recursive: true });
@@ -48,7 +48,7 @@ it("a root that is removed is not there, and there again once it is back", async
   expect((await server.request("/v1/eval")).status).toBe(200);
 });
 
-it("shows the answers that were kept at the last look that has some, and what was made of them", async () => {
+it("shows the answers and grades of the last measurement that stored any", async () => {
   const store = fileStore(join(root, "run"));
   const row = (at: number, words: string) => ({
     id: `q#${at}`,

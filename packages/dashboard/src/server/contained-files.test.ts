@@ -25,12 +25,12 @@ beforeAll(async () => {
 });
 afterAll(() => rm(above, { recursive: true }));
 
-it("reads what is inside, by its name or by a link", async () => {
+it("reads files inside the folder, by name or through a link", async () => {
   expect(await files.read("folder/file")).toBe("inside");
   expect(await files.read("./folder/./file")).toBe("inside");
   expect(await files.read("to-inside")).toBe("inside");
   expect(await files.list("folder")).toEqual([{ name: "file", isFolder: false }]);
-  // A link to a folder is none, wherever it leads.
+  // A link to a folder does not count as a folder, wherever it leads.
   expect((await files.list("")).find(({ name }) => name === "folder-outside")).toMatchObject({
     isFolder: false,
   });
@@ -43,7 +43,7 @@ it.each([
   "endless",
   "nothing",
   "folder/file/below",
-])("has no %s, as readers tell it: ENOENT, without a path of the machine", async (path) => {
+])("throws ENOENT for %s, without an absolute path", async (path) => {
   const error = await files.read(path).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "ENOENT", message: `${path}: no such file or folder` });
   await expect(files.timeOf(path)).rejects.toMatchObject({ code: "ENOENT" });
@@ -51,12 +51,12 @@ it.each([
   expect(await readIfPresent(path, files)).toBeNull();
 });
 
-it("refuses what is too large, no text, or would be waited for", async () => {
+it("throws for large files, folders and pipes", async () => {
   await expect(files.read("large")).rejects.toThrow(
     /large: got a file of 0\.0 MiB, expected at most 0\.0 MiB\./,
   );
-  await expect(files.read("pipe")).rejects.toThrow(/pipe: got no file of text, expected a file\./);
-  await expect(files.read("folder")).rejects.toThrow(/folder: got a folder, expected a file\./);
+  await expect(files.read("pipe")).rejects.toThrow(/pipe: got a special file, expected a regular file\./);
+  await expect(files.read("folder")).rejects.toThrow(/folder: got a folder, expected a regular file\./);
 });
 
 it.each([
@@ -68,6 +68,6 @@ it.each([
   ["a\\b", null],
   ["a\0", null],
   ["C:/a", null],
-])("takes %j as the names %j", (path, names) => {
+])("splits %j into %j", (path, names) => {
   expect(namesOf(path)).toEqual(names);
 });

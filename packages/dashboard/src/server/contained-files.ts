@@ -5,26 +5,28 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/core/snapshots";
 
 /**
- * The files below a folder, to be read and never written. Paths are relative to it (`""` is the folder), so that no message
- * says where on the machine it lies. What leads out of it, by whatever way, is not there: `ENOENT`, as for a file that is not.
+ * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not
+ * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
  */
 export interface ContainedFiles extends FileReader {
-  /** When it was last written. */
+  /** Returns when a file or folder was last written. */
   timeOf(path: string): Promise<Date>;
 }
 
-/** Largest file that is read, in bytes. */
+/** In bytes. */
 const defaultMostBytes = 64 * 2 ** 20;
 
 /**
- * @param realRoot a folder, by its real path
- * @param options.mostBytes of a file; larger ones are refused. Default 64 MiB.
+ * Creates access to the files below a folder.
+ *
+ * @param realRoot The folder's path with all links resolved.
+ * @param options.mostBytes Largest file to read, in bytes. Default: 64 MiB.
  */
 export function containedFiles(
   realRoot: string,
   { mostBytes = defaultMostBytes }: { readonly mostBytes?: number } = {},
 ): ContainedFiles {
-  /** The real path of what is below the root; all links are followed first. */
+  /** Returns the real path of a file or folder, after following all links; throws if it is outside the root. */
   async function inside(path: string): Promise<string> {
     const names = namesOf(path);
     if (names === null) throw notThere(path);
@@ -50,13 +52,13 @@ export function containedFiles(
       const real = await inside(path);
       let file: FileHandle;
       try {
-        // A pipe would otherwise be waited for.
+        // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
         file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
       } catch (error) {
         throw plain(path, error);
       }
       try {
-        // What was opened counts, not what its path meant a moment before.
+        // Check the opened file: its path may have changed since `inside`.
         if (!isWithin(realRoot, await pathOf(file, real))) throw notThere(path);
         const { size } = await checkedStat(path, file);
         if (size > mostBytes) throw tooLarge(path, size, mostBytes);
@@ -78,8 +80,8 @@ export function containedFiles(
 }
 
 /**
- * The names on the way to a path below the root; null for one that is no such path: an absolute one, one with `..`, a backslash
- * (a separator elsewhere) or a NUL. Encodings are not looked through: `%2e%2e` is a name like any other.
+ * Splits a path below the root into names. Returns null for an absolute path and for a path with `..`, a backslash (a separator
+ * on Windows) or a NUL. Does not decode names: `%2e%2e` is an ordinary name.
  */
 export function namesOf(path: string): readonly string[] | null {
   if (isAbsolute(path) || /[\0\\]/.test(path) || /^[a-z]:/i.test(path)) return null;
@@ -92,34 +94,34 @@ const isWithin = (root: string, path: string): boolean => {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 };
 
-/** Where an open file lies; on systems that cannot tell, the path that it was opened by. */
+/** Returns the path of an open file. On systems without `/proc`, returns the path that opened it. */
 const pathOf = (file: FileHandle, opened: string): Promise<string> =>
   readlink(`/proc/self/fd/${file.fd}`).catch(() => opened);
 
 async function checkedStat(path: string, file: FileHandle): Promise<{ readonly size: number }> {
   const found = await file.stat();
   if (found.isFile()) return found;
-  throw refused(path, found.isDirectory() ? "a folder" : "no file of text", "a file");
+  throw unreadable(path, found.isDirectory() ? "a folder" : "a special file", "a regular file");
 }
 
 const notThere = (path: string): Error =>
   Object.assign(new Error(`${path}: no such file or folder`), { code: "ENOENT" });
 
 const tooLarge = (path: string, bytes: number, most: number): PeriodicEvalError =>
-  refused(path, `a file of ${mebibytes(bytes)}`, `at most ${mebibytes(most)}`);
+  unreadable(path, `a file of ${mebibytes(bytes)}`, `at most ${mebibytes(most)}`);
 
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-const refused = (where: string, got: string, expected: string): PeriodicEvalError =>
+const unreadable = (where: string, got: string, expected: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "store",
     where,
     got,
     expected,
-    fix: "Look at it with other tools, or move it away.",
+    fix: "Open it with another tool, or move it out of the folder.",
   });
 
-/** An error of the system without the path that it names. */
+/** Returns a system error without the absolute path in its message. */
 function plain(path: string, error: unknown): unknown {
   if (PeriodicEvalError.is(error) || !(error instanceof Error) || !("code" in error)) return error;
   const code = String(error.code);

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { containedFiles } from "./contained-files.ts";
 import { findRuns } from "./find-runs.ts";
-import { resultsServer, type ResultsServerOptions } from "./results-server.ts";
+import { resultsServer } from "./results-server.ts";
+import type { ResultsServerOptions } from "./server-options.ts";
 import { readResults } from "./sample-root.test-data.ts";
 
 let root = "";
@@ -34,14 +35,14 @@ async function asked(query: string, options: Partial<ResultsServerOptions> = { r
   return { ...data, paths: data.runs?.map(({ results_dir: path }) => path).toSorted(), notices, page };
 }
 
-it("says that folders further down were not looked into, and finds what is in them by name", async () => {
+it("states that deeper folders were not searched, and finds their runs by results_dir", async () => {
   await writeResults("a", "b", "c", "d", "e");
   expect(await asked("")).toMatchObject({
     total: 0,
     is_whole: false,
     notices: [
-      "No run was found in this folder or in those below it that were looked into.",
-      "Folders more than 4 levels below this one were not looked into: results_dir in the address names one further down.",
+      "There are no runs in this folder or in the searched folders below it.",
+      "Folders more than 4 levels below this one were not searched. To open a deeper folder, set results_dir in the address.",
     ],
   });
   expect(await asked("?results_dir=a")).toMatchObject({ paths: ["a/b/c/d/e"], is_whole: true, notices: [] });
@@ -50,7 +51,7 @@ it("says that folders further down were not looked into, and finds what is in th
 });
 
 it.each(["metrics.json", "periodic_eval"])(
-  "%s in the folder that is served hides no run below",
+  "finds runs below a served folder that contains %s",
   async (stray) => {
     await writeSampleRun(join(root, "trained"));
     await writeResults("suites", "one");
@@ -67,26 +68,26 @@ it.each(["metrics.json", "periodic_eval"])(
   },
 );
 
-it("below results that nobody can read the search goes on", async () => {
+it("searches below results that are not shown", async () => {
   await writeResults();
   await writeResults("suites");
   await writeSampleRun(join(root, "suites", "trained"));
   expect((await asked("", {})).paths).toEqual(["suites/trained"]);
 });
 
-it("results above others are shown by themselves where they are named", async () => {
+it("shows results alone if results_dir names them, although there are others below", async () => {
   await writeResults("suites");
   await writeResults("suites", "smoke");
   expect((await asked("")).paths).toEqual(["suites", "suites/smoke"]);
   expect((await asked("?results_dir=suites")).page.querySelectorAll("details.entry")).toHaveLength(0);
 });
 
-it("a run alone in the folder that is served is shown as one", async () => {
+it("shows the page of a run if it is the only one in the served folder", async () => {
   await writeSampleRun(root);
   expect((await asked("")).page.querySelectorAll("#snapshots")).toHaveLength(1);
 });
 
-it("of damaged results nobody says that they are finished", async () => {
+it("does not call damaged results finished", async () => {
   await writeResults("whole");
   await writeResults("damaged");
   await writeFile(join(root, "damaged", "metrics.json"), "{");

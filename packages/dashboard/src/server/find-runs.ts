@@ -2,40 +2,40 @@ import { join } from "node:path/posix";
 import { errorMessage } from "@periodic-eval/core/internal";
 import type { ContainedFiles } from "./contained-files.ts";
 
-/** `callbacks`: measured while it was trained. `feedback`: trained on feedback. `results`: benchmarks of finished models. */
+/** `callbacks`: measured during training. `feedback`: training on feedback. `results`: benchmarks of finished models. */
 export type RunKind = "callbacks" | "feedback" | "results";
 
 /** A folder that holds a run. */
 export interface FoundRun {
-  /** From the folder that is served, with `/` between; empty for that folder itself. */
+  /** Path relative to the served folder, with `/` as the separator; empty for the served folder itself. */
   readonly path: string;
   readonly kind: RunKind;
-  /** When something was last written to it. */
+  /** When the run was last written. */
   readonly writtenAt: Date;
 }
 
 export interface FoundRuns {
-  /** The newest first. */
+  /** Newest first. */
   readonly runs: readonly FoundRun[];
-  /** Folders that could not be looked into, and why. */
+  /** The errors for folders that could not be read. */
   readonly unreadable: readonly string[];
-  /** Which folders were not looked into: those more than `mostLevels` below, or those behind the first 20,000; null: none. */
+  /** Folders that were not searched: those below `mostLevels` levels, or those beyond the first 20,000; null if all were. */
   readonly leftOut: "deeper" | "further" | null;
 }
 
-/** How far below a folder runs are looked for. */
+/** How many levels below a folder are searched for runs. */
 export const mostLevels = 4;
 const mostFolders = 20_000;
 
-/** Folders that are looked into at once. */
+/** Number of folders to read concurrently. */
 const atOnce = 32;
 
 /**
- * The runs in a folder and below it. Nothing is looked for within a run, but below results of benchmarks, for any folder may hold a
- * `metrics.json`, and below the folder that is served; nor in folders with a dot before their name.
+ * Finds the runs in a folder and below it. Does not search inside a run, except below the served folder and below benchmark
+ * results, because any folder may contain a `metrics.json`. Skips folders whose names begin with a dot.
  *
- * @param isShown whether a run counts; below one that does not the search goes on
- * @throws what `files.list` throws where the folder itself cannot be read
+ * @param isShown Whether a run counts. The search continues below runs that do not.
+ * @throws The error of `files.list` if the folder itself cannot be read.
  */
 export async function findRuns(
   folder: string,
@@ -54,7 +54,7 @@ export async function findRuns(
       const some = level.slice(at, at + Math.min(atOnce, mostFolders - seen));
       seen += some.length;
       for (const { path, run, folders, problem } of await Promise.all(
-        some.map((one) => lookInto(one, files)),
+        some.map((one) => inspectFolder(one, files)),
       )) {
         if (problem !== null && path === folder) throw problem;
         if (problem !== null) unreadable.push(errorMessage(problem));
@@ -73,8 +73,8 @@ const newestFirst = (a: FoundRun, b: FoundRun): number =>
 
 const mayHoldOthers = ({ kind, path }: FoundRun): boolean => kind === "results" || path === "";
 
-/** The run that a folder is, where it is one, and the folders in it that are not the run's own. */
-async function lookInto(path: string, files: ContainedFiles) {
+/** Returns the run in a folder, if any, and the subfolders that may contain other runs. */
+async function inspectFolder(path: string, files: ContainedFiles) {
   try {
     const entries = await files.list(path);
     const kind = await kindOf(path, entries, files);
@@ -93,7 +93,7 @@ const foldersOf = (entries: Entries): readonly string[] =>
     .filter(({ name, isFolder }) => isFolder && !name.startsWith(".") && name !== "node_modules")
     .map(({ name }) => name);
 
-/** As `report` tells them apart. */
+/** Returns the kind of run in a folder, by the rules of the `report` command; null if there is no run. */
 async function kindOf(path: string, entries: Entries, files: ContainedFiles): Promise<RunKind | null> {
   const has = (name: string) => entries.some((entry) => entry.name === name);
   if (entries.some(({ name, isFolder }) => isFolder && name === "periodic_eval")) return "callbacks";
@@ -106,12 +106,12 @@ async function kindOf(path: string, entries: Entries, files: ContainedFiles): Pr
   return null;
 }
 
-/** What a run of a suite has measured so far. */
+/** Name of the file with the results of an unfinished suite run. */
 export const partialResults = /^metrics\.(.+)\.partial\.json$/;
-/** Held while feedback is trained on. */
+/** Lock file of a running training on feedback. */
 export const feedbackLock = ".feedback.lock";
 
-/** Of the file that is written last: the folder's own time changes with a page that is drawn. */
+/** The files that a run writes last. The folder's time is less useful: it also changes when a page is written. */
 const lastWritten: Readonly<Record<RunKind, readonly string[]>> = {
   callbacks: ["periodic_eval/index.jsonl", "periodic_eval"],
   feedback: ["summary.json", ""],

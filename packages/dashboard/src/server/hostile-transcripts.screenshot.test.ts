@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasBrowser, withPages } from "../browser.test-data.ts";
+import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 
-/** Each sets a mark, opens a dialog or sends something, where a page lets it. */
+/** Attacks: each would set a global variable, open a dialog or send a request. */
 const attacks: readonly string[] = [
   `<script>window.marked = 1; alert(1)</script>`,
   `"><script src="//attack.invalid/a.js"></script>`,
@@ -38,7 +38,7 @@ const attacks: readonly string[] = [
 ];
 const attack = attacks.join("\n");
 
-/** Texts by which files are told apart, and those that a schema holds to a few words or a pattern. */
+/** Fields that identify a file or that a schema restricts to certain values. */
 const kept = new Set([
   ..."schema_version status id phase state evaluation primary_metric on test verdict estimand unit part created_at".split(
     " ",
@@ -46,7 +46,7 @@ const kept = new Set([
   ..."timestamp started_at updated_at collapse_alerts alerts file run collapse_steps metrics".split(" "),
 ]);
 
-/** The same with attacks in the place of all texts that a file is free to say, and in the names of free fields. */
+/** Replaces all unrestricted strings and keys of a value by attacks. */
 function hostile(value: Json, key = ""): Json {
   if (typeof value === "string") return kept.has(key) ? value : attack;
   if (Array.isArray(value)) return value.map((one: Json) => hostile(one, key));
@@ -59,15 +59,15 @@ function hostile(value: Json, key = ""): Json {
 async function rewrite(file: string, change: (value: Json) => Json = hostile): Promise<void> {
   const lines = (await readFile(file, "utf8")).split("\n");
   const isLines = file.endsWith(".jsonl");
-  const told = isLines
+  const text = isLines
     ? lines
         .map((line) => (line.endsWith("}") ? JSON.stringify(change(JSON.parse(line) as Json)) : line))
         .join("\n")
     : JSON.stringify(change(JSON.parse(lines.join("\n")) as Json));
-  await writeFile(file, told);
+  await writeFile(file, text);
 }
 
-/** A name that a folder can have. */
+/** A hostile string that is a valid folder name. */
 const folderName = `"><img src=x onerror=alert(33)>&lt;b&gt; ?#%22 'javascript:alert(34)'`;
 
 async function writeHostileRoot(root: string): Promise<void> {
@@ -109,9 +109,9 @@ async function writeHostileRoot(root: string): Promise<void> {
     for (const of of ["metadata.json", "baseline.json", "steps.jsonl"])
       await rewrite(at("feedback", name, of));
   await rewrite(at("feedback", "summary.json"), (value) => {
-    const told = hostile(value) as { readonly preferences: Record<string, { verdict: Json }> };
-    for (const one of Object.values(told.preferences)) one.verdict = attack;
-    return told;
+    const text = hostile(value) as { readonly preferences: Record<string, { verdict: Json }> };
+    for (const one of Object.values(text.preferences)) one.verdict = attack;
+    return text;
   });
   await writeSampleFeedback(at("damaged"));
   await writeFile(at("damaged", "summary.json"), JSON.stringify({ schema_version: attack }));
@@ -158,10 +158,10 @@ const addresses = (): readonly string[] => {
   ];
 };
 
-describe("hostile texts in all files of runs", () => {
+describe("hostile strings in all files of runs", () => {
   const pages = withPages(async () => serving.address);
 
-  it("stand in the pages as texts", async () => {
+  it("appear in the pages as plain text", async () => {
     for (const address of addresses().slice(0, -1)) {
       const markup = await (await fetch(address)).text();
       const tags = [...markup.matchAll(/<\/?([a-z][\w:-]*)/gi)].map(([, name]) => name!.toLowerCase());
@@ -187,7 +187,7 @@ describe("hostile texts in all files of runs", () => {
     "run nothing and ask for nothing, whatever is opened, pointed at or pressed",
     async () => {
       for (const address of addresses()) {
-        const { tab, requests, complaints } = await pages.open("about:blank", {
+        const { tab, requests, messages } = await pages.open("about:blank", {
           viewport: { width: 900, height: 900 },
           colorScheme: "light",
         });
@@ -197,7 +197,7 @@ describe("hostile texts in all files of runs", () => {
           void dialog.dismiss();
         });
         await tab.goto(address);
-        // All is opened as a reader would, and every place that takes the keyboard is come to.
+        // Unfold everything and move the keyboard focus through the page.
         for (const summary of await tab.locator("summary").all())
           if (await summary.isVisible()) await summary.press("Enter");
         for (const titled of (await tab.locator("[title], svg circle").all()).slice(0, 12))
@@ -216,16 +216,16 @@ describe("hostile texts in all files of runs", () => {
         ).toBe(true);
         expect(dialogs).toEqual([]);
         expect(requests.filter((one) => one !== "about:blank")).toEqual([address]);
-        // Of a page that is nowhere the browser itself says so.
-        expect(complaints.filter((one) => !/status of 404/.test(one))).toEqual([]);
+        // The browser itself logs a 404.
+        expect(messages.filter((one) => !/status of 404/.test(one))).toEqual([]);
         await tab.close();
       }
     },
   );
 
-  it.skipIf(!hasBrowser)("are held by the policy alone too, were they let into a page", async () => {
+  it.skipIf(!hasBrowser)("are blocked by the policy even without escaping", async () => {
     const policy = (await fetch(serving.address)).headers.get("Content-Security-Policy")!;
-    // A policy does not say where a page may go.
+    // A policy does not restrict navigation.
     const body = `<!doctype html><body>${attacks.filter((text) => !text.includes("refresh")).join("</style>\n")}`;
     const viewport = { width: 900, height: 900 };
     const { tab } = await pages.open("about:blank", { viewport, colorScheme: "light" });
@@ -235,7 +235,7 @@ describe("hostile texts in all files of runs", () => {
       void dialog.dismiss();
     });
     const headers = { "Content-Type": "text/html", "Content-Security-Policy": policy };
-    // What the policy stops is tried, and never comes here.
+    // Requests that the policy blocks do not reach this handler.
     const sent: string[] = [];
     await tab.route("**", (route) => {
       if (route.request().url() === "http://page.invalid/") return route.fulfill({ headers, body });
@@ -253,7 +253,7 @@ describe("hostile texts in all files of runs", () => {
     await tab.close();
   });
 
-  it.skipIf(!hasBrowser)("would run, were they let in: the attacks are such", async () => {
+  it.skipIf(!hasBrowser)("run without escaping and without the policy, so the attacks are real", async () => {
     const file = join(root, "let-in.html");
     await writeFile(file, `<!doctype html><body>${attacks.join("</style>\n")}`);
     const { tab, requests } = await pages.open("about:blank", {

@@ -1,3 +1,4 @@
-export type { ReadResults } from "./read-found.ts";
-export { resultsServer, type ResultsServerOptions } from "./results-server.ts";
+export type { ReadResults } from "./read-run.ts";
+export { resultsServer } from "./results-server.ts";
 export { serveResults, type ServeOptions, type Serving } from "./serve-results.ts";
+export type { ResultsServerOptions } from "./server-options.ts";

@@ -9,7 +9,7 @@ import { readResults, writeSampleRoot } from "./sample-root.test-data.ts";
 
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 
-it("of a long run the last steps, and all where they are asked for", async () => {
+it("shows the last steps of a long run, and all of them with steps=all", async () => {
   const long = await writeSampleRoot();
   const file = join(long.root, "feedback", "polite", "steps.jsonl");
   const line = JSON.parse((await readFile(file, "utf8")).split("\n")[0]!) as object;
@@ -28,7 +28,7 @@ it("of a long run the last steps, and all where they are asked for", async () =>
       dots: chart!.querySelectorAll("circle").length,
     };
   };
-  // The baseline stands before the steps. Dots are drawn twice, once for the pointer.
+  // The baseline precedes the steps. Each dot has a second, transparent circle for the tooltip.
   const last = "step 399";
   expect(await stepsOf("?per_page=3")).toEqual({
     rows: 11,
@@ -45,7 +45,7 @@ it("of a long run the last steps, and all where they are asked for", async () =>
   await rm(long.above, { recursive: true });
 });
 
-it("of many runs those of the page are read, and no other", async () => {
+it("reads only the runs of the requested page", async () => {
   const many = await mkdtemp(join(tmpdir(), "many-"));
   for (let at = 0; at < 60; at++) {
     await mkdir(join(many, `suite-${at}`));

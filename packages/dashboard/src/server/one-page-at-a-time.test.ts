@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import type { ReadResults } from "./read-found.ts";
+import type { ReadResults } from "./read-run.ts";
 import { resultsServer } from "./results-server.ts";
 
 let root = "";
@@ -31,7 +31,7 @@ it.each(["text/html", "application/json"])(
     const server = resultsServer({
       root,
       async readResults() {
-        // What the last turn of the loop holds is let go of in a later turn of the event loop.
+        // The previous run becomes collectable only in a later turn of the event loop.
         await delay(5);
         collect();
         kept.push(read.filter((one) => one.deref() !== undefined).length);
@@ -42,12 +42,12 @@ it.each(["text/html", "application/json"])(
     });
     const reply = await server.request("/v1/eval?per_page=200", { headers: { Accept: accept } });
     expect([reply.status, kept.length]).toEqual([200, 4]);
-    // The one before may still be held by what reads on.
+    // The reader may still hold the previous run.
     expect(Math.max(...kept)).toBeLessThanOrEqual(1);
   },
 );
 
-it("one page is made at a time, and one that fails ends no other", async () => {
+it("creates one page at a time, and continues after one that fails", async () => {
   let [open, most, asked] = [0, 0, 0];
   const server = resultsServer({
     root,
@@ -85,7 +85,7 @@ it.each([
   ["a page of its own", { origin: `http://${host}`, "sec-fetch-site": "same-origin" }, 200],
   ["the address bar", { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, 200],
   ["a program", {}, 200],
-])("%s: %j is answered %i", async (_, headers, status) => {
+])("%s: replies to %j with %i", async (_, headers, status) => {
   const read: string[] = [];
   const server = resultsServer({
     root,

@@ -1,14 +1,14 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
 
-/** What an address asks for. */
+/** The parameters of a request. */
 export interface Query {
-  /** From the folder that is served; empty for that folder. */
+  /** Path relative to the served folder; empty for that folder. */
   readonly resultsDir: string;
-  /** From 1. */
+  /** 1-based. */
   readonly page: number;
   readonly perPage: number;
-  /** Whether tables of one run are shown whole. */
+  /** Whether the tables of one run show all rows. */
   readonly isWhole: boolean;
 }
 
@@ -16,25 +16,28 @@ const mostPerPage = 200;
 const perPageDefault = 20;
 
 /**
- * @param given the values of each key
- * @throws PeriodicEvalError `config` that says what is expected
+ * Parses the parameters of an address.
+ *
+ * @param given The values of each parameter.
+ * @throws PeriodicEvalError `config` for a wrong or repeated parameter.
  */
 export function parseQuery(given: Readonly<Record<string, readonly string[]>>): Query {
   const valueOf = (key: string): string | null => {
     const values = Object.hasOwn(given, key) ? given[key]! : [];
-    if (values.length > 1) throw wrong(key, `${values.length} values`, "one");
+    if (values.length > 1) throw parameterError(key, `${values.length} values`, "one");
     return values[0] ?? null;
   };
   const numberOf = (key: string, otherwise: number, most: number): number => {
     const text = valueOf(key);
     if (text === null) return otherwise;
     const value = Number(text);
-    const expected = most === Infinity ? "a whole number from 1" : `a whole number from 1 to ${most}`;
-    if (!/^\d{1,9}$/.test(text) || value < 1 || value > most) throw wrong(key, quoteValue(text), expected);
+    const expected = most === Infinity ? "a positive integer" : `an integer from 1 to ${most}`;
+    if (!/^\d{1,9}$/.test(text) || value < 1 || value > most)
+      throw parameterError(key, quoteValue(text), expected);
     return value;
   };
   const steps = valueOf("steps");
-  if (steps !== null && steps !== "all") throw wrong("steps", quoteValue(steps), '"all"');
+  if (steps !== null && steps !== "all") throw parameterError("steps", quoteValue(steps), '"all"');
   return {
     resultsDir: valueOf("results_dir") ?? "",
     page: numberOf("page", 1, Infinity),
@@ -43,10 +46,17 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
   };
 }
 
-const wrong = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where, got, expected, fix: "Correct the address." });
+const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where,
+    path: [where],
+    got,
+    expected,
+    fix: "Correct the address.",
+  });
 
-/** The address of the same page with other values, from any page of the server. */
+/** Returns a relative address with the given parameters. */
 export function addressOf({
   resultsDir,
   page = 1,

@@ -1,15 +1,15 @@
 import { connect } from "node:net";
 
 export interface RawReply {
-  /** 0 where the connection was ended without an answer. */
+  /** 0 if the connection ended without a reply. */
   readonly status: number;
-  /** Names in small letters. */
+  /** With names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
   readonly whole: string;
 }
 
-/** Sends bytes as they stand, with nothing made proper on the way, and reads what comes until the other side ends. */
+/** Sends a request without normalizing it, and reads the reply until the server closes the connection. */
 export function sendRaw(port: number, text: string): Promise<RawReply> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -31,7 +31,7 @@ export function sendRaw(port: number, text: string): Promise<RawReply> {
   });
 }
 
-/** A whole request for a target as it is written. */
+/** Returns a complete request for a target, without encoding it. */
 export const getRaw = (port: number, target: string, more: readonly string[] = []): Promise<RawReply> =>
   sendRaw(
     port,

@@ -1,6 +1,6 @@
 import { afterAll, expect } from "vitest";
 import { rm } from "node:fs/promises";
-import { opensQuietly, withPages } from "../browser.test-data.ts";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
 import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 
@@ -20,13 +20,13 @@ afterAll(async () => {
 opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
   const entries = await tab.locator("details.entry").all();
   expect(entries).toHaveLength(sample.runs.length);
-  // Folded, all fit on a desk.
+  // All folded runs fit on a desktop screen.
   const last = await entries.at(-1)!.boundingBox();
   if (size === "desktop") expect(last!.y + last!.height).toBeLessThan(900);
   for (const entry of entries) {
     const summary = entry.locator("summary").first();
     const [title, state] = [summary.locator(".title"), summary.locator(".state")];
-    // Name and state stand in one line, apart.
+    // Name and state share a line without overlapping.
     const [left, right] = [(await title.boundingBox())!, (await state.boundingBox())!];
     expect(right.x).toBeGreaterThanOrEqual(left.x + left.width);
     expect(right.x + right.width).toBeLessThanOrEqual(width);
@@ -34,7 +34,7 @@ opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
     await summary.click();
     expect(await entry.locator(".notice").first().isVisible()).toBe(true);
   }
-  // Drawings stand in a row on a desk, below each other in a hand.
+  // Charts are side by side on a desktop, and one per row on a phone.
   const charts = tab.locator(".panels .panel");
   const [first, second] = [await charts.nth(0).boundingBox(), await charts.nth(1).boundingBox()];
   expect(first!.y === second!.y).toBe(size === "desktop");

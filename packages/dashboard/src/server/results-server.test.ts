@@ -5,7 +5,8 @@ import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { sendRaw } from "./raw-request.test-data.ts";
-import { resultsServer, type ResultsServerOptions } from "./results-server.ts";
+import { resultsServer } from "./results-server.ts";
+import type { ResultsServerOptions } from "./server-options.ts";
 import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults, type ServeOptions } from "./serve-results.ts";
 
@@ -39,46 +40,48 @@ const entriesOf = (page: Document) =>
   [...page.querySelectorAll("details.entry")].map((entry) => ({
     path: text(entry.querySelector(".title")),
     state: text(entry.querySelector("summary .state")),
-    told: text(entry.querySelector(".notice")),
+    explanation: text(entry.querySelector(".notice")),
     entry,
   }));
 
 describe("the runs below a folder", () => {
-  it("are told with their states, and how these are known, the last written first", async () => {
+  it("are listed newest first, with an explanation of their states", async () => {
     const entries = entriesOf(await pageOf(""));
     expect(entries.map(({ path }) => path)).toEqual(sample.runs);
-    const told = Object.fromEntries(entries.map((one) => [one.path, `${one.state}: ${one.told}`]));
-    expect(told["running"]).toMatch(
-      /^● running: .*Still being written by process \d+ on .* Last written 2026-06-28 12:00:00 UTC\.$/,
+    const notes = Object.fromEntries(entries.map((one) => [one.path, `${one.state}: ${one.explanation}`]));
+    expect(notes["running"]).toMatch(
+      /^● running: .*Process \d+ on .* is writing this run\. Last written 2026-06-28 12:00:00 UTC\.$/,
     );
-    expect(told["dead"]).toMatch(/^✕ dead: .*Interrupted: process \d+ on .* held this run and is gone/);
-    expect(told["begun"]).toMatch(/^✕ dead: /);
-    expect(told["seeds/finished"]).toMatch(/^✓ finished: .*its last phase, em, was looked at to its end/);
-    expect(told["seeds/stopped"]).toMatch(/^■ stopped: .*its last look is at step 60 of 600 of em/);
-    expect(told["feedback"]).toMatch(/^■ stopped: .*blind ended after step 1 of 3/);
-    expect(told["results"]).toMatch(/^✓ finished: /);
+    expect(notes["dead"]).toMatch(
+      /^✕ dead: .*Interrupted: process \d+ on .* was writing this run and no longer exists/,
+    );
+    expect(notes["begun"]).toMatch(/^✕ dead: /);
+    expect(notes["seeds/finished"]).toMatch(/^✓ finished: .*Its last phase, em, was measured at its end/);
+    expect(notes["seeds/stopped"]).toMatch(/^■ stopped: .*Its last measurement is at step 60 of 600 of em/);
+    expect(notes["feedback"]).toMatch(/^■ stopped: .*Training of blind ended after 2 of 3 steps/);
+    expect(notes["results"]).toMatch(/^✓ finished: /);
   });
 
-  it("are folded, with findings, drawings, steps and answers in them, and a way to all of each", async () => {
+  it("are folded, with results, charts, steps, answers and a link to the full page", async () => {
     const entries = new Map(entriesOf(await pageOf("")).map(({ path, entry }) => [path!, entry]));
     expect([...entries.values()].some((entry) => entry.hasAttribute("open"))).toBe(false);
     const [dead, feedback, results] = ["dead", "feedback", "results"].map((path) => entries.get(path)!);
     expect(text(dead!.querySelector(".gist"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
     expect(dead!.querySelectorAll(".card")).toHaveLength(3);
     expect(dead!.querySelectorAll("figure svg")).toHaveLength(1);
-    // Ten of twelve looks.
+    // Ten of twelve measurements.
     expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(10);
     expect(text(dead!.querySelector(".cut"))).toBe("The last 10 of 12 measurements. Show all 12");
     expect(dead!.querySelector(".cut a")!.getAttribute("href")).toBe("?results_dir=dead");
     expect(text(feedback!.querySelector(".gist"))).toBe("polite collapsed blind no evidence");
-    // Margin, two learning curves, four signs of collapse; blind's is named where it was not measured.
+    // Margin, two learning curves and four signs of collapse, with reasons for blind's missing values.
     expect(feedback!.querySelectorAll(".panel")).toHaveLength(7);
     expect(feedback!.querySelectorAll("pre").length).toBeGreaterThan(4);
     expect(text(results!.querySelector(".gist"))).toBe("3 models, 3 tasks");
     expect(results!.querySelectorAll("td.score").length).toBeGreaterThan(9);
   });
 
-  it("have ids and addresses of their own", async () => {
+  it("have unique ids and working links", async () => {
     const page = await pageOf("");
     const ids = [...page.querySelectorAll("[id]")].map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
@@ -94,7 +97,7 @@ describe("the runs below a folder", () => {
     expect(receipts!.getAttribute("href")).toBe("?results_dir=running#receipts");
   });
 
-  it("are told as JSON too, by the same address", async () => {
+  it("are available as JSON at the same address", async () => {
     const { runs, ...about } = await dataOf("");
     expect(about).toEqual({
       results_dir: "",
@@ -125,18 +128,18 @@ describe("the runs below a folder", () => {
     });
   });
 
-  it("are those of the folder that is named", async () => {
+  it("are those below the requested folder", async () => {
     expect(entriesOf(await pageOf("?results_dir=seeds")).map(({ path }) => path)).toEqual([
       "seeds/finished",
       "seeds/stopped",
     ]);
     const empty = await pageOf("?results_dir=seeds/finished/periodic_eval/em");
-    expect(text(empty.querySelector(".notice"))).toBe("No run was found in this folder or below it.");
+    expect(text(empty.querySelector(".notice"))).toBe("There are no runs in this folder or below it.");
   });
 });
 
-describe("one run by itself", () => {
-  it("is shown whole, by its folder", async () => {
+describe("one run", () => {
+  it("is shown in full on the page of its folder", async () => {
     const page = await pageOf("?results_dir=dead");
     expect(text(page.querySelector("h1"))).toBe("dead");
     expect(text(page.querySelector(".notice"))).toMatch(/^✕ dead Interrupted: /);
@@ -146,12 +149,12 @@ describe("one run by itself", () => {
     const feedback = await pageOf("?results_dir=feedback");
     expect(feedback.querySelectorAll(".panel").length).toBeGreaterThan(15);
     expect(text((await pageOf("?results_dir=begun")).querySelectorAll(".notice")[0])).toBe(
-      "No preference was begun yet.",
+      "No preference has a baseline measurement yet.",
     );
     expect(text((await pageOf("?results_dir=results")).querySelector("h1"))).toBe("results");
   });
 
-  it("is whole as JSON", async () => {
+  it("is complete as JSON", async () => {
     const { snapshots } = (await dataOf("?results_dir=dead")) as unknown as {
       readonly snapshots: readonly unknown[];
     };
@@ -169,7 +172,7 @@ describe("one run by itself", () => {
     });
   });
 
-  it("is not where nobody can read it", async () => {
+  it("is omitted if there is no reader for its results", async () => {
     const blind = resultsServer({ root: sample.root });
     const page = parseHTML(await (await blind.request("/v1/eval")).text()).document;
     expect(entriesOf(page).map(({ path }) => path)).not.toContain("results");
@@ -177,7 +180,7 @@ describe("one run by itself", () => {
 });
 
 describe("pages of runs", () => {
-  it("are of as many as are asked for, each run on one of them", async () => {
+  it("show the requested number of runs, each run once", async () => {
     const pages = await Promise.all([1, 2, 3, 4].map((page) => dataOf(`?per_page=2&page=${page}`)));
     expect(pages.flatMap(({ runs }) => runs.map(({ results_dir: path }) => path))).toEqual(sample.runs);
     expect(pages.map(({ pages: count, total }) => [count, total])).toEqual(Array(4).fill([4, 7]));
@@ -193,10 +196,13 @@ describe("pages of runs", () => {
     const page = await pageOf(query);
     expect(entriesOf(page)).toHaveLength(count);
     expect(text(page.querySelector(".turning span")) ?? null).toBe(note);
-    if (count === 0) expect(text(page.querySelector(".notice"))).toBe("This page is behind the last one, 1.");
+    if (count === 0)
+      expect(text(page.querySelector(".notice"))).toBe(
+        `There is no page ${new URLSearchParams(query).get("page")}: the last page is 1.`,
+      );
   });
 
-  it("lead to one another", async () => {
+  it("link to one another", async () => {
     const links = async (query: string) =>
       [...(await pageOf(query)).querySelectorAll(".turning a")].map((link) => [
         text(link),
@@ -211,26 +217,26 @@ describe("pages of runs", () => {
   });
 
   it.each([
-    ["page=0", 'page: got "0", expected a whole number from 1.'],
-    ["page=-1", 'page: got "-1", expected a whole number from 1.'],
-    ["page=1.5", 'page: got "1.5", expected a whole number from 1.'],
-    ["page=", 'page: got "", expected a whole number from 1.'],
-    ["page=9999999999", 'page: got "9999999999", expected a whole number from 1.'],
+    ["page=0", 'page: got "0", expected a positive integer.'],
+    ["page=-1", 'page: got "-1", expected a positive integer.'],
+    ["page=1.5", 'page: got "1.5", expected a positive integer.'],
+    ["page=", 'page: got "", expected a positive integer.'],
+    ["page=9999999999", 'page: got "9999999999", expected a positive integer.'],
     ["page=1&page=2", "page: got 2 values, expected one."],
-    ["per_page=0", 'per_page: got "0", expected a whole number from 1 to 200.'],
-    ["per_page=201", 'per_page: got "201", expected a whole number from 1 to 200.'],
-    ["per_page=0x10", 'per_page: got "0x10", expected a whole number from 1 to 200.'],
+    ["per_page=0", 'per_page: got "0", expected an integer from 1 to 200.'],
+    ["per_page=201", 'per_page: got "201", expected an integer from 1 to 200.'],
+    ["per_page=0x10", 'per_page: got "0x10", expected an integer from 1 to 200.'],
     ["results_dir=dead&results_dir=..", "results_dir: got 2 values, expected one."],
     ["steps=some", 'steps: got "some", expected "all".'],
-  ])("%s is refused, with what is expected", async (query, message) => {
+  ])("replies 400 to %s, with the expected value", async (query, message) => {
     const reply = await ask(`?${query}`, { Accept: "application/json" });
     expect([reply.status, await reply.json()]).toEqual([400, { error: message }]);
     expect(text((await pageOf(`?${query}`)).querySelector(".sub"))).toBe(message);
   });
 });
 
-describe("an answer", () => {
-  it("forbids all that a page of text does not need, also an error", async () => {
+describe("a reply", () => {
+  it("has strict security headers, also for errors", async () => {
     for (const path of [
       "/v1/eval",
       "/v1/eval?results_dir=dead",
@@ -252,7 +258,7 @@ describe("an answer", () => {
     }
   });
 
-  it("has the policy of its page, in which no style attribute stands", async () => {
+  it("sends the policy of its page, which has no style attributes", async () => {
     for (const query of ["", "?results_dir=dead", "?results_dir=feedback", "?results_dir=results"]) {
       const reply = await ask(query);
       const page = parseHTML(await reply.text()).document;
@@ -271,14 +277,14 @@ describe("an answer", () => {
     expect(await typeOf("application/json;q=0.5, text/html")).toMatch(/^text\/html/);
   });
 
-  it("to the root leads to the runs, to other paths there is none", async () => {
+  it("redirects the root to the runs and is 404 for other paths", async () => {
     const root = await app.request("/");
     expect([root.status, root.headers.get("Location")]).toEqual([302, "/v1/eval"]);
     for (const path of ["/v1", "/v1/eval/", "/v1/evals", "/index.html", "/favicon.ico"])
       expect((await app.request(path)).status).toBe(404);
   });
 
-  it.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("to %s is 405", async (method) => {
+  it.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("is 405 for %s", async (method) => {
     for (const path of ["/v1/eval", "/", "/else"]) {
       const reply = await app.request(path, { method });
       expect([reply.status, reply.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
@@ -288,7 +294,7 @@ describe("an answer", () => {
 });
 
 describe("a server", () => {
-  it("listens, refuses what calls it by another name, and ends", async () => {
+  it("listens, refuses requests for other hosts, and closes", async () => {
     const serving = await serveResults({ root: sample.root, port: 0, readResults });
     const { port, pathname } = new URL(serving.address);
     expect(pathname).toBe("/v1/eval");
@@ -311,53 +317,66 @@ describe("a server", () => {
       expect([400, 403]).toContain(await called(host));
     expect(await called("127.0.0.1", `http://evil.example/v1/eval`)).toBe(403);
     const taken = serveResults({ root: sample.root, port: Number(port) });
-    await expect(taken).rejects.toThrow(
-      `port: got ${port}, on which another program listens, expected a free port.`,
-    );
+    await expect(taken).rejects.toMatchObject({
+      code: "config",
+      where: "serveResults options.port",
+      path: ["port"],
+      got: `${port}, which another program uses`,
+      expected: "a free port",
+    });
     await serving.close();
     await expect(fetch(serving.address)).rejects.toThrow();
   });
 
-  it("says what is wrong before it listens", async () => {
-    await expect(serveResults({ root: join(sample.root, "nowhere") })).rejects.toThrow(
-      /^\[periodic-eval\] root: got ".*nowhere", which is no folder, expected a folder that holds runs\./,
-    );
-    await expect(serveResults({ root: join(sample.root, "notes.txt") })).rejects.toThrow(
-      /which is no folder/,
-    );
-    await expect(serveResults({ root: sample.root, host: "192.0.2.1", port: 0 })).rejects.toThrow(
-      /host: got 192\.0\.2\.1, which is no address of this machine/,
-    );
+  it("throws for a root that is not a folder and a host of another machine", async () => {
+    for (const name of ["nowhere", "notes.txt"])
+      await expect(serveResults({ root: join(sample.root, name) })).rejects.toMatchObject({
+        code: "config",
+        where: "serveResults options.root",
+        path: ["root"],
+        got: JSON.stringify(join(sample.root, name)),
+        expected: "a folder that contains runs",
+      });
+    await expect(serveResults({ root: sample.root, host: "192.0.2.1", port: 0 })).rejects.toMatchObject({
+      code: "config",
+      path: ["host"],
+      got: "192.0.2.1, which is not an address of this machine",
+    });
   });
 
   it.each([
-    [{ port: 99_999 }, "port: got 99999, expected a whole number from 0 to 65535."],
-    [{ port: -1 }, "port: got -1, expected a whole number from 0 to 65535."],
-    [{ port: 1.5 }, "port: got 1.5, expected a whole number"],
-    [{ port: "8010" }, 'port: got "8010", expected a whole number'],
-    [{ host: "" }, 'host: got "", expected a name or a number of this machine.'],
-    [{ host: null }, "host: got null, expected a name"],
-    [{ mostBytes: 0 }, "mostBytes: got 0, expected a whole number of 1 or more."],
-    [{ mostByts: 3 }, 'serveResults: got the unknown option "mostByts"'],
-    [{ readResults: "tasks" }, 'readResults: got "tasks", expected a function.'],
-  ])("refuses the options %j", async (given, message) => {
+    [{ port: 99_999 }, "port", "99999", "an integer from 0 to 65535"],
+    [{ port: -1 }, "port", "-1", "an integer from 0 to 65535"],
+    [{ port: 1.5 }, "port", "1.5", "an integer from 0 to 65535"],
+    [{ port: "8010" }, "port", '"8010"', "an integer from 0 to 65535"],
+    [{ host: "" }, "host", '""', "a host name or an IP address of this machine"],
+    [{ host: null }, "host", "null", "a host name or an IP address of this machine"],
+    [{ mostBytes: 0 }, "mostBytes", "0", "a positive integer"],
+    [{ mostByts: 3 }, "mostByts", 'the unknown option "mostByts"', expect.stringContaining("mostBytes")],
+    [{ readResults: "tasks" }, "readResults", '"tasks"', "a function"],
+  ])("throws for the options %j", async (given, option, got, expected) => {
     const listening = serveResults({ root: sample.root, port: 0, ...given } as ServeOptions);
     const ended = listening.then(async (serving) => {
       await serving.close();
       return "listened";
     });
-    await expect(ended).rejects.toThrow(`[periodic-eval] ${message}`);
-    await expect(ended).rejects.toMatchObject({ code: "config" });
+    await expect(ended).rejects.toMatchObject({
+      code: "config",
+      where: `serveResults options.${option}`,
+      path: [option],
+      got,
+      expected,
+    });
   });
 
-  it("refuses an unknown option without listening too, with the nearest there is", () => {
+  it("suggests the nearest option for an unknown one", () => {
     expect(() => resultsServer({ root: sample.root, mostByts: 3 } as ResultsServerOptions)).toThrow(
       'Did you mean "mostBytes"?',
     );
   });
 });
 
-it("a damaged run is told of beside the others, which are shown", async () => {
+it("reports a damaged run and shows the others", async () => {
   const damaged = await writeSampleRoot();
   const at = (...names: string[]) => join(damaged.root, ...names);
   await writeFile(at("dead", "periodic_eval", "em", "capability_step_60.json"), '{"step": 60, "pha');
@@ -387,7 +406,7 @@ it("a damaged run is told of beside the others, which are shown", async () => {
   );
   expect(entries.get("results")).toContain("This run cannot be shown: ");
   expect(entries.get("feedback")).toContain(
-    "This run cannot be shown: feedback/polite/steps.jsonl:1: timestamp: got undefined, expected a text.",
+    "This run cannot be shown: feedback/polite/steps.jsonl:1: timestamp: got undefined, expected a string.",
   );
   expect(entries.get("running")).toContain("em capability 90.0 % → 63.0 %");
   expect(entries.get("strange")).toContain("nothing measured yet");

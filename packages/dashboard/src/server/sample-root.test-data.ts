@@ -6,29 +6,29 @@ import { nodeFiles, takeLock, type FileReader } from "@periodic-eval/core/snapsh
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import type { ResultsRun } from "../results/results-run.ts";
-import { writeSampleRun } from "../sample-run.test-data.ts";
-import type { ReadResults } from "./read-found.ts";
+import { writeSampleRun } from "../run/sample-run.test-data.ts";
+import type { ReadResults } from "./read-run.ts";
 
-/** As the command line reads them, without its checks. */
+/** Reads results like the command line, without its checks. */
 export async function readResults(file: string, fs: FileReader): Promise<ReadResults> {
   const { runs } = JSON.parse(await fs.read(file)) as { runs: readonly ResultsRun[] };
   return { runs, samples: [] };
 }
 
-/** Stands in every file outside the root, in texts that a page would show. */
+/** A string in every file outside the root, in fields that a page would show. */
 export const secret = "SECRET-outside";
 
 export interface SampleRoot {
-  /** A folder that holds the root and what is outside it. */
+  /** The folder that contains the root and the files outside it. */
   readonly above: string;
   readonly root: string;
-  /** Runs, the last written first. */
+  /** Runs, newest first. */
   readonly runs: readonly string[];
-  /** Gives back the lock of the run that is being written. */
+  /** Releases the lock of the running run. */
   readonly release: () => Promise<void>;
 }
 
-/** Runs of all kinds and states below `<above>/root`, the last written first. */
+/** Writes runs of all kinds and states below `<above>/root`. */
 export async function writeSampleRoot(): Promise<SampleRoot> {
   const above = await mkdtemp(join(tmpdir(), "served-"));
   const root = join(above, "root");
@@ -65,13 +65,13 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   return { above, root, runs: Object.keys(written), release };
 }
 
-/** A lock of a process of this machine that has ended. */
+/** A lock of a process that has ended on this machine. */
 function lockOfTheDead(): string {
   const { pid } = spawnSync(process.execPath, ["--version"]);
   return JSON.stringify({ pid, host: hostname(), process_start: "1", token: "left" });
 }
 
-/** What lies outside, and links in the root that lead there: as folders, as files of runs, by way of one another. */
+/** Writes files outside the root and links that lead to them: links to folders, to files of runs, and to other links. */
 export async function writeOutside({ above, root }: SampleRoot): Promise<void> {
   const outside = join(above, "outside");
   const tell = (text: string) => ({ reason: text });

@@ -2,56 +2,62 @@ import { createAdaptorServer } from "@hono/node-server";
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { isIPv6, type AddressInfo } from "node:net";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { bareHost, checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { bareHost, configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { errnoOf } from "@periodic-eval/core/snapshots";
-import { evalPath, resultsServer, serverOptionNames, type ResultsServerOptions } from "./results-server.ts";
+import { z } from "zod";
+import { evalPath, resultsServer } from "./results-server.ts";
+import { serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export interface ServeOptions extends ResultsServerOptions {
-  /** 0: any that is free. Default 8010. */
+  /** The port to listen on; 0 selects a free port. Default: 8010. */
   readonly port?: number;
 }
 
-/** A server that listens. */
+const portRange = "an integer from 0 to 65535";
+const serveOptions = z.strictObject({
+  ...serverOptions.shape,
+  port: z
+    .int(portRange)
+    .min(0, portRange)
+    .max(65_535, portRange)
+    .meta({ fix: "Omit it for 8010, or use 0 for a free port." })
+    .optional(),
+} satisfies Record<keyof ServeOptions, z.ZodType>);
+
+const where = "serveResults options";
+
+/** A listening server. */
 export interface Serving {
-  /** Of the page of all runs. */
+  /** URL of the page of all runs. */
   readonly address: string;
-  /** Ends it, and the answers that are under way. */
+  /** Closes the server and its open connections. */
   close(): Promise<void>;
 }
 
 /**
- * Serves `resultsServer` on a host, by default to this machine alone. There is no password: on another host than the default,
- * whoever reaches it reads everything below the root.
+ * Starts `resultsServer` on a host; by default only this machine can reach it. There is no password: on any other host, everyone
+ * who can reach the server can read everything below the root.
  *
- * @throws PeriodicEvalError `config` where the root is no folder, another option is wrong, or nothing can listen on that host and port.
+ * @throws PeriodicEvalError `config` for a wrong option, or if the server cannot listen on the host and port.
  */
 export async function serveResults(options: ServeOptions): Promise<Serving> {
-  checkKeys("serveResults", options, [...Object.keys(serverOptionNames), "port"]);
+  parseOptions(where, serveOptions, options);
   const { port = 8010, ...others } = options;
   const { host = "127.0.0.1" } = others;
-  if (!isCount(port) || port > 65_535)
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "port",
-      got: quoteValue(port),
-      expected: "a whole number from 0 to 65535",
-      fix: "Leave it out for 8010; 0 is any that is free.",
-    });
-  const app = resultsServer(others);
-  const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
+  const server = createAdaptorServer({ fetch: resultsServer(others).fetch, hostname: host }) as Server;
   server.listen(port, bareHost(host));
   try {
     await once(server, "listening");
   } catch (error) {
-    throw cannotListen(error, host, port);
+    throw listenError(error, host, port);
   }
-  // What a connection does wrong ends that connection.
+  // An error of one connection must not end the process.
   server.on("error", () => undefined);
-  const { port: taken } = server.address() as AddressInfo;
+  const { port: usedPort } = server.address() as AddressInfo;
   const name = isIPv6(bareHost(host)) ? `[${bareHost(host)}]` : host;
   return {
-    address: `http://${name}:${taken}${evalPath}`,
+    address: `http://${name}:${usedPort}${evalPath}`,
     async close() {
       const closed = once(server, "close");
       server.close();
@@ -61,36 +67,43 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
   };
 }
 
-function cannotListen(error: unknown, host: string, port: number): PeriodicEvalError {
-  const taken = {
-    where: "port",
-    got: `${port}, on which another program listens`,
-    expected: "a free port",
-    fix: "Give another port; 0 is any that is free.",
-  };
-  const denied = {
-    where: "port",
-    got: `${port}, on which this user may not listen`,
-    expected: "a port of 1024 or above",
-    fix: "Give another port.",
-  };
-  const foreign = {
-    where: "host",
-    got: `${host}, which is no address of this machine`,
-    expected: "one that it has, as 127.0.0.1",
-    fix: "Give another host.",
-  };
-  const other = {
-    where: `${host}:${port}`,
-    got: errorMessage(error),
-    expected: "a host and a port to listen on",
-    fix: "Give others.",
-  };
-  const known: Readonly<Record<string, typeof other>> = {
-    EADDRINUSE: taken,
-    EACCES: denied,
-    EADDRNOTAVAIL: foreign,
-    ENOTFOUND: foreign,
-  };
-  return new PeriodicEvalError({ code: "config", ...(known[errnoOf(error) ?? ""] ?? other), cause: error });
+function listenError(cause: unknown, host: string, port: number): PeriodicEvalError {
+  switch (errnoOf(cause)) {
+    case "EADDRINUSE":
+      return configError({
+        where,
+        path: ["port"],
+        got: `${port}, which another program uses`,
+        expected: "a free port",
+        fix: "Choose another port, or 0 for a free one.",
+        cause,
+      });
+    case "EACCES":
+      return configError({
+        where,
+        path: ["port"],
+        got: `${port}, which needs more privileges`,
+        expected: "a port of 1024 or above",
+        fix: "Choose another port.",
+        cause,
+      });
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return configError({
+        where,
+        path: ["host"],
+        got: `${host}, which is not an address of this machine`,
+        expected: "an address of this machine, such as 127.0.0.1",
+        fix: "Choose another host.",
+        cause,
+      });
+    default:
+      return configError({
+        where,
+        got: `${host}:${port} (${errorMessage(cause)})`,
+        expected: "a host and a port on which this machine can listen",
+        fix: "Choose others.",
+        cause,
+      });
+  }
 }

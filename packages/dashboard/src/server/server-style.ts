@@ -1,4 +1,4 @@
-/** What pages of several runs need beyond the style of all pages. */
+/** Style of the server's pages, in addition to the shared style. */
 export const serverStyle = `
 .way { margin: 0 0 10px; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
 .runs { margin-top: 8px; border-bottom: 1px solid var(--line); }

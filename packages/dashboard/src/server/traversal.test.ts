@@ -24,14 +24,14 @@ afterAll(async () => {
 
 const ask = (value: string) => getRaw(port, `/v1/eval?results_dir=${value}`);
 
-/** Nothing of what lies outside, and no word of where the root lies. */
+/** Asserts that a reply contains no file from outside the root and does not reveal the root's path. */
 function expectContained(text: string): void {
   expect(text).not.toContain(secret);
   expect(text).not.toContain("root:x:0");
   expect(text).not.toContain(sample.above);
 }
 
-/** Ways that lead out, as they are before anything is encoded. */
+/** Paths that lead outside, before encoding. */
 const waysOut = (above: string): readonly string[] => [
   "../outside",
   "../outside/run",
@@ -48,7 +48,7 @@ const waysOut = (above: string): readonly string[] => [
 const hex = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
 
-/** Each writes a way as it stands in an address. */
+/** Encodings of a path in an address. */
 const spellings: readonly (readonly [name: string, spell: (way: string) => string])[] = [
   ["as it is", (way) => way],
   ["dots encoded", (way) => way.replaceAll(".", "%2e")],
@@ -85,8 +85,8 @@ const links = [
   "dangling",
 ];
 
-describe("nothing outside the root is told", () => {
-  it("a run inside is, also by a link that stays inside", async () => {
+describe("paths outside the root", () => {
+  it("do not include runs inside it, even through a link that stays inside", async () => {
     for (const inside of ["seeds/finished", "./seeds//finished/", "link-in", "seeds%2ffinished"]) {
       const reply = await ask(inside);
       expect([inside, reply.status]).toEqual([inside, 200]);
@@ -95,7 +95,7 @@ describe("nothing outside the root is told", () => {
     }
   });
 
-  it("of any way out, however it is spelt: all are answered as what is nowhere", async () => {
+  it("get the same reply as missing folders, in every encoding", async () => {
     const nowhere = await ask("nowhere");
     expect(nowhere.status).toBe(404);
     const attempts = [
@@ -122,7 +122,7 @@ describe("nothing outside the root is told", () => {
     "/v1/eval;/../../outside",
     "/outside/secret.txt",
     "/notes.txt",
-  ])("of the path %s", async (target) => {
+  ])("are not readable as the path %s", async (target) => {
     const reply = await getRaw(port, target);
     expect(reply.status).toBe(404);
     expectContained(reply.whole);
@@ -134,13 +134,13 @@ describe("nothing outside the root is told", () => {
     "*",
     "/..\\..\\outside\\secret.txt",
     "http://evil.example/v1/eval",
-  ])("of the target %s", async (target) => {
+  ])("are not readable as the request target %s", async (target) => {
     const reply = await getRaw(port, target);
     expect(reply.status).not.toBe(200);
     expectContained(reply.whole);
   });
 
-  it("of a link within a run: neither of snapshots, nor of phases, nor of kept answers", async () => {
+  it("are not readable through links to snapshots, phases or answers in a run", async () => {
     for (const more of [[], ["Accept: application/json"]]) {
       const reply = await getRaw(port, "/v1/eval?results_dir=with-links&steps=all", more);
       expect(reply.status).toBe(200);
@@ -150,7 +150,7 @@ describe("nothing outside the root is told", () => {
     }
   });
 
-  it("of links to folders, where the whole root is listed", async () => {
+  it("are not listed through links to folders", async () => {
     for (const more of [[], ["Accept: application/json"]]) {
       const reply = await getRaw(port, "/v1/eval?per_page=200", more);
       expect(reply.status).toBe(200);
@@ -160,7 +160,7 @@ describe("nothing outside the root is told", () => {
     }
   });
 
-  it("of any path", async () => {
+  it("are not readable by random paths", async () => {
     const app = resultsServer({ root: sample.root });
     const part = fc.oneof(
       fc.constantFrom(

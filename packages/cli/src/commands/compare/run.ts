@@ -6,7 +6,7 @@ import {
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import { summarizePhases, type Look } from "@periodic-eval/dashboard";
+import { summarizePhases, type Measurement } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -118,7 +118,7 @@ function collectMetrics(
   });
 }
 
-function reasonToLeaveOut(start: Look, end: Look, maxSteps: number | null): string | null {
+function reasonToLeaveOut(start: Measurement, end: Measurement, maxSteps: number | null): string | null {
   const length = maxSteps === null ? "" : ` of ${maxSteps}`;
   if (!start.isAtStart) return `its first measurement is at step ${start.step}${length}, not at the start`;
   if (!end.isAtEnd) return `its last measurement is at step ${end.step}${length}, not at the end`;

@@ -54,14 +54,14 @@ it("rejects a wrong folder, port or host in one line", async () => {
   expect(await refused(join(root, "nowhere"))).toMatchObject({
     code: 1,
     out: "",
-    err: `[periodic-eval] root: got "${join(root, "nowhere")}", which is no folder, expected a folder that holds runs. Check the path.`,
+    err: `[periodic-eval] serveResults options.root: got "${join(root, "nowhere")}", expected a folder that contains runs. Check the path.`,
   });
-  expect((await refused(join(root, "file"))).err).toContain("which is no folder");
+  expect((await refused(join(root, "file"))).err).toContain("expected a folder that contains runs");
   expect((await refused(root, "--port", String(port))).err).toBe(
-    `[periodic-eval] port: got ${port}, on which another program listens, expected a free port. Give another port; 0 is any that is free.`,
+    `[periodic-eval] serveResults options.port: got ${port}, which another program uses, expected a free port. Choose another port, or 0 for a free one.`,
   );
   expect((await refused(root, "--port", "0", "--host", "192.0.2.1")).err).toContain(
-    "host: got 192.0.2.1, which is no address of this machine",
+    "host: got 192.0.2.1, which is not an address of this machine",
   );
   expect(await refused(root, "--port", "http")).toMatchObject({ code: 2, out: "" });
   expect((await refused(root, "--port", "65536")).code).toBe(2);

@@ -1,0 +1,48 @@
+import * as Plot from "@observablehq/plot";
+import { parseHTML } from "linkedom";
+import { html, trusted, type Html } from "../html/html.ts";
+
+/** Each phase has one colour in charts and tables. The page's style defines it for light and dark mode. */
+const phaseColours = 5;
+const phaseNumber = (phaseIndex: number): number => (phaseIndex % phaseColours) + 1;
+export const phaseColour = (phaseIndex: number): string => `var(--phase-${phaseNumber(phaseIndex)})`;
+
+/** Returns a CSS class that sets the phase's colour: the pages' policy blocks `style` attributes. */
+export const phaseAccent = (phaseIndex: number): string => `accent-${phaseNumber(phaseIndex)}`;
+
+export interface ChartText {
+  /** One sentence for screen readers. */
+  readonly description: string;
+}
+
+/** Draws a plot as SVG without a browser. Plot escapes all strings; the page's style contains the chart's style. */
+export function drawChart(options: Plot.PlotOptions, { description }: ChartText): Html {
+  const { document } = parseHTML("<!doctype html><html><body></body></html>");
+  const figure = Plot.plot({ ...options, document, className: "chart" });
+  figure.querySelector("style")?.remove();
+  // linkedom does not escape "<" in attributes. No string from a file reaches an attribute that Plot writes.
+  return html`<svg role="img" aria-label="${description}"${trusted(figure.outerHTML.slice("<svg".length))}`;
+}
+
+/** Returns at most `count` evenly spaced points, including the first and the last. Lines are drawn through all points. */
+export function thinOut<T>(points: readonly T[], count = 120): readonly T[] {
+  if (points.length <= count) return points;
+  const every = (points.length - 1) / (count - 1);
+  return Array.from({ length: count }, (_, at) => points[Math.round(at * every)]!);
+}
+
+/**
+ * Returns the limits of a value axis: all values with a margin, at least `leastSpan` wide, within `bounds`. The axis need not
+ * start at zero, because position, not length, shows the value.
+ */
+export function valueDomain(
+  values: readonly number[],
+  { leastSpan, bounds }: { readonly leastSpan: number; readonly bounds: readonly [number, number] },
+): [number, number] {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const span = Math.max(leastSpan, (high - low) * 1.16);
+  const middle = (low + high) / 2;
+  const [least, most] = bounds;
+  const start = Math.min(Math.max(least, middle - span / 2), Math.max(least, most - span));
+  return [start, Math.min(most, start + span)];
+}

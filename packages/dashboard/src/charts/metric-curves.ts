@@ -1,0 +1,126 @@
+import type { MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
+import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+
+/** The value of one metric in one snapshot. */
+export interface Measurement {
+  readonly phase: string;
+  readonly phaseIndex: number;
+  readonly step: number;
+  readonly runStep: number;
+  readonly pct: number | null;
+  readonly status: SnapshotStatus;
+  /** Whether the measurement is at the phase's first step. */
+  readonly isAtStart: boolean;
+  /** Whether the phase ended at this step, at `max_steps` or early. */
+  readonly isAtEnd: boolean;
+  readonly value: number | null;
+  readonly ci95: readonly [number, number] | null;
+  /** Number of observed rows; null if the metric was not measured. */
+  readonly n: number | null;
+  readonly baseline: Paired | null;
+}
+
+/** One metric of one callback over the whole run. */
+export interface MetricCurve {
+  readonly metric: string;
+  readonly unit: string;
+  readonly higherIsBetter: boolean | null;
+  readonly estimand: MetricValue["estimand"] | null;
+  /** Possible values of the metric; infinite where the snapshots state no limit. */
+  readonly range: Range;
+  /** In run order. Failed and skipped measurements have the value null. */
+  readonly measurements: readonly Measurement[];
+}
+
+/** Whether a metric describes one group, such as a persona or a question (`leakage_rate/doctor`). */
+export const isGroupMetric = (metric: string): boolean => metric.includes("/");
+
+/** All metrics of one callback over all phases. */
+export interface CallbackCurves {
+  readonly id: string;
+  readonly evaluation: string;
+  readonly on: "model" | "base";
+  readonly primary: MetricCurve | null;
+  readonly companions: readonly MetricCurve[];
+}
+
+/** Returns the curves of a run's callbacks, in order of appearance. */
+export function curvesByCallback(run: RunRecord): readonly CallbackCurves[] {
+  const ids = [...new Set(run.phases.flatMap(({ series }) => series.map(({ id }) => id)))];
+  return ids.map((id) => callbackCurves(run.phases, id));
+}
+
+function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCurves {
+  const series = phases.flatMap((phase) => phase.series.filter((one) => one.id === id));
+  const primaryMetric = series.find((one) => one.primaryMetric !== null)?.primaryMetric ?? null;
+  const points = phases.flatMap((phase, phaseIndex) =>
+    phase.series
+      .filter((one) => one.id === id)
+      .flatMap((one) => one.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
+  );
+  const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
+  const curves = metrics
+    .map((metric) => curveOf(metric, points))
+    .filter(({ measurements }) => measurements.some(hasValue));
+  return {
+    id,
+    evaluation: series[0]!.evaluation,
+    on: series[0]!.on,
+    primary: curves.find(({ metric }) => metric === primaryMetric) ?? null,
+    companions: curves.filter(({ metric }) => metric !== primaryMetric),
+  };
+}
+
+interface PlacedPoint {
+  readonly point: SeriesPoint;
+  readonly phase: string;
+  readonly phaseIndex: number;
+}
+
+function curveOf(metric: string, points: readonly PlacedPoint[]): MetricCurve {
+  const described = points.find(({ point }) => point.metrics[metric])?.point.metrics[metric];
+  return {
+    metric,
+    unit: described?.unit ?? "",
+    higherIsBetter: described?.higher_is_better ?? null,
+    estimand: described?.estimand ?? null,
+    range: [described?.range?.[0] ?? -Infinity, described?.range?.[1] ?? Infinity],
+    measurements: points.map((placed) => measurementOf(metric, placed)),
+  };
+}
+
+function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Measurement {
+  const value = point.metrics[metric];
+  return {
+    phase,
+    phaseIndex,
+    step: point.step,
+    runStep: point.runStep,
+    pct: point.pct,
+    status: point.status,
+    isAtStart: point.step === 0 || point.crossed.includes("start"),
+    isAtEnd: point.pct === 100 || point.crossed.includes("end"),
+    value: value?.value ?? null,
+    ci95: value?.ci95 ?? null,
+    n: value?.n ?? null,
+    baseline: point.paired.baseline?.[metric] ?? null,
+  };
+}
+
+export const hasValue = ({ value }: Measurement): boolean => value !== null;
+
+/** Returns the measurements of one phase that have a value. */
+export function valuesIn(curve: MetricCurve, phaseIndex: number): readonly Measurement[] {
+  return curve.measurements.filter(
+    (measurement) => measurement.phaseIndex === phaseIndex && hasValue(measurement),
+  );
+}
+
+/** Returns the length of the run in steps: the planned length of each phase, or its last measured step if that is unknown. */
+export function runSteps(run: RunRecord): number {
+  return Math.max(1, ...run.phases.map(phaseEnd));
+}
+
+export function phaseEnd({ runStepOffset, maxSteps, snapshots }: PhaseRecord): number {
+  return Math.max(runStepOffset + (maxSteps ?? 0), ...snapshots.map(({ run_step }) => run_step));
+}

@@ -1,0 +1,204 @@
+import * as Plot from "@observablehq/plot";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import { drawChart, phaseColour, thinOut, valueDomain } from "./draw-chart.ts";
+import { scaleOf } from "../html/format.ts";
+import type { Html } from "../html/html.ts";
+import { measurementTitle, curveDescription } from "./measurement-text.ts";
+import {
+  hasValue,
+  phaseEnd,
+  runSteps,
+  valuesIn,
+  type Measurement,
+  type MetricCurve,
+} from "./metric-curves.ts";
+import { verdictColour, verdictGlyph } from "../html/verdict.ts";
+
+/** Each primary chart is drawn for wide and for narrow screens, because scaling one chart would shrink its text. */
+export interface ChartSize {
+  readonly width: number;
+  readonly height: number;
+  readonly isNarrow: boolean;
+}
+
+/** Draws the primary metric over the run: phases as bands, intervals as a ribbon with whiskers, the baseline as a dotted line, and verdicts. */
+export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize): Html {
+  const scale = scaleOf(curve.unit);
+  const measurements = curve.measurements.filter(hasValue);
+  const ends = measurements
+    .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
+    .map((value) => value * scale);
+  const isShare = curve.unit === "share";
+  const [low, high] = valueDomain(ends, {
+    leastSpan: isShare ? 24 : 1e-9,
+    bounds: isShare ? [0, 100] : [-Infinity, Infinity],
+  });
+  return drawChart(
+    {
+      width: size.width,
+      height: size.height,
+      marginTop: 34,
+      marginRight: size.isNarrow ? 10 : 24,
+      marginBottom: 40,
+      marginLeft: size.isNarrow ? 40 : 56,
+      x: {
+        domain: [0, runSteps(run)],
+        label: null,
+        ticks: size.isNarrow ? 4 : 9,
+        tickSize: 0,
+        tickPadding: 9,
+      },
+      y: { domain: [low, high], label: null },
+      marks: [
+        phaseBands(run.phases, size),
+        Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
+        Plot.axisY({
+          ticks: 5,
+          tickSize: 0,
+          tickFormat: (value: number) => (isShare ? `${value} %` : String(value)),
+          fill: "var(--muted)",
+          fontSize: 12,
+        }),
+        Plot.axisX({
+          ticks: size.isNarrow ? 4 : 9,
+          tickSize: 0,
+          tickPadding: 9,
+          fill: "var(--muted)",
+          fontSize: 12,
+          label: "run step →",
+          labelAnchor: "right",
+          labelOffset: 36,
+        }),
+        ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, curve)),
+        verdictWords(run.phases, curve, size),
+      ],
+    },
+    { description: curveDescription(curve) },
+  );
+}
+
+function phaseBands(phases: readonly PhaseRecord[], { isNarrow }: ChartSize): Plot.Markish {
+  const bands = phases.map((phase, index) => ({
+    phase,
+    index,
+    x1: phase.runStepOffset,
+    x2: phaseEnd(phase),
+  }));
+  return [
+    Plot.rect(bands, { x1: "x1", x2: "x2", fill: ({ index }) => phaseColour(index), fillOpacity: 0.06 }),
+    Plot.ruleX(bands, { x: "x1", stroke: ({ index }) => phaseColour(index), strokeOpacity: 0.35 }),
+    Plot.text(bands, {
+      x: "x1",
+      frameAnchor: "top-left",
+      textAnchor: "start",
+      dx: 1,
+      dy: -20,
+      fontSize: 13,
+      fontWeight: 600,
+      fill: ({ index }) => phaseColour(index),
+      text: ({ phase }) =>
+        phase.name + (isNarrow || phase.maxSteps === null ? "" : `  ·  ${phase.maxSteps} steps`),
+    }),
+  ];
+}
+
+function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): readonly Plot.Markish[] {
+  const scale = scaleOf(curve.unit);
+  const measurements = valuesIn(curve, index);
+  const bounded = measurements.filter(({ ci95 }) => ci95 !== null);
+  const start = baselineValue(curve, measurements.at(-1));
+  const stroke = phaseColour(index);
+  const low = ({ ci95 }: Measurement) => ci95![0] * scale;
+  const high = ({ ci95 }: Measurement) => ci95![1] * scale;
+  const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
+  return [
+    start === null
+      ? null
+      : Plot.ruleY([start * scale], {
+          x1: phase.runStepOffset,
+          x2: phaseEnd(phase),
+          stroke,
+          strokeDasharray: "2 4",
+          strokeOpacity: 0.9,
+        }),
+    Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
+    Plot.ruleX(thinOut(bounded), {
+      x: "runStep",
+      y1: low,
+      y2: high,
+      stroke,
+      strokeOpacity: 0.5,
+      strokeWidth: 1.25,
+    }),
+    Plot.lineY(measurements, { ...place, stroke, strokeWidth: 2.25 }),
+    Plot.dot(thinOut(measurements), {
+      ...place,
+      r: 4.5,
+      fill: (measurement: Measurement) => (measurement.status === "complete" ? stroke : "var(--panel)"),
+      stroke,
+      strokeWidth: 2,
+    }),
+    // A larger transparent circle makes the tooltip easier to reach with a pointer or a finger.
+    Plot.dot(thinOut(measurements), {
+      ...place,
+      r: 14,
+      fill: "transparent",
+      title: (measurement: Measurement) => measurementTitle(measurement, curve),
+    }),
+  ];
+}
+
+/** Returns the baseline value of a measurement, found by the phase and step that its comparison names. */
+function baselineValue({ measurements }: MetricCurve, measurement: Measurement | undefined): number | null {
+  const against = measurement?.baseline;
+  if (!against) return null;
+  return (
+    measurements.find(({ phase, step }) => phase === against.phase && step === against.step)?.value ?? null
+  );
+}
+
+const maxVerdicts = 24;
+
+/** Writes each verdict with evidence and the last verdict of each phase. Narrow charts have room for glyphs only. */
+function verdictWords(
+  phases: readonly PhaseRecord[],
+  curve: MetricCurve,
+  { isNarrow }: ChartSize,
+): Plot.Markish {
+  const judged = phases.flatMap((_, index) => {
+    const measurements = valuesIn(curve, index);
+    return measurements.flatMap((measurement) => {
+      const verdict = measurement.baseline?.verdict;
+      const isLast = measurement === measurements.at(-1);
+      return verdict && (isLast || verdict !== "no evidence") ? [{ measurement, verdict, isLast }] : [];
+    });
+  });
+  type Judged = (typeof judged)[number];
+  const scale = scaleOf(curve.unit);
+  const shared = {
+    x: ({ measurement }: Judged) => measurement.runStep,
+    y: ({ measurement }: Judged) => (measurement.ci95?.[1] ?? measurement.value!) * scale,
+    fill: ({ verdict }: Judged) => verdictColour(verdict),
+    dy: -11,
+    fontSize: 12,
+    fontWeight: 600,
+    stroke: "var(--panel)",
+    strokeWidth: 3,
+  };
+  if (isNarrow) return Plot.text(judged, { ...shared, text: ({ verdict }: Judged) => verdictGlyph(verdict) });
+  const text = ({ verdict }: Judged) => `${verdictGlyph(verdict)} ${verdict}`;
+  return [
+    Plot.text(
+      thinOut(
+        judged.filter(({ isLast }) => !isLast),
+        maxVerdicts,
+      ),
+      { ...shared, text },
+    ),
+    // Right-align the last verdict of a phase, to keep it out of the next phase and of the margin.
+    Plot.text(
+      judged.filter(({ isLast }) => isLast),
+      { ...shared, text, textAnchor: "end", dx: 5 },
+    ),
+  ];
+}

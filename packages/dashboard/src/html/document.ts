@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { html, trusted, type Html, type HtmlValue } from "./html.ts";
+import { style } from "./style.ts";
+
+export interface PageParts {
+  readonly title: string;
+  readonly main: HtmlValue;
+  /** The first sentence of the footer: where the data comes from. */
+  readonly source: Html;
+  /** CSS for this kind of page, in addition to the shared style. */
+  readonly ownStyle?: string;
+}
+
+/** A page and its content security policy. */
+export interface PolicedPage {
+  readonly markup: string;
+  /** Allows the page's own style. Forbids scripts, requests and forms. */
+  readonly policy: string;
+}
+
+/** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */
+export function policedPage({ title, main, source, ownStyle = "" }: PageParts): PolicedPage {
+  const whole = `${style}${ownStyle}`;
+  const policy = policyOf(whole);
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="${policy}" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} · periodic-eval</title>
+        ${trusted(`<style>${whole}</style>`)}
+      </head>
+      <body>
+        <main>${main}</main>
+        <footer>${source} This page makes no request and runs no script.</footer>
+      </body>
+    </html> `;
+  return { markup: page.markup, policy };
+}
+
+/** Renders a self-contained HTML page that makes no request. */
+export const htmlDocument = (parts: PageParts): string => policedPage(parts).markup;
+
+/** Allows only this style sheet, by its hash. Browsers then ignore `style` attributes. */
+function policyOf(whole: string): string {
+  const hash = createHash("sha256").update(whole).digest("base64");
+  return [
+    "default-src 'none'",
+    `style-src 'sha256-${hash}'`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+}

@@ -1,0 +1,95 @@
+/** The style of charts, with colours for light and dark mode. A chart in a separate SVG file needs nothing else. */
+export const colours = `
+:root {
+  color-scheme: light dark;
+  --paper: #faf9f5; --panel: #ffffff; --ink: #1b1d22; --muted: #666b75; --line: #e6e3db;
+  --phase-1: #2a5bd0; --phase-2: #8b3fb3; --phase-3: #0b7f77; --phase-4: #a86a0b; --phase-5: #b03a68;
+  --better: #19794a; --worse: #bd2f25; --changed: #8f6200;
+  --serif: "Iowan Old Style", "Palatino Linotype", Palatino, "URW Palladio L", "Source Serif 4", Georgia, "Times New Roman", serif;
+  --sans: -apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "Liberation Mono", monospace;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #131519; --panel: #1a1d22; --ink: #e8e6e1; --muted: #9a9fa9; --line: #2c3037;
+    --phase-1: #7ba3ff; --phase-2: #cf95f2; --phase-3: #4fcabd; --phase-4: #e2b15c; --phase-5: #f08fb4;
+    --better: #62cf95; --worse: #ff8b7d; --changed: #e4b65a;
+  }
+}
+.accent-1 { --accent: var(--phase-1); } .accent-2 { --accent: var(--phase-2); } .accent-3 { --accent: var(--phase-3); }
+.accent-4 { --accent: var(--phase-4); } .accent-5 { --accent: var(--phase-5); }
+.chart { --plot-background: var(--panel); display: block; max-width: 100%; height: auto; overflow: visible; color: var(--ink); font-family: inherit; }
+.chart text, .chart tspan { white-space: pre; }
+`;
+
+/** The style that all pages share. It uses system fonts, because loading a font file would be a request. */
+export const style = `${colours}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 var(--sans); font-variant-numeric: tabular-nums lining-nums; }
+main { max-width: 1080px; margin: 0 auto; padding: 56px 32px 8px; }
+a { color: inherit; text-decoration-color: var(--muted); text-underline-offset: 2px; }
+a:focus-visible, summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
+h1, section > h2 { font-family: var(--serif); font-weight: 600; letter-spacing: -.012em; line-height: 1.15; text-wrap: balance; }
+h1 { margin: 0 0 24px; font-size: clamp(30px, 5vw, 46px); overflow-wrap: anywhere; }
+section { margin-top: 60px; }
+section > h2 { margin: 0 0 4px; font-size: 27px; }
+h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
+.eyebrow { margin: 0 0 8px; color: var(--muted); font-size: 13px; letter-spacing: .06em; text-transform: uppercase; }
+.sub { margin: 0 0 18px; color: var(--muted); max-width: 74ch; text-wrap: pretty; }
+.key { margin: 10px 0 0; color: var(--muted); font-size: 13.5px; }
+.notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
+dt { color: var(--muted); font-size: 13px; }
+dd { margin: 0; overflow-wrap: anywhere; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 16px; margin-top: 28px; }
+.card { background: var(--panel); border: 1px solid var(--line); border-top: 3px solid var(--accent, var(--muted)); border-radius: 4px 4px 10px 10px; padding: 16px 20px 18px; }
+.card h2 { margin: 0; font-size: 14px; font-weight: 500; color: var(--muted); }
+.card.better { --accent: var(--better); } .card.worse { --accent: var(--worse); }
+.figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; white-space: nowrap; }
+.figure .from { color: var(--muted); font-weight: 400; }
+.detail { margin: 0; font-size: 14.5px; }
+.whole { display: inline-block; }
+.interval { color: var(--muted); white-space: nowrap; }
+.phase { color: var(--accent, inherit); font-weight: 600; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.verdict.better { color: var(--better); } .verdict.worse { color: var(--worse); }
+.verdict.changed { color: var(--changed); } .verdict.none { color: var(--muted); font-weight: 500; }
+.panel { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 18px 18px 10px; }
+.panel svg { display: block; width: 100%; height: auto; }
+.panel circle:last-child { cursor: default; }
+.narrow { display: none; }
+.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: 16px; margin-top: 20px; }
+.multiples .panel { padding: 12px 14px 8px; }
+figcaption { margin-bottom: 6px; font-size: 14px; font-weight: 600; }
+figcaption span { color: var(--muted); font-weight: 400; }
+.scroll { overflow-x: auto; margin-top: 14px; }
+table { border-collapse: collapse; width: 100%; font-size: 14.5px; }
+caption { text-align: left; padding: 10px 0 8px; color: var(--muted); }
+th, td { padding: 7px 18px 7px 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); vertical-align: baseline; }
+th:last-child, td:last-child { padding-right: 0; }
+th:first-child { position: sticky; left: 0; background: var(--paper); text-align: left; }
+.words { text-align: left; }
+thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
+tbody th { font-weight: 500; }
+tr.primary > * { font-weight: 600; }
+td.code, .code, pre { font-family: var(--mono); font-size: 13px; }
+td.text { white-space: normal; min-width: 24ch; }
+small, .same { color: var(--muted); font-family: var(--sans); font-size: 12.5px; font-weight: 400; }
+details { margin-top: 14px; border-top: 1px solid var(--line); padding-top: 10px; }
+summary { cursor: pointer; }
+summary .code, summary span { color: var(--muted); }
+.list { margin: 12px 0; display: grid; gap: 6px; }
+.list > div { display: grid; grid-template-columns: 120px 1fr; gap: 16px; }
+pre { margin: 0; padding: 14px 16px; overflow-x: auto; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; line-height: 1.45; }
+footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color: var(--muted); font-size: 13.5px; overflow-wrap: anywhere; }
+@media (max-width: 640px) {
+  main { padding: 32px 18px 8px; } footer { padding-inline: 18px; }
+  section { margin-top: 46px; }
+  .wide { display: none; } .narrow { display: block; }
+  .panel { padding: 12px 10px 6px; }
+  .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
+  .list > div { grid-template-columns: 1fr; gap: 0; }
+}
+@media print { main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
+`;

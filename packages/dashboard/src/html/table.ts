@@ -1,0 +1,30 @@
+import { html, type Html, type HtmlValue } from "./html.ts";
+
+/** A column's heading. Numeric columns are strings; text columns are objects, aligned to the left unless `className` says otherwise. */
+export type Column = string | { readonly words: string; readonly className?: string };
+
+/** Renders a table that scrolls horizontally on narrow screens, also with the keyboard. */
+export function table(
+  label: string,
+  columns: readonly Column[],
+  rows: HtmlValue,
+  { caption, className }: { readonly caption?: Html; readonly className?: string } = {},
+): Html {
+  const head = columns.map((column) =>
+    typeof column === "string"
+      ? html`<th scope="col">${column}</th>`
+      : html`<th scope="col" class="${column.className ?? "words"}">${column.words}</th>`,
+  );
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
+    <table${className !== undefined && html` class="${className}"`}>
+      ${
+        caption &&
+        html`<caption>
+          ${caption}
+        </caption>`
+      }
+      <thead><tr>${head}</tr></thead>
+      <tbody>${rows}</tbody>
+    </table>
+  </div>`;
+}

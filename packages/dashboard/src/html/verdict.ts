@@ -1,0 +1,27 @@
+import type { Paired } from "@periodic-eval/core";
+import { formatPercent } from "./format.ts";
+import { html, type Html } from "./html.ts";
+
+type Verdict = NonNullable<Paired["verdict"]>;
+
+/** Each verdict has a glyph as well as a colour, so that readers who do not see colours can tell verdicts apart. */
+export const verdictStyles: Readonly<
+  Record<Verdict, { readonly glyph: string; readonly colour: string; readonly className: string }>
+> = {
+  better: { glyph: "▲", colour: "var(--better)", className: "better" },
+  worse: { glyph: "▼", colour: "var(--worse)", className: "worse" },
+  changed: { glyph: "◆", colour: "var(--changed)", className: "changed" },
+  "no evidence": { glyph: "○", colour: "var(--muted)", className: "none" },
+};
+
+export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
+export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
+
+/** Renders a verdict with its glyph and significance level; null if there is no verdict. */
+export function verdictTag(paired: Paired | null): Html | null {
+  if (!paired?.verdict) return null;
+  const { glyph, className } = verdictStyles[paired.verdict];
+  return html`<span class="verdict ${className}"
+    ><span aria-hidden="true">${glyph}</span> ${paired.verdict}</span
+  >${paired.alpha !== null && html` <small>at ${formatPercent(100 * paired.alpha)}</small>`}`;
+}

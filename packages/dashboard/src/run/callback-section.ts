@@ -1,0 +1,94 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { companionChart } from "../charts/companion-chart.ts";
+import { capitalized, plural, humanizeName } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { primaryChart } from "../charts/primary-chart.ts";
+import type { SectionOptions } from "../html/section-options.ts";
+import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "../charts/metric-curves.ts";
+
+const wide = { width: 1000, height: 380, isNarrow: false };
+const narrow = { width: 360, height: 300, isNarrow: true };
+
+/** Renders the curves of one callback: a large chart of its primary metric and small charts of the others. */
+export function callbackSection(
+  run: RunRecord,
+  { id, evaluation, on, primary, companions }: CallbackCurves,
+  { idPrefix }: SectionOptions,
+): Html {
+  const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
+  return html`<section>
+    <h2>${capitalized(humanizeName(id))}${name}${on === "base" && " without the adapter"}</h2>
+    ${
+      primary
+        ? html`<p class="sub">${caption(primary)}</p>
+            <figure class="panel">
+              <div class="wide">${primaryChart(run, primary, wide)}</div>
+              <div class="narrow">${primaryChart(run, primary, narrow)}</div>
+            </figure>
+            <p class="key">
+              Ribbon and whiskers: 95 % interval. Dotted line: baseline. The
+              <a href="#${idPrefix}snapshots">table below</a> lists every value.
+            </p>`
+        : html`<p class="sub">No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.</p>`
+    }
+    ${multiples(
+      run,
+      companions.filter(({ metric }) => !isGroupMetric(metric)),
+    )}
+    ${groups(
+      run,
+      companions.filter(({ metric }) => isGroupMetric(metric)),
+    )}
+  </section>`;
+}
+
+function multiples(run: RunRecord, curves: readonly MetricCurve[]): Html | false {
+  return (
+    curves.length > 0 &&
+    html`<div class="multiples">
+      ${curves.map(
+        (curve) =>
+          html`<figure class="panel">
+            <figcaption>${humanizeName(curve.metric)} <span>${smallCaption(curve)}</span></figcaption>
+            ${companionChart(run, curve)}
+          </figure>`,
+      )}
+    </div>`
+  );
+}
+
+/** Renders the metrics of single personas or questions, folded because there are many. */
+function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[] {
+  const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
+  return metrics.map((metric) => {
+    const own = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
+    return html`<details class="groups">
+      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
+      ${multiples(run, own)}
+    </details>`;
+  });
+}
+
+const direction = ({ higherIsBetter }: MetricCurve): string | null =>
+  higherIsBetter === null ? null : higherIsBetter ? "higher is better" : "lower is better";
+
+function caption(curve: MetricCurve): string {
+  const counts = [...new Set(curve.measurements.filter(hasValue).flatMap(({ n }) => n ?? []))];
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const observed =
+    least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;
+  const estimand = curve.estimand === "over_questions" ? "for questions like these" : "for these questions";
+  return [
+    capitalized(humanizeName(curve.metric)),
+    `${observed} per measurement`,
+    `intervals ${estimand}`,
+    direction(curve),
+  ]
+    .filter((part) => part !== null)
+    .join(" · ");
+}
+
+const smallCaption = (curve: MetricCurve): string =>
+  [curve.unit === "share" ? "percent" : curve.unit, direction(curve)]
+    .filter((part) => part !== null && part !== "")
+    .join(", ");

@@ -1,0 +1,85 @@
+import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatSeconds,
+  formatValue,
+  missingValueText,
+  humanizeName,
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
+import { verdictTag } from "../html/verdict.ts";
+
+/** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
+export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
+  const measurements = run.phases.flatMap((phase, index) =>
+    phase.series.flatMap(({ id, primaryMetric, points }) =>
+      points.map((point) => ({ phase: phase.name, index, id, primaryMetric, point })),
+    ),
+  );
+  // The newest rows of all callbacks together; the table keeps its order.
+  const newest = new Set(
+    lastRows(
+      measurements.toSorted((a, b) => a.point.runStep - b.point.runStep),
+      options,
+    ),
+  );
+  return html`<section id="${options.idPrefix}snapshots">
+    <h2>All measurements</h2>
+    ${table("All measurements", columns, measurements.filter((measurement) => newest.has(measurement)).map(row))}
+    ${truncationNote(measurements.length, "measurement", options)}
+  </section>`;
+}
+
+const columns = [
+  "phase",
+  "step",
+  "%",
+  { words: "measured" },
+  "value",
+  "95 % interval",
+  "n",
+  "change",
+  "paired items",
+  { words: "verdict" },
+  "time",
+  { words: "undisturbed" },
+  { words: "status" },
+];
+
+const receiptWords = { true: "yes", false: "no", null: "not proven" } as const;
+
+interface PlacedMeasurement {
+  readonly phase: string;
+  readonly index: number;
+  readonly id: string;
+  readonly primaryMetric: string | null;
+  readonly point: SeriesPoint;
+}
+
+function row({ phase, index, id, primaryMetric, point }: PlacedMeasurement): Html {
+  const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
+  const unit = metric?.unit ?? "";
+  const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
+  const { intact } = point.receipt;
+  return html`<tr class="${phaseAccent(index)}">
+    <th scope="row"><span class="phase">${phase}</span></th>
+    <td>${point.step}</td>
+    <td>${point.pct === null ? missingValueText : Math.round(point.pct)}</td>
+    <td class="words">${humanizeName(id)}</td>
+    <td><strong>${formatValue(metric?.value, unit)}</strong></td>
+    <td>${formatInterval(metric?.ci95, unit)}</td>
+    <td>${metric?.n ?? missingValueText}</td>
+    <td>${formatDelta(paired?.delta, unit)}</td>
+    <td>${paired?.n_pairs ?? missingValueText}</td>
+    <td class="words">${verdictTag(paired) ?? missingValueText}</td>
+    <td>${formatSeconds(point.seconds)}</td>
+    <td class="words">
+      ${intact === false ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : receiptWords[`${intact}`]}
+    </td>
+    <td class="words">${point.status}</td>
+  </tr>`;
+}

@@ -1,0 +1,139 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import {
+  formatInterval,
+  formatPercent,
+  formatSeconds,
+  formatTime,
+  plural,
+  missingValueText,
+  humanizeName,
+} from "../html/format.ts";
+import { factList } from "../html/fact-list.ts";
+import { html, type Html } from "../html/html.ts";
+import { jsonField } from "../html/json-field.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
+import { hasNoCeiling } from "./overhead.ts";
+import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { stateOfWriter } from "./run-state.ts";
+import type { SectionOptions } from "../html/section-options.ts";
+import { verdictTag } from "../html/verdict.ts";
+
+/** Renders the run's name, its model and when it was measured. */
+export function runHeader(run: RunRecord, name: string, note: Html | null): Html {
+  return html`<header>
+      <p class="eyebrow">periodic-eval · run record</p>
+      <h1>${name}</h1>
+      ${note}
+      ${factList(facts(run))}
+    </header>`;
+}
+
+/** Renders one card for each primary metric of each phase, and one for the receipts. */
+export function findings(run: RunRecord, options: SectionOptions): Html {
+  return html`<section class="cards" aria-label="Results">
+      ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
+      ${receiptCard(run, options)}
+    </section>`;
+}
+
+/** Renders a note on the process that writes the run; null if there is none. */
+export function writerNote({ writer }: RunRecord): Html | null {
+  const held = stateOfWriter(writer);
+  if (held === null) return null;
+  const when = held.state === "dead" ? "" : " This was the state when the page was generated.";
+  return html`<p class="notice">${held.explanation}${when}</p>`;
+}
+
+function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  const first = snapshots.at(0);
+  const last = snapshots.at(-1);
+  if (!first || !last) return [];
+  // Skipped snapshots do not record the model.
+  const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
+  const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
+  return [
+    [
+      "Phases",
+      list(
+        run.phases.map(
+          ({ name, maxSteps }) =>
+            `${name} (${maxSteps === null ? "unknown length" : plural(maxSteps, "step")})`,
+        ),
+        " → ",
+      ),
+    ],
+    ["Model", jsonField(model, "name") ?? missingValueText],
+    [
+      "Engine",
+      [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null).join(", ") ||
+        missingValueText,
+    ],
+    ["Seed", first.provenance.seed],
+    ["Measurements", plural(snapshots.length, "snapshot")],
+    ["Measuring time", formatSeconds(seconds)],
+    ["Overhead", list(overheads(run), ", ")],
+    [
+      "First and last snapshot",
+      list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
+    ],
+  ];
+}
+
+/** Returns `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
+function overheads({ phases }: RunRecord): readonly string[] {
+  const free = phases.filter(hasNoCeiling).map(({ name }) => name);
+  const which = free.length === phases.length ? "" : ` (${free.join(", ")})`;
+  return [
+    ...phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
+    ...(free.length === 0 ? [] : [`no ceiling set${which}`]),
+  ];
+}
+
+/** Renders parts between which a line may break. */
+function list(parts: readonly string[], separator: Html | string): Html {
+  return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="whole">${part}</span>`)}`;
+}
+
+type HtmlOrText = Html | string;
+
+function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
+  const { id, metric, unit, start, end, change, against } = summary;
+  return html`<article class="card ${phaseAccent(phaseIndex)}">
+    <h2><span class="phase">${phase}</span> ${humanizeName(id)}</h2>
+    <p class="figure">
+      <span class="from">${formatMeasurement(start, unit)}</span>
+      <span aria-label="to">→</span> ${formatMeasurement(end, unit)}
+    </p>
+    <p class="detail">
+      ${
+        change
+          ? html`${formatChange(summary)}
+              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
+              ${against && html`<small>against ${against}</small>`}`
+          : html`${humanizeName(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`
+      }
+    </p>
+  </article>`;
+}
+
+function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Html | null {
+  const receipts = run.phases.flatMap(({ series }) =>
+    series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
+  );
+  if (receipts.length === 0) return null;
+  const intact = receipts.filter((receipt) => receipt.intact === true).length;
+  const broken = receipts.filter((receipt) => receipt.intact === false).length;
+  const answer = broken > 0 ? "no" : intact === receipts.length ? "yes" : "not proven";
+  return html`<article
+    class="card receipt ${broken > 0 ? "worse" : intact === receipts.length ? "better" : "none"}"
+  >
+    <h2>Training undisturbed</h2>
+    <p class="figure">${answer}</p>
+    <p class="detail">
+      ${intact} of ${plural(receipts.length, "measurement")}
+      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>
+    </p>
+  </article>`;
+}

@@ -1,0 +1,103 @@
+import type { Paired, Range } from "@periodic-eval/core";
+import { adapterOffId } from "@periodic-eval/core/session";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import { formatDelta, overPairs, placeOf } from "../html/format.ts";
+import {
+  hasValue,
+  curvesByCallback,
+  type Measurement,
+  type CallbackCurves,
+  type MetricCurve,
+} from "../charts/metric-curves.ts";
+
+/** One metric at the start and at the end of one phase. */
+export interface MetricSummary {
+  readonly id: string;
+  readonly metric: string;
+  readonly unit: string;
+  /** Possible values of the metric; infinite where the snapshots state no limit. */
+  readonly range: Range;
+  readonly isPrimary: boolean;
+  /** The first and the last measurement of the phase so far. A failed or skipped one has the value null. */
+  readonly start: Measurement;
+  readonly end: Measurement;
+  /** The end compared with its baseline; null if it has none or is the baseline itself. */
+  readonly change: Paired | null;
+  /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
+  readonly isOverPairs: boolean;
+  /** The baseline of `change` if that is not `start`: `em step 0 of capability.adapter_off`. */
+  readonly against: string | null;
+}
+
+/** Returns the change of a metric: `+96.9 points`, or `+96.9 points over 24 paired items` if it differs from end minus start. */
+export function formatChange({
+  change,
+  isOverPairs,
+  unit,
+}: Pick<MetricSummary, "change" | "isOverPairs" | "unit">): string {
+  const delta = formatDelta(change?.delta, unit);
+  return change !== null && isOverPairs ? `${delta} ${overPairs(change)}` : delta;
+}
+
+export interface PhaseSummary {
+  readonly phase: PhaseRecord;
+  readonly phaseIndex: number;
+  /** Grouped by callback, each with its primary metric first. */
+  readonly metrics: readonly MetricSummary[];
+}
+
+/** Whether these are baseline measurements without the adapter. They happen once a phase, so they have no end. */
+const isBaseline = ({ id, on }: CallbackCurves): boolean => on === "base" && id.endsWith(adapterOffId(""));
+
+/** Compares the start with the end of every phase, for each metric that has a value in it. */
+export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
+  const callbacks = curvesByCallback(run).filter((callback) => !isBaseline(callback));
+  return run.phases.map((phase, phaseIndex) => ({
+    phase,
+    phaseIndex,
+    metrics: callbacks.flatMap((callback) =>
+      curvesOf(callback).flatMap((curve) => metricSummary(callback, curve, phaseIndex) ?? []),
+    ),
+  }));
+}
+
+const curvesOf = ({ primary, companions }: CallbackCurves): readonly MetricCurve[] => [
+  ...(primary ? [primary] : []),
+  ...companions,
+];
+
+/** Whether a comparison uses this measurement as its baseline. The baseline can also be in another phase or run. */
+const isOf = ({ phase, step }: Measurement, paired: Paired | null): boolean =>
+  paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
+
+/** Whether a change differs from end minus start by more than rounding. */
+const isOther = (delta: number | null, start: number | null, end: number | null): boolean =>
+  delta !== null &&
+  start !== null &&
+  end !== null &&
+  Math.abs(delta - (end - start)) > 1e-9 * Math.max(Math.abs(start), Math.abs(end));
+
+function metricSummary(
+  callback: CallbackCurves,
+  curve: MetricCurve,
+  phaseIndex: number,
+): MetricSummary | null {
+  const measurements = curve.measurements.filter((measurement) => measurement.phaseIndex === phaseIndex);
+  const [start, end] = [measurements.at(0), measurements.at(-1)];
+  if (!start || !end || !measurements.some(hasValue)) return null;
+  const { metric, unit, range } = curve;
+  const change = start === end && isOf(start, end.baseline) ? null : end.baseline;
+  const isOfStart = change !== null && isOf(start, change);
+  return {
+    id: callback.id,
+    metric,
+    unit,
+    range,
+    isPrimary: curve === callback.primary,
+    start,
+    end,
+    change,
+    isOverPairs: isOfStart && isOther(change.delta, start.value, end.value),
+    against: change === null || isOfStart ? null : placeOf(change),
+  };
+}

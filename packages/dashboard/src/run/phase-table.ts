@@ -1,0 +1,72 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatP,
+  formatSeconds,
+  missingValueText,
+  humanizeName,
+} from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
+import { formatOverhead } from "./overhead.ts";
+import { formatChange, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+import { table } from "../html/table.ts";
+import { isGroupMetric } from "../charts/metric-curves.ts";
+import { verdictTag } from "../html/verdict.ts";
+
+/** Renders one table for each phase: every metric at the start and at the end, except metrics of single groups. */
+export function phaseTables(run: RunRecord): Html {
+  return html`<section>
+    <h2>Start and end of each phase</h2>
+    <p class="sub">
+      Both measurements use the same questions. A change “over paired items” covers only the items that both
+      measurements observed, so it differs from end minus start. “No evidence” does not mean “no change”: the last
+      column is the smallest change that a measurement of this size detects with 80 % power.
+    </p>
+    ${summarizePhases(run).map(phaseTable)}
+  </section>`;
+}
+
+const columns = [
+  "metric",
+  "start",
+  "end",
+  "change",
+  "95 % interval",
+  "p",
+  { words: "verdict" },
+  "detectable change",
+];
+
+function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
+  const length = phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `;
+  const cost = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
+  return table(
+    `Phase ${phase.name}`,
+    columns,
+    metrics.filter(({ metric }) => !isGroupMetric(metric)).map(metricRow),
+    {
+      caption: html`<span class="phase">${phase.name}</span> ${length}${cost}`,
+      className: phaseAccent(phaseIndex),
+    },
+  );
+}
+
+function metricRow(summary: MetricSummary): Html {
+  const { id, metric, unit, isPrimary, start, end, change, against } = summary;
+  return html`<tr class="${isPrimary && "primary"}">
+    <th scope="row">${humanizeName(id)}: ${humanizeName(metric)}</th>
+    <td>${formatMeasurement(start, unit)}</td>
+    <td>${formatMeasurement(end, unit)}</td>
+    <td>${formatChange(summary)}</td>
+    <td>${formatInterval(change?.ci95, unit)}</td>
+    <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
+    <td class="words">
+      ${verdictTag(change) ?? missingValueText}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+      ${against && html`<small>against ${against}</small>`}
+    </td>
+    <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : missingValueText}</td>
+  </tr>`;
+}

@@ -1,0 +1,46 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parseHTML } from "linkedom";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { problems } from "./problems-section.ts";
+
+let runDir = "";
+beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "problems-"))));
+afterEach(() => rm(runDir, { recursive: true }));
+
+const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
+
+it("lists disturbed training and damaged files first when it omits other problems", async () => {
+  const store = fileStore(runDir);
+  const evidence = { part: "weights", before: "a", after: "b", intact: false };
+  for (let at = 0; at < 12; at++)
+    await store.put(
+      exampleSnapshot({
+        step: 5 * at,
+        status: "skipped",
+        reason: "over budget",
+        receipt: [{ ...evidence, part: "tensors", advisory: true }],
+      }),
+      [],
+    );
+  await store.put(exampleSnapshot({ step: 90, receipt: [evidence] }), []);
+  await store.put(exampleSnapshot({ step: 95 }), []);
+  await store.close?.();
+  await writeFile(join(runDir, "periodic_eval", "train", "capability_step_95.json"), '{"step": 9');
+  const { document } = parseHTML(
+    problems(await readRun(runDir), { idPrefix: "", maxRows: 4, fullPage: "?results_dir=a" })!.markup,
+  );
+  const rows = [...document.querySelectorAll("tbody tr")].map((row) =>
+    [...row.children].slice(0, 2).map(text),
+  );
+  expect(rows).toEqual([
+    ["train, capability, step 90", "disturbed"],
+    ["train/capability_step_95.json", "unreadable"],
+    ["train, capability, step 0", "skipped"],
+    ["train, capability, step 5", "skipped"],
+  ]);
+  expect(text(document.querySelector(".cut"))).toMatch(/^The first 4 of \d+ problems\. Show all \d+$/);
+});

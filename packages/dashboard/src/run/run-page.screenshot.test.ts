@@ -1,0 +1,16 @@
+import { expect } from "vitest";
+import { opensQuietly, withPages } from "../html/browser.test-data.ts";
+import { writeSampleRun } from "./sample-run.test-data.ts";
+import { writePage } from "./write-page.ts";
+
+const pages = withPages(async (folder) => {
+  await writeSampleRun(folder);
+  return `file://${await writePage(folder)}`;
+});
+
+opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
+  // Only the chart for this screen size is visible, and it fills its panel.
+  expect(await tab.locator(".wide svg").isVisible()).toBe(size === "desktop");
+  const chart = await tab.locator(size === "desktop" ? ".wide svg" : ".narrow svg").boundingBox();
+  expect(chart!.width).toBeGreaterThan(width * 0.7);
+});

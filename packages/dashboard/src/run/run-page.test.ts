@@ -1,0 +1,298 @@
+import type { Snapshot } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { parseHTML } from "linkedom";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { renderPage } from "./run-page.ts";
+import { writeSampleRun } from "./sample-run.test-data.ts";
+import { writePage } from "./write-page.ts";
+
+let runDir = "";
+beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "page-"))));
+afterEach(() => rm(runDir, { recursive: true }));
+
+const page = async () => parseHTML(renderPage(await readRun(runDir))).document;
+const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
+const cells = (row: Element) => [...row.children].map(text).join(" | ");
+
+describe("a run of two phases", () => {
+  beforeEach(() => writeSampleRun(runDir));
+
+  it("draws every measurement of the primary metric, with its value in a tooltip", async () => {
+    const titles = [...(await page()).querySelectorAll(".wide svg title")].map((title) => title.textContent);
+    expect(titles).toHaveLength(12);
+    expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
+    // 63 − 90 of 100 questions = −27 points; e^(−40 × 0.27) = 2.0e−5.
+    expect(titles[11]).toContain(
+      "against em step 0: −27.0 points [−34.0, −21.0] over 100 paired items, p < 0.0001, worse",
+    );
+  });
+
+  it("places a measurement by its run step and value", async () => {
+    const dots = [...(await page()).querySelectorAll('.wide svg circle[r="4.5"]')];
+    const at = (index: number, axis: "cx" | "cy") => Number(dots[index]!.getAttribute(axis));
+    expect(dots).toHaveLength(12);
+    // The end of coupling and the start of em are the same weights at the same run step 60 of 120.
+    expect(at(5, "cx")).toBe(at(6, "cx"));
+    expect(at(5, "cx") - at(0, "cx")).toBeCloseTo(at(11, "cx") - at(6, "cx"));
+    // 93 → 90 is three points down, 90 → 63 twenty-seven: nine times as far on the same axis.
+    expect((at(11, "cy") - at(6, "cy")) / (at(5, "cy") - at(0, "cy"))).toBeCloseTo(9);
+  });
+
+  it("lists start, end, change and verdict of each phase", async () => {
+    const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
+    expect(rows).toEqual([
+      "capability: accuracy | 93.0 % | 90.0 % | −3.0 points | [−10.0, 3.0] | 0.30 | ○ no evidence at 1.0 % | ±11.7 points",
+      "capability: accuracy | 90.0 % | 63.0 % | −27.0 points | [−34.0, −21.0] | < 0.0001 | ▼ worse at 1.0 % | ±11.7 points",
+    ]);
+  });
+
+  it("states that no ceiling was set, only for phases with the governor off", async () => {
+    const overheads = async () => {
+      const document = await page();
+      const fact = [...document.querySelectorAll(".facts > div")].find(
+        (entry) => text(entry.querySelector("dt")) === "Overhead",
+      );
+      return [text(fact!.querySelector("dd")), ...[...document.querySelectorAll("caption")].map(text)];
+    };
+    const table = "60 steps, measuring took 5.07 s, overhead 18.4 %";
+    expect(await overheads()).toEqual([
+      "18.4 % (coupling), 18.4 % (em), no ceiling set",
+      `coupling ${table}, no ceiling set`,
+      `em ${table}, no ceiling set`,
+    ]);
+    await writeSampleRun(runDir, (snapshot) => {
+      if (snapshot.phase === "em") return snapshot;
+      // This measurement failed before the governor decided.
+      if (snapshot.step === 12) return { ...snapshot, status: "failed", reason: "no file" };
+      return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left" } };
+    });
+    expect(await overheads()).toEqual([
+      "18.4 % (coupling), 18.4 % (em), no ceiling set (em)",
+      `coupling ${table}`,
+      `em ${table}, no ceiling set`,
+    ]);
+  });
+
+  it("lists the evidence of every guard", async () => {
+    const { document } = parseHTML(renderPage(await readRun(runDir)));
+    const rows = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells);
+    const untouched = "12 of 12 | 0 | 0";
+    expect(rows).toEqual([
+      `math-random | ${untouched} | training's own = unchanged no draws`,
+      `tensors advisory | ${untouched} | 118 tensors = unchanged`,
+      `variables | ${untouched} | 87 variables = unchanged`,
+      `mode | ${untouched} | decoder: training, dropout 0.1 = unchanged`,
+      `weights | ${untouched} | pe128:a51012345678…3456789abc = unchanged`,
+      `optimizer | ${untouched} | pe128:b51012345678…3456789abc slots=58 steps=60 = unchanged`,
+      `evaluation-mode | ${untouched} | entered → restored`,
+    ]);
+    expect(document.querySelector("#problems")).toBeNull();
+  });
+
+  it("contains no script, link or external source, and a policy that forbids them", async () => {
+    const markup = await readFile(await writePage(runDir), "utf8");
+    const { document } = parseHTML(markup);
+    const policy = document
+      .querySelector('meta[http-equiv="Content-Security-Policy"]')
+      ?.getAttribute("content");
+    expect(policy).toMatch(
+      /^default-src 'none'; style-src 'sha256-[\w+/=]{44}'; img-src data:; base-uri 'none'; form-action 'none'$/,
+    );
+    expect(markup).not.toMatch(/<script|<link|<img|<iframe|\ssrc=|@import|url\(/i);
+    // The only URL is the name of SVG's namespace, which browsers do not fetch.
+    expect(markup.replaceAll("http://www.w3.org/2000/svg", "")).not.toMatch(/https?:\/\//);
+    expect([...document.querySelectorAll("[href]")].map((a) => a.getAttribute("href")?.[0])).not.toContain(
+      "h",
+    );
+  });
+});
+
+it("escapes every string of a snapshot", async () => {
+  const nasty = `<script>alert("1")</script><img src=x onerror='x'>&amp;`;
+  await writeSampleRun(runDir, (snapshot) => ({
+    ...snapshot,
+    status: "partial",
+    reason: nasty,
+    evaluation: nasty,
+    evaluation_version: nasty,
+    created_at: nasty,
+    metrics: { [nasty]: { ...snapshot.metrics["accuracy"]!, unit: nasty } },
+    primary_metric: nasty,
+    receipt: [{ part: nasty, before: nasty, after: nasty, intact: false, note: nasty }],
+    weights: nasty,
+    provenance: {
+      ...snapshot.provenance,
+      seed: nasty,
+      tokenizer: nasty,
+      created_by: nasty,
+      evaluation: { [nasty]: nasty },
+      model: { name: nasty },
+    },
+  }));
+  const { document } = parseHTML(renderPage(await readRun(runDir)));
+  expect(document.querySelectorAll("script, img")).toHaveLength(0);
+  expect(text(document.querySelector("#problems"))).toContain(nasty);
+});
+
+it("lists a failed measurement and one that disturbed training as problems", async () => {
+  await writeSampleRun(runDir, (snapshot): Snapshot => {
+    if (snapshot.phase === "em" && snapshot.step === 12)
+      return Object.assign(snapshot, {
+        status: "failed",
+        reason: "the judge was away",
+        metrics: {},
+        primary_metric: null,
+      } as const);
+    if (snapshot.phase === "em" && snapshot.step === 24)
+      return { ...snapshot, receipt: [{ part: "weights", before: "a", after: "b", intact: false }] };
+    return snapshot;
+  });
+  const document = await page();
+  const problems = [...document.querySelectorAll("#problems tbody tr")].map(cells);
+  expect(problems).toEqual([
+    "em, capability, step 24 | disturbed | weights",
+    "em, capability, step 12 | failed | the judge was away",
+  ]);
+  expect(text(document.querySelector(".card.receipt"))).toBe(
+    "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",
+  );
+  // The curve omits a measurement without a value; it does not draw it at 0.
+  expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
+});
+
+it("shows a dash for a measurement without a value and for its change", async () => {
+  await writeSampleRun(runDir, (snapshot): Snapshot => {
+    const unpaired = { paired: { baseline: null, previous: null } };
+    const unmeasured = { ...unpaired, metrics: {}, primary_metric: null };
+    if (snapshot.phase === "em" && snapshot.step === 60)
+      return { ...snapshot, ...unmeasured, status: "failed", reason: "out of memory" };
+    if (snapshot.phase === "coupling" && snapshot.step === 0)
+      return { ...snapshot, ...unmeasured, status: "skipped", reason: "no file" };
+    return snapshot.phase === "coupling" ? { ...snapshot, ...unpaired } : snapshot;
+  });
+  const document = await page();
+  expect([...document.querySelectorAll("tr.primary")].map(cells)).toEqual([
+    "capability: accuracy | – (skipped) | 90.0 % | – | – | – | – | –",
+    "capability: accuracy | 90.0 % | – (failed) | – | – | – | – | –",
+  ]);
+  expect(text(document.querySelectorAll(".card .figure")[1]!)).toBe("90.0 % → – (failed)");
+});
+
+it("reports a tensor leak of a hook with the hook's name, as an advisory", async () => {
+  const note = 'by onStepEnd of callback "probe" at step 30';
+  const leak = {
+    part: "tensors",
+    before: "118 tensors",
+    after: "119 tensors",
+    intact: false,
+    advisory: true,
+    note,
+  };
+  await writeSampleRun(runDir, (snapshot) =>
+    snapshot.phase === "em" && snapshot.step === 60
+      ? { ...snapshot, receipt: [...snapshot.receipt, leak] }
+      : snapshot,
+  );
+  const document = await page();
+  const tensors = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells)[1];
+  expect(tensors).toBe(`tensors advisory | 12 of 13 | 1 | 0 | 118 tensors → 119 tensors ${note}`);
+  expect([...document.querySelectorAll("#problems tbody tr")].map(cells)).toEqual([
+    "em, capability, step 60 | advisory | tensors",
+  ]);
+  expect(text(document.querySelector(".card.receipt .figure"))).toBe("yes");
+});
+
+it("shows the items hash of the provenance", async () => {
+  await writeSampleRun(runDir, (snapshot) => ({
+    ...snapshot,
+    provenance: { ...snapshot.provenance, items_hash: `pe128:${"9".repeat(32)}` },
+  }));
+  const items = [...(await page()).querySelectorAll("details dd")].map(text)[1];
+  expect(items).toBe(`100, pe128:${"9".repeat(32)}`);
+});
+
+it("shows model and provenance when the first measurement was skipped before preparation", async () => {
+  await writeSampleRun(runDir, (snapshot) => {
+    if (snapshot.run_step > 0) return snapshot;
+    const { seed, created_by } = snapshot.provenance;
+    const unknown = {
+      hash: null,
+      items_hash: null,
+      items: null,
+      evaluation: null,
+      model: null,
+      tokenizer: null,
+    };
+    const provenance = { ...unknown, seed, created_by };
+    return { ...snapshot, status: "skipped", metrics: {}, primary_metric: null, provenance };
+  });
+  const document = await page();
+  expect(text(document.querySelector(".facts"))).toContain("Model micro-world");
+  expect([...document.querySelectorAll("summary .code")].map(text)).toEqual(["pe128:4c1f4c"]);
+});
+
+it("states whether the writing process is alive, gone, or on another machine", async () => {
+  await writeSampleRun(runDir);
+  const run = await readRun(runDir);
+  const note = (isAlive: boolean | null) =>
+    text(
+      parseHTML(
+        renderPage({
+          ...run,
+          writer: { pid: 7, host: "north", started_at: "", isAlive } as typeof run.writer,
+        }),
+      ).document.querySelector(".notice"),
+    );
+  expect(note(true)).toMatch(/^Process 7 on north is writing this run/);
+  expect(note(false)).toMatch(/^Interrupted: process 7 on north was writing this run and no longer exists/);
+  expect(note(null)).toBe(
+    "Locked by process 7 on north. This machine cannot check whether that process is still running. This was the state when the page was generated.",
+  );
+});
+
+it.each([
+  // `baseline: "run_start"` compares em with coupling's step 0.
+  [{ phase: "coupling" }, "coupling step 0"],
+  [{ id: "capability.adapter_off" }, "em step 0 of capability.adapter_off"],
+  [{ run: "./runs/1" }, "em step 0 of the run ./runs/1"],
+])("names the baseline of a change if it is not the phase's start: %j", async (other, place) => {
+  await writeSampleRun(runDir, (snapshot) => {
+    const baseline = snapshot.paired.baseline;
+    if (snapshot.phase !== "em" || baseline === null) return snapshot;
+    const moved = Object.entries(baseline).map(([name, paired]) => [name, { ...paired, ...other }]);
+    return { ...snapshot, paired: { ...snapshot.paired, baseline: Object.fromEntries(moved) } };
+  });
+  const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
+  expect(rows[0]).toContain("−3.0 points");
+  expect(rows[0]).not.toContain("against");
+  expect(rows[1]).toMatch(/^capability: accuracy \| 90.0 % \| 63.0 % \| −27.0 points/);
+  expect(rows[1]).toContain(`against ${place}`);
+});
+
+it("shows the number of paired items of a change that differs from end minus start", async () => {
+  await writeSampleRun(runDir, (snapshot) => {
+    const { baseline } = snapshot.paired;
+    if (snapshot.phase !== "em" || baseline === null) return snapshot;
+    const accuracy = { ...baseline["accuracy"]!, n_pairs: 96, delta: baseline["accuracy"]!.delta! - 0.003 };
+    return { ...snapshot, paired: { ...snapshot.paired, baseline: { ...baseline, accuracy } } };
+  });
+  const document = await page();
+  const [coupling, em] = [...document.querySelectorAll("tr.primary")].map(cells);
+  expect(coupling).toContain("| −3.0 points | [");
+  expect(em).toContain("| 90.0 % | 63.0 % | −27.3 points over 96 paired items | [−34.0, −21.0] |");
+  const details = [...document.querySelectorAll(".card .detail")].map(text);
+  expect(details[0]).toMatch(/^−3\.0 points \[/);
+  expect(details[1]).toMatch(/^−27\.3 points over 96 paired items \[/);
+  const [, ...measurements] = [...document.querySelectorAll("#snapshots tr")].map(cells);
+  // Phase, step, percent, measured, value, interval, n, change, paired items.
+  expect(measurements[0]).toMatch(/\| 100 \| – \| – \|/);
+  expect(measurements[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
+  expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
+});
+
+it("renders a page for a run without snapshots", async () => {
+  expect(text((await page()).querySelector("main"))).toContain("This run has no snapshots yet");
+});

@@ -1,0 +1,126 @@
+import { companionChart } from "../charts/companion-chart.ts";
+import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
+import {
+  feedbackHeader,
+  feedbackSections,
+  panelFigure,
+  verdictTable,
+  verdictWord,
+} from "../feedback/feedback-page.ts";
+import { stepSection } from "../feedback/step-section.ts";
+import { html, type Html, type HtmlValue } from "../html/html.ts";
+import { formatMeasurement } from "../charts/measurement-text.ts";
+import { findings, runHeader } from "../run/overview.ts";
+import { runSections } from "../run/run-page.ts";
+import { summarizePhases } from "../run/phase-summary.ts";
+import { problems } from "../run/problems-section.ts";
+import { resultsHeader, resultsSections } from "../results/results-page.ts";
+import type { RunState } from "../run/run-state.ts";
+import type { SectionOptions } from "../html/section-options.ts";
+import { snapshotTable } from "../run/measurement-table.ts";
+import { curvesByCallback } from "../charts/metric-curves.ts";
+import { verdictTag } from "../html/verdict.ts";
+import { answerSections } from "./kept-answers.ts";
+import type { ReadRun, RunContent } from "./read-run.ts";
+
+/** Each state has a glyph as well as a colour. */
+const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
+  running: "●",
+  finished: "✓",
+  stopped: "■",
+  dead: "✕",
+  unknown: "?",
+};
+
+export const stateTag = ({ state }: RunState): Html =>
+  html`<span class="state ${state}"><span aria-hidden="true">${stateGlyphs[state]}</span> ${state}</span>`;
+
+/** Renders the state of a run, its explanation and when the run was last written. */
+export function stateNote({ state, found }: ReadRun): Html {
+  const when = formatTime(found.writtenAt.toISOString());
+  return html`<p class="notice ${state.state}">
+    ${stateTag(state)} ${state.explanation} <span class="whole">Last written ${when}.</span>
+  </p>`;
+}
+
+/** Summarizes a run in one line. */
+export function gist(content: RunContent): HtmlValue {
+  switch (content.kind) {
+    case "callbacks": {
+      const last = summarizePhases(content.run).at(-1);
+      const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
+      if (last === undefined || primary.length === 0) return "nothing measured yet";
+      return primary.map(
+        ({ id, unit, start, end, change }) =>
+          html`<span class="whole">${last.phase.name} ${humanizeName(id)} ${formatMeasurement(start, unit)} → ${formatMeasurement(end, unit)}
+            ${verdictTag(change)}</span>`,
+      );
+    }
+    case "feedback": {
+      const { preferences } = content.run;
+      if (preferences.length === 0) return "nothing measured yet";
+      return preferences.map(
+        ({ name, summary }) => html`<span class="whole">${name} ${verdictWord(summary.verdict)}</span> `,
+      );
+    }
+    case "results": {
+      const { runs, tasks } = content.summary;
+      return `${plural(runs.length, "model")}, ${plural(tasks.length, "task")}`;
+    }
+  }
+}
+
+/** Renders a run on a page of several runs: results, small charts, the last steps and some answers. */
+export function shortSections(content: RunContent, options: SectionOptions): Html {
+  switch (content.kind) {
+    case "callbacks": {
+      const { run, answers, unread } = content;
+      const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
+        primary === null ? [] : [{ id, primary }],
+      );
+      return html`${findings(run, options)}
+        <div class="multiples">
+          ${primaries.map(
+            ({ id, primary }) =>
+              html`<figure class="panel">
+                <figcaption>${capitalized(humanizeName(id))} <span>${humanizeName(primary.metric)}</span></figcaption>
+                ${companionChart(run, primary)}
+              </figure>`,
+          )}
+        </div>
+        ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
+        ${unreadNote(unread)} ${answerSections(answers)}`;
+    }
+    case "feedback": {
+      const { run, groups } = content;
+      const panels = groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
+      return html`${verdictTable(run.preferences)}
+        <div class="panels">${panels.map(panelFigure)}</div>
+        ${run.preferences.map((one) => stepSection(one, options))}`;
+    }
+    case "results":
+      return resultsSections(content.summary);
+  }
+}
+
+/** The charts that show whether a model learns and whether it collapses. */
+const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"];
+const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
+
+/** Renders a run on its page. */
+export function wholeSections(content: RunContent, name: string, note: Html, options: SectionOptions): Html {
+  switch (content.kind) {
+    case "callbacks": {
+      const { run, answers, unread } = content;
+      return html`${runHeader(run, name, note)} ${runSections(run, options)} ${unreadNote(unread)}
+      ${answerSections(answers)}`;
+    }
+    case "feedback":
+      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
+    case "results":
+      return html`${resultsHeader(content.summary, name, note)} ${resultsSections(content.summary)}`;
+  }
+}
+
+const unreadNote = (unread: string | null): Html | false =>
+  unread !== null && html`<p class="notice dead">The answers of this run cannot be shown: ${unread}</p>`;
