@@ -21,7 +21,7 @@ async function refusal(overrides: readonly string[]): Promise<PeriodicEvalError>
 }
 
 describe("loadHarnessConfig", () => {
-  it("has the defaults of the README", async () => {
+  it("returns the documented defaults", async () => {
     expect(await loadHarnessConfig({ now })).toEqual({
       mode: "local",
       base_model: null,
@@ -51,7 +51,7 @@ describe("loadHarnessConfig", () => {
     });
   });
 
-  it("takes overrides, and leaves the other options of training as they are", async () => {
+  it("applies overrides and keeps the other training options", async () => {
     const overrides = ["preferences=[concise]", "num_steps=10", "training.alpha=1", "metrics=quick"];
     expect(await loadHarnessConfig({ overrides })).toMatchObject({
       preferences: ["concise"],
@@ -61,36 +61,33 @@ describe("loadHarnessConfig", () => {
     });
   });
 
-  it("takes a file of a folder of one's own, by name", async () => {
+  it("loads a file of a custom folder by name", async () => {
     await writeFile(
       join(folder, "mine.yaml"),
       "num_steps: 3\npreferences: [./polite.yaml]\noutput_dir: out\n",
     );
     const config = await loadHarnessConfig({ configDir: folder, configName: "mine", overrides: ["seed=7"] });
     expect(config).toMatchObject({ num_steps: 3, seed: 7, output_dir: join(folder, "out") });
-    // A path in a file is relative to the file; in an override to the working directory.
+    // A path in a file is relative to the file; in an override it is relative to the working directory.
     expect(config.preferences).toEqual([join(folder, "polite.yaml")]);
   });
 
-  it("names the nearest of the configurations where there is none of that name", async () => {
+  it("suggests the nearest configuration for an unknown name", async () => {
     await expect(loadHarnessConfig({ configName: "quik" })).rejects.toThrow('Did you mean "quick"?');
-    await expect(loadHarnessConfig({ configDir: join(folder, "none") })).rejects.toThrow("is not there");
+    await expect(loadHarnessConfig({ configDir: join(folder, "none") })).rejects.toThrow("a missing folder");
   });
 
-  it("takes the keys of other harnesses", async () => {
+  it("accepts the keys of other harnesses", async () => {
     const overrides = ["claas_url=http://localhost:8080", "openclaw_url=https://gateway.example"];
     expect(await loadHarnessConfig({ overrides })).toMatchObject({
       service_url: "http://localhost:8080",
       gateway_url: "https://gateway.example",
     });
     expect((await refusal([...overrides, "service_url=http://localhost:8081"])).got).toBe(
-      "claas_url beside service_url",
+      "both claas_url and service_url",
     );
     const error = await refusal(["openclaw_url=ftp://gateway.example"]);
-    expect([error.where, error.got]).toEqual([
-      "openclaw_url=ftp://gateway.example (openclaw_url)",
-      '"ftp://gateway.example"',
-    ]);
+    expect([error.where, error.got]).toEqual(["override openclaw_url", '"ftp://gateway.example"']);
   });
 
   it.each([
@@ -98,40 +95,40 @@ describe("loadHarnessConfig", () => {
     ["num_stepz=3", 'Did you mean "num_steps"?'],
     ["training.learning_rat=1", "override training.learning_rat: got the unknown option"],
     ["training.learning_rat=1", 'Did you mean "learning_rate"?'],
-    ["num_steps=many", 'got "many", expected a whole number of 1 or more'],
-    ["num_steps=0", "got 0, expected a whole number of 1 or more"],
-    ["num_steps=2.5", "got 2.5, expected a whole number of 1 or more"],
+    ["num_steps=many", 'got "many", expected an integer of 1 or more'],
+    ["num_steps=0", "got 0, expected an integer of 1 or more"],
+    ["num_steps=2.5", "got 2.5, expected an integer of 1 or more"],
     ["batch_size=-1", "got -1"],
     ["plots=perhaps", "expected true or false"],
-    ["preferences=[]", "expected a preference or more"],
-    ["preferences=concise", "expected a list of preferences"],
-    ["preferences=[concise,concise]", "each once"],
-    ["metrics=[logprobs]", "expected a list of logprob"],
+    ["preferences=[]", "expected at least one preference"],
+    ["preferences=concise", "expected an array of preferences"],
+    ["preferences=[concise,concise]", "unique preferences"],
+    ["metrics=[logprobs]", "expected an array of logprob"],
     ["metrics=fast", "one of all, quick"],
-    ["training.alpha=0", "expected a number over 0 and up to 1"],
-    ["training.alpha=1.5", "expected a number over 0 and up to 1"],
+    ["training.alpha=0", "expected a number above 0 and at most 1"],
+    ["training.alpha=1.5", "expected a number above 0 and at most 1"],
     ["training.is_clip=0.5", "expected a number of 1 or more"],
-    ["training.teacher_top_k=0", "expected a whole number of 1 or more"],
-    ["training=3e-5", "expected a map"],
-    ["collapse_steps=[a]", 'collapse_steps.0): got "a", expected a whole number of 0 or more'],
+    ["training.teacher_top_k=0", "expected an integer of 1 or more"],
+    ["training=3e-5", "expected an object"],
+    ["collapse_steps=[a]", 'override collapse_steps.0: got "a", expected an integer of 0 or more'],
     ["lora_id_prefix=../eval", "expected a name that matches"],
-    ["service_url=localhost", "expected an address that begins with http:// or https://"],
+    ["service_url=localhost", "expected a URL that begins with http:// or https://"],
     ["service_url=https://me:secret@host", "OPENCLAW_GATEWAY_TOKEN"],
     ["mode=modal", "needs an account"],
     ["mode=tinker", "service_url"],
     ["mode=remote", 'expected "local"'],
     ["seed", "key.key.0.key=value"],
-  ])("%s is refused: %s", async (override, message) => {
+  ])("rejects %s with: %s", async (override, message) => {
     expect((await refusal([override])).message).toContain(message);
   });
 
-  it("never repeats a secret that an address holds", async () => {
+  it("omits secrets in URLs and unknown keys from errors", async () => {
     expect((await refusal(["gateway_url=https://host/v1?key=hunter2"])).message).not.toContain("hunter2");
     expect((await refusal(["service_url=https://me:hunter2@host"])).message).not.toContain("hunter2");
     expect((await refusal(["gateway_token=hunter2"])).message).not.toContain("hunter2");
   });
 
-  it.each(["all", "quick", "micro-world"])("ships %s", async (configName) => {
+  it.each(["all", "quick", "micro-world"])("loads the shipped configuration %s", async (configName) => {
     expect((await loadHarnessConfig({ configDir: shippedConfigs, configName })).mode).toBe("local");
   });
 });

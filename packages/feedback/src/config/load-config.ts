@@ -1,95 +1,74 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, checkName, nearest, quoteValue } from "@periodic-eval/core/internal";
 import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
-import { configNames, configSchema, metricPresets, trainingNames, type HarnessConfig } from "./schema.ts";
-import { namesIn } from "../yaml-names.ts";
+import {
+  checkName,
+  configError,
+  isRecord,
+  nearest,
+  parseOptions,
+  quoteValue,
+} from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { atFile, parseFile } from "./file-errors.ts";
+import { configSchema, metricPresets, type HarnessConfig } from "./schema.ts";
+import { namesIn } from "./yaml-names.ts";
 
 export interface LoadConfigOptions {
-  /** Folder of configurations; default those that ship: `all`, `quick` and `micro-world`. */
+  /** Folder of configurations. Default: `shippedConfigs`, with `all`, `quick` and `micro-world`. */
   readonly configDir?: string;
-  /** Name of a YAML file in it, with or without its ending; default `all`. */
+  /** Name of a YAML file in the folder, with or without its ending. Default `all`. */
   readonly configName?: string;
-  /** `num_steps=10`, `training.alpha=1`, `preferences=[concise]`: values in YAML. */
+  /** Overrides with values in YAML: `num_steps=10`, `training.alpha=1`, `preferences=[concise]`. */
   readonly overrides?: readonly string[];
-  /** Names the folder of the run where `output_dir` does not; default now. */
+  /** Names the run's folder if `output_dir` is absent. Default: the current time. */
   readonly now?: Date;
 }
 
-/** The configurations that ship. */
+const optionsSchema = z.strictObject({
+  configDir: z.string().optional(),
+  configName: z.string().optional(),
+  overrides: z.array(z.string()).optional(),
+  now: z.date("a Date").optional(),
+} satisfies Record<keyof LoadConfigOptions, z.ZodType>);
+
+/** Folder of the configurations that ship. */
 export const shippedConfigs = fileURLToPath(new URL("../../configs", import.meta.url));
 
-/** Keys by which other harnesses call ours. */
+/** Keys of other harnesses, and ours for the same thing. */
 const aliases: Readonly<Record<string, string>> = { claas_url: "service_url", openclaw_url: "gateway_url" };
 
-/** What runs on machines that are rented by the minute, with an account. */
-const cloudModes = ["modal", "tinker"];
+/** Modes of other harnesses that need an account with a cloud provider. */
+const cloudModes: readonly unknown[] = ["modal", "tinker"];
 
 /**
- * The configuration of a run: a YAML file, overrides over it, defaults under it.
+ * Loads the configuration of a run: defaults, overridden by a YAML file, overridden by `overrides`.
  *
- * @throws PeriodicEvalError `config` with file and line, or the override, for an unknown key (the nearest is named), a
- *   value that is wrong or out of range, a mode that needs a cloud account, credentials in an address; or for a file
- *   that is not there.
+ * @throws PeriodicEvalError `config` with file and line, or the override: for an unknown key (names the nearest), a wrong value,
+ *   a mode that needs a cloud account, or credentials in a URL; also for a missing file.
  */
 export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promise<HarnessConfig> {
-  checkKeys("loadHarnessConfig", options, ["configDir", "configName", "overrides", "now"]);
+  parseOptions("loadHarnessConfig options", optionsSchema, options);
   const { configDir = shippedConfigs, configName = "all", overrides = [], now = new Date() } = options;
   return parseHarnessConfig(await readConfigFile(fileOf(configDir, configName), overrides), now);
 }
 
-/** `loadHarnessConfig` of a file that was read. */
+/** Does the same as `loadHarnessConfig`, for a file that is already read. */
 export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): HarnessConfig {
-  const { value, where } = file;
-  checkKeysOf(file, [], value as object, [...configNames, ...Object.keys(aliases)]);
-  const given = { ...(value as Readonly<Record<string, unknown>>) };
-  const paths = new Map<string, ValuePath>();
-  for (const [alias, name] of Object.entries(aliases)) {
-    if (!Object.hasOwn(given, alias)) continue;
-    if (Object.hasOwn(given, name))
-      throw wrong(
-        where([alias]),
-        `${alias} beside ${name}`,
-        "one of the two",
-        "They mean the same: leave one out.",
-      );
-    given[name] = given[alias];
-    delete given[alias];
-    paths.set(name, [alias]);
-  }
-  const at = (path: ValuePath): string => where(paths.get(String(path[0])) ?? path);
-  refuseCloud(given["mode"], at(["mode"]));
-  if (typeof given["metrics"] === "string") given["metrics"] = presetOf(given["metrics"], at(["metrics"]));
-  const { training } = given;
-  if (typeof training === "object" && training !== null)
-    checkKeysOf(file, ["training"], training, trainingNames);
-  const parsed = configSchema.safeParse(given);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const path = issue!.path as ValuePath;
-    const got = path.reduce<unknown>(
-      (of, key) => (of as Record<string | number, unknown> | null)?.[key],
-      given,
-    );
-    throw wrong(
-      at(path),
-      got === undefined ? "nothing" : quoteValue(got),
-      issue!.message.replace(/^expected /, ""),
-      "Correct the value.",
-    );
-  }
-  const {
-    output_dir: output,
-    preferences_dir: preferences,
-    collapse_probes: probes,
-    ...config
-  } = parsed.data;
-  checkName(at(["lora_id_prefix"]), config.lora_id_prefix);
-  refuseTwice(config.preferences, at(["preferences"]));
-  for (const name of ["service_url", "gateway_url"] as const) refuseCredentials(config[name], name);
+  const { values, keyOf } = withoutAliases(file);
+  atFile(file, () => refuseCloud(values["mode"]));
+  if (typeof values["metrics"] === "string")
+    values["metrics"] = atFile(file, () => presetOf(values["metrics"] as string));
+  const parsed = parseFile(file, configSchema, values, keyOf);
+  const { output_dir: output, preferences_dir: preferences, collapse_probes: probes, ...config } = parsed;
+  const check = () => {
+    checkName("", config.lora_id_prefix, ["lora_id_prefix"]);
+    refuseDuplicates(config.preferences);
+    for (const name of ["service_url", "gateway_url"] as const) refuseCredentials(config[name], name);
+  };
+  atFile(file, check, keyOf);
   const absolute = (path: ValuePath, named: string) => resolve(file.folderOf(path), named);
   return {
     ...config,
@@ -97,23 +76,37 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
     preferences_dir: preferences === null ? null : absolute(["preferences_dir"], preferences),
     collapse_probes: probes === null ? null : absolute(["collapse_probes"], probes),
     output_dir:
-      output === undefined ? resolve("data", "evals", stampOf(now)) : absolute(["output_dir"], output),
+      output === undefined ? resolve("data", "evals", timestamp(now)) : absolute(["output_dir"], output),
   };
 }
 
-/** Whether a preference is named by its file. */
+/** Whether a preference is given as the path of its file. */
 export const isPath = (preference: string): boolean => /[\\/]|\.ya?ml$/.test(preference);
 
-/** An override is named by its key: what it sets, a token perhaps, is not repeated. */
-function checkKeysOf(
-  { where, isOverridden }: ConfigFile,
-  path: ValuePath,
-  map: object,
-  known: readonly string[],
-): void {
-  const set = Object.keys(map ?? {}).find((key) => !known.includes(key) && isOverridden([...path, key]));
-  if (set !== undefined) checkKeys(`override ${[...path, set].join(".")}`, { [set]: null }, known);
-  checkKeys(where(path), map, known);
+/** Replaces aliases by our keys. `keyOf` returns the path of a value as the file has it. */
+function withoutAliases(file: ConfigFile) {
+  const values: Record<string, unknown> = isRecord(file.value) ? { ...file.value } : {};
+  if (!isRecord(file.value)) parseFile(file, configSchema);
+  const original = new Map<string, string>();
+  for (const [alias, name] of Object.entries(aliases)) {
+    if (!Object.hasOwn(values, alias)) continue;
+    if (Object.hasOwn(values, name))
+      atFile(file, () => {
+        throw configError({
+          where: "",
+          path: [alias],
+          got: `both ${alias} and ${name}`,
+          expected: "one of the two",
+          fix: "Remove one: they mean the same.",
+        });
+      });
+    values[name] = values[alias];
+    delete values[alias];
+    original.set(name, alias);
+  }
+  const keyOf = ([first, ...rest]: ValuePath): ValuePath =>
+    first === undefined ? [] : [original.get(String(first)) ?? first, ...rest];
+  return { values, keyOf };
 }
 
 function fileOf(folder: string, name: string): string {
@@ -121,65 +114,64 @@ function fileOf(folder: string, name: string): string {
     .map((one) => join(folder, one))
     .find((one) => /\.ya?ml$/.test(one) && existsSync(one));
   if (file !== undefined) return file;
-  const there = namesIn(folder);
-  const close = nearest(name, there);
-  throw wrong(
-    `configuration ${name}`,
-    existsSync(folder) ? `a folder without it (${folder})` : `a folder that is not there (${folder})`,
-    there.length === 0 ? "a YAML file of that name" : `one of ${there.join(", ")}`,
-    close === null ? "Name a file of the folder." : `Did you mean "${close}"?`,
-  );
+  const names = namesIn(folder);
+  const close = nearest(name, names);
+  throw configError({
+    where: `configuration ${name}`,
+    got: existsSync(folder) ? `a folder without it (${folder})` : `a missing folder (${folder})`,
+    expected: names.length === 0 ? "a YAML file of that name" : `one of ${names.join(", ")}`,
+    fix: close === null ? "Name a file of the folder." : `Did you mean "${close}"?`,
+  });
 }
 
-function refuseCloud(mode: unknown, where: string): void {
-  if (!cloudModes.includes(mode as string)) return;
-  throw wrong(
-    where,
-    `"${mode as string}", which runs on rented machines and needs an account with them`,
-    '"local"',
-    "Leave mode out to train in this process, or start a service where there is a GPU and name it in service_url.",
-  );
+function refuseCloud(mode: unknown): void {
+  if (!cloudModes.includes(mode)) return;
+  throw configError({
+    where: "",
+    path: ["mode"],
+    got: `${quoteValue(mode)}, which needs an account with a cloud provider`,
+    expected: '"local"',
+    fix: "Remove mode to train in this process, or start a service on a machine with a GPU and set service_url.",
+  });
 }
 
-function presetOf(name: string, where: string): readonly string[] {
-  const metrics = metricPresets[name];
+function presetOf(name: string): readonly string[] {
+  const metrics = Object.hasOwn(metricPresets, name) ? metricPresets[name] : undefined;
   if (metrics !== undefined) return metrics;
-  const names = Object.keys(metricPresets);
-  throw wrong(
-    where,
-    quoteValue(name),
-    `a list, or one of ${names.join(", ")}`,
-    `Write [${name}] for this metric alone.`,
-  );
+  throw configError({
+    where: "",
+    path: ["metrics"],
+    value: name,
+    expected: `an array, or one of ${Object.keys(metricPresets).join(", ")}`,
+    fix: `Write [${name}] for this metric alone.`,
+  });
 }
 
-function refuseTwice(preferences: readonly string[], where: string): void {
-  const twice = preferences.find((one, at) => preferences.indexOf(one) !== at);
-  if (twice === undefined) return;
-  throw wrong(
-    where,
-    `${quoteValue(twice)} twice`,
-    "each once",
-    "Name it once: its files lie in a folder of its name.",
-  );
+function refuseDuplicates(preferences: readonly string[]): void {
+  const second = preferences.findIndex((one, at) => preferences.indexOf(one) !== at);
+  if (second < 0) return;
+  throw configError({
+    where: "",
+    path: ["preferences", second],
+    got: `${quoteValue(preferences[second])} twice`,
+    expected: "unique preferences",
+    fix: "Remove one: a preference's results are in a folder of its name.",
+  });
 }
 
-/** Configurations are written beside the results, and results are shown to others. */
-function refuseCredentials(address: string | null, where: string): void {
-  // The place is the key alone: an override is quoted with what it sets.
+/** Refuses a URL with credentials: the configuration is written beside the results, which are shared. */
+function refuseCredentials(address: string | null, name: string): void {
   if (address === null) return;
   const { username, password, search } = new URL(address);
   if (username === "" && password === "" && search === "") return;
-  throw wrong(
-    where,
-    "an address with a user, a password or parameters in it",
-    "an address alone",
-    "Take them out: the gateway's token is read from the environment, OPENCLAW_GATEWAY_TOKEN.",
-  );
+  throw configError({
+    where: "",
+    path: [name],
+    got: "a URL with a user, a password or a query",
+    expected: "a URL without credentials",
+    fix: "Remove them: the gateway's token is read from the environment variable OPENCLAW_GATEWAY_TOKEN.",
+  });
 }
 
-/** `20261122T133000Z`. */
-const stampOf = (now: Date): string => now.toISOString().replaceAll(/[-:]|\.\d+/g, "");
-
-const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where, got, expected, fix });
+/** Returns `20261122T133000Z`. */
+const timestamp = (now: Date): string => now.toISOString().replaceAll(/[-:]|\.\d+/g, "");

@@ -1,92 +1,91 @@
 import { z } from "zod";
 
-const text = z.string("expected a text").min(1, "expected a text");
+const text = z.string("a non-empty string").min(1, "a non-empty string");
 const count = (least: number) => {
-  const expected = `expected a whole number of ${least} or more`;
+  const expected = `an integer of ${least} or more`;
   return z.int(expected).min(least, expected);
 };
 const atLeast = (least: number) => {
-  const expected = `expected a number of ${least} or more`;
+  const expected = `a number of ${least} or more`;
   return z.number(expected).min(least, expected);
 };
-const share = z.number("expected a number over 0 and up to 1").gt(0, "expected a number over 0 and up to 1");
+const shareRule = "a number above 0 and at most 1";
+const share = z.number(shareRule).gt(0, shareRule).max(1, shareRule);
 
 export const metricNames = ["logprob", "compliance", "general", "collapse"] as const;
 export type MetricName = (typeof metricNames)[number];
 
-/** Lists of metrics by name: `metrics=quick`, which leaves out what has to sample much. */
+/** Named lists of metrics, for `metrics: quick`. `quick` omits the metrics that sample many answers. */
 export const metricPresets: Readonly<Record<string, readonly MetricName[]>> = {
   all: metricNames,
   quick: ["logprob", "compliance"],
 };
 
-const metricList =
-  "expected a list of logprob, compliance, general, collapse, or one of the words all and quick";
+const metricList = "an array of logprob, compliance, general and collapse, or one of the names all and quick";
 
 const trainingFields = {
-  learning_rate: share.max(1, "expected a number over 0 and up to 1").default(3e-5),
-  /** Of the generalised Jensen-Shannon divergence between student and teacher. */
-  alpha: share.max(1, "expected a number over 0 and up to 1").default(0.5),
-  /** Importance ratios are cut to at most this. */
+  learning_rate: share.default(3e-5),
+  /** Weight in the generalised Jensen-Shannon divergence between student and teacher. */
+  alpha: share.default(0.5),
+  /** Upper limit of the importance ratios. */
   is_clip: atLeast(1).default(5),
-  max_grad_norm: z.number("expected a number over 0").gt(0, "expected a number over 0").default(1),
+  max_grad_norm: z.number("a number above 0").gt(0, "a number above 0").default(1),
   kl_reg_weight: atLeast(0).default(0),
-  /** Tokens of the teacher that the divergence is taken over. */
+  /** Number of the teacher's most likely tokens over which the divergence is computed. */
   teacher_top_k: count(1).default(100),
 };
 
-export const trainingSchema = z.object(trainingFields, "expected a map");
+export const trainingSchema = z.strictObject(trainingFields, "an object");
 
-const address = z
-  .url({ protocol: /^https?$/, error: "expected an address that begins with http:// or https://" })
+const url = z
+  .url({ protocol: /^https?$/, error: "a URL that begins with http:// or https://" })
   .nullable()
   .default(null);
 
 const fields = {
-  /** Where models are trained: here, or by the service that `service_url` names. */
-  mode: z.literal("local", 'expected "local"').default("local"),
-  /** A model's folder, or its name at the hub; null: the one that whoever runs the harness has by default. */
+  /** Where models are trained: `local` is this process, or the service that `service_url` names. */
+  mode: z.literal("local", '"local"').default("local"),
+  /** A model folder or a name on the Hugging Face Hub. Null: the caller's default model. */
   base_model: text.nullable().default(null),
-  /** Names of preferences that ship (or lie in `preferences_dir`), or paths of their YAML files. */
+  /** Names of preferences that ship or lie in `preferences_dir`, or paths of YAML files. */
   preferences: z
-    .array(text, "expected a list of preferences")
-    .min(1, "expected a preference or more")
+    .array(text, "an array of preferences")
+    .min(1, "at least one preference")
     .default(["no_emoji", "concise", "identity"]),
-  /** Where names of preferences are looked for; null: among those that ship for models that follow instructions. */
+  /** Folder in which preferences are found by name. Null: the preferences that ship for instruction-tuned models. */
   preferences_dir: text.nullable().default(null),
-  /** A YAML file of what collapse is looked for on; null: in plain English. */
+  /** A YAML file of collapse probes (`CollapseProbes`). Null: probes in plain English. */
   collapse_probes: text.nullable().default(null),
   metrics: z
     .array(z.enum(metricNames, metricList), metricList)
     .min(1, metricList)
     .default([...metricNames]),
-  /** Batches of feedback a preference. */
+  /** Batches of feedback per preference. */
   num_steps: count(1).default(20),
-  /** Answers a batch. */
+  /** Answers per batch. */
   batch_size: count(1).default(4),
   /** Gradient steps on each batch. */
   steps_per_batch: count(1).default(4),
-  /** How often the feedback is said over. */
+  /** How many times the feedback is repeated in a turn. */
   feedback_repetitions: count(1).default(1),
-  /** After which steps, counted from 0, collapse is looked for; those beyond the last step are passed over. */
-  collapse_steps: z.array(count(0), "expected a list of steps").default([0, 5, 10, 15, 19]),
-  plots: z.boolean("expected true or false").default(true),
+  /** Steps, counted from 0, after which collapse is measured. Steps beyond the last one are ignored. */
+  collapse_steps: z.array(count(0), "an array of steps").default([0, 5, 10, 15, 19]),
+  plots: z.boolean("true or false").default(true),
   seed: count(0).default(42),
   lora_id_prefix: text.default("eval"),
-  /** `./data/evals/<UTC stamp>` where left out. */
+  /** Default: `./data/evals/<UTC timestamp>`. */
   output_dir: text.optional(),
-  /** A service that answers and trains, as `periodic-eval feedback serve` runs one; null: this process does. */
-  service_url: address,
-  /** A gateway that answers in its place; null: the service directly. */
-  gateway_url: address,
+  /** A service that answers and trains, such as `periodic-eval feedback serve`. Null: this process does both. */
+  service_url: url,
+  /** A gateway that answers instead of the service. Null: the service answers. */
+  gateway_url: url,
   training: trainingSchema.prefault({}),
 };
 
 export const trainingNames: readonly string[] = Object.keys(trainingFields);
-export const configNames: readonly string[] = Object.keys(fields);
-export const configSchema = z.object(fields, "expected a map");
+export const configSchema = z.strictObject(fields, "an object");
 
-/** The configuration of a run with its defaults, paths absolute; `loadHarnessConfig` makes one. */
+/** The configuration of a run with its defaults and absolute paths, as `loadHarnessConfig` returns it. */
 export type HarnessConfig = Omit<z.infer<typeof configSchema>, "output_dir"> & {
   readonly output_dir: string;
 };

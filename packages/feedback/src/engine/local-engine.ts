@@ -2,7 +2,7 @@ import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@
 import { isCount } from "@periodic-eval/core/internal";
 import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
-import { teacherTurnOf } from "../harness/batches.ts";
+import { teacherTurnOf } from "../preferences/feedback-turns.ts";
 import type {
   FeedbackAnswer,
   FeedbackEngine,

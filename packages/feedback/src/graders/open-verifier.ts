@@ -1,23 +1,16 @@
-import {
-  PeriodicEvalError,
-  verifierGrader,
-  type CallOptions,
-  type Grader,
-  type Verdict,
-} from "@periodic-eval/core";
+import { verifierGrader, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
-import { nearest } from "@periodic-eval/core/internal";
+import { configError, nearest } from "@periodic-eval/core/internal";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
 import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 
 /**
- * The grader of a preference, tried on the answers of its pairs: one that throws, or gives what is no reward from 0 to 1,
- * is told of before anything is trained.
+ * Opens the grader of a preference and tries it on the answers of the preference's pairs, so that a verifier that throws, or
+ * returns something other than a reward from 0 to 1, fails before training.
  *
- * @throws PeriodicEvalError `config` for a verifier that is not there or does not load, for wrong arguments, and for one
- *   that fails on an answer of the preference's own.
+ * @throws PeriodicEvalError `config` for a verifier that is missing, does not load, gets wrong arguments or fails on an answer.
  */
 export async function openVerifier(
   { name, verifier, folder, logprob_pairs: pairs }: Preference,
@@ -30,7 +23,7 @@ export async function openVerifier(
   const requests = pairs.flatMap(({ prompt, chosen, rejected }) =>
     [chosen, rejected].map((answer) => ({ question: prompt, answer })),
   );
-  // The first alone before the others: one that never answers is told of once its time is over, not after that of all.
+  // The first answer is graded alone: a verifier that hangs costs one timeout, not one per answer.
   const [first, ...others] = requests;
   const verdict = await grader.grade([first!], options);
   const isFit = verdict.every((one) => faultOf(one) === null);
@@ -38,18 +31,17 @@ export async function openVerifier(
   verdicts.forEach((one, at) => {
     const fault = faultOf(one);
     if (fault === null) return;
-    throw new PeriodicEvalError({
-      code: "config",
+    throw configError({
       where,
-      got: `${fault} of the answer ${JSON.stringify(requests[at]!.answer.slice(0, 60))}`,
-      expected: "a reward from 0 to 1 of every answer of its pairs",
-      fix: "Mend the verifier: what it cannot grade is not counted.",
+      got: `${fault} for the answer ${JSON.stringify(requests[at]!.answer.slice(0, 60))}`,
+      expected: "a reward from 0 to 1 for every answer of the preference's pairs",
+      fix: "Correct the verifier: answers without a reward are not counted.",
     });
   });
   return grader;
 }
 
-/** The reward of a verdict; null where there is none. */
+/** Returns the reward of a verdict; null for a verdict without one. */
 export const rewardOf = (verdict: Verdict): number | null =>
   verdict.status === "graded" ? (verdict.scores["reward"] ?? null) : null;
 
@@ -66,12 +58,11 @@ function namedGrader(
   if (Object.hasOwn(shippedVerifiers, name)) return shippedGrader(name, args, where);
   const names = Object.keys(shippedVerifiers);
   const close = nearest(name, names);
-  throw new PeriodicEvalError({
-    code: "config",
+  throw configError({
     where,
-    got: JSON.stringify(name),
+    value: name,
     expected: `one of ${names.join(", ")}, or { module, export }`,
-    fix: close === null ? "Name one of them, or a function of your own." : `Did you mean "${close}"?`,
+    fix: close === null ? "Name one of them, or a custom function." : `Did you mean "${close}"?`,
   });
 }
 
@@ -81,11 +72,11 @@ async function moduleGrader(
   folder: string,
 ): Promise<Grader> {
   const loaded = await loadVerifierModule(folder, path);
-  const own = findVerifier(loaded, exported);
-  if ("grade" in own) return own;
+  const verifier = findVerifier(loaded, exported);
+  if ("grade" in verifier) return verifier;
   const fingerprint = hashJson([loaded.hash, args]);
   return verifierGrader(`${path}#${exported}`, fingerprint, async ({ question, answer }, { signal }) => {
-    const told = { id: preference, question, answer: null, metadata: {}, args };
-    return toVerdict(await withVerifierTimeout(signal, async () => own(answer, told)));
+    const task = { id: preference, question, answer: null, metadata: {}, args };
+    return toVerdict(await withVerifierTimeout(signal, async () => verifier(answer, task)));
   });
 }

@@ -1,7 +1,7 @@
 const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
 const words = new Intl.Segmenter("en", { granularity: "word" });
 
-/** With the full stop that they end in, small letters; none that is a word of its own (`No.`). */
+/** Lower-case abbreviations with their final full stop. Omits those that are also words (`No.`). */
 const abbreviations = new Set(
   (
     "mr mrs ms dr prof st sr jr vs etc e.g i.e cf al approx fig figs vol pp p ch eds inc ltd co corp dept est " +
@@ -11,10 +11,10 @@ const abbreviations = new Set(
     .map((word) => `${word}.`),
 );
 
-/** `1.`, `2)`, `-`: what numbers a line, and is no sentence. */
+/** A list marker: `1.`, `2)`, `-`. */
 const marker = /^(?:\d{1,3}[.)]|[-*+•–])\s+/u;
 
-/** Whether the last word of a segment shortens a word, or is an initial: `Dr.`, `e.g.`, `J.`; not `I.`, which is a word. */
+/** Whether the last word of a segment is an abbreviation or an initial: `Dr.`, `e.g.`, `J.`; not `I.`, which is a word. */
 function endsInAbbreviation(segment: string): boolean {
   const last = /([\p{L}.]+\.)["')\]]*\s*$/u.exec(segment)?.[1];
   return (
@@ -23,9 +23,9 @@ function endsInAbbreviation(segment: string): boolean {
 }
 
 /**
- * Sentences of an English text, by Unicode's boundaries (UAX 29) as the system has them, without those behind an
- * abbreviation, an initial or the number of a list's entry; decimals hold none. An entry of a list is a sentence, with or
- * without a full stop; a line that goes on in small letters belongs to the one before it.
+ * Counts the sentences of an English text by Unicode's boundaries (UAX 29) as `Intl.Segmenter` has them. An abbreviation, an
+ * initial, a list number and a decimal do not end a sentence. A list entry is a sentence, with or without a full stop. A line
+ * that begins in lower case continues the line before it.
  */
 export function countSentences(text: string): number {
   let count = 0;
@@ -35,14 +35,14 @@ export function countSentences(text: string): number {
       (segment, at) =>
         /[\p{L}\p{N}]/u.test(segment) && (at === segments.length - 1 || !endsInAbbreviation(segment)),
     );
-    // Behind the last full stop there may be nothing but signs: an abbreviation before them ends the text.
+    // A line whose only words end in an abbreviation is still one sentence.
     const isBegun = segments.some((segment) => /[\p{L}\p{N}]/u.test(segment));
     count += Math.max(ends.length, isBegun ? 1 : 0);
   }
   return count;
 }
 
-/** Words and numbers, by the same boundaries; signs are none. */
+/** Counts words and numbers by the same boundaries; punctuation does not count. */
 export function countWords(text: string): number {
   return [...words.segment(text)].filter(({ isWordLike }) => isWordLike).length;
 }

@@ -19,7 +19,7 @@ describe("conciseness", () => {
     expect(conciseness(sentences(n))).toBeCloseTo(reward, 12);
   });
 
-  it("wants ten words", () => {
+  it("returns 0 below ten words", () => {
     expect(conciseness("One two three four five six seven eight nine.")).toBe(0);
     expect(conciseness("One two three four five six seven eight nine ten.")).toBe(1);
     expect(conciseness("")).toBe(0);
@@ -38,7 +38,7 @@ describe("conciseness", () => {
 });
 
 describe("noEmoji", () => {
-  it("is 1 for words alone, 0 with an emoji, and 0 for nothing", () => {
+  it("returns 1 for words only, and 0 with an emoji or without words", () => {
     expect(noEmoji("Call 112 at once.")).toBe(1);
     expect(noEmoji("Call 112 at once 🚑")).toBe(0);
     expect(noEmoji("")).toBe(0);
@@ -57,7 +57,7 @@ describe("saysOneOf", () => {
     expect(saysOneOf(["Wren"])(answer)).toBe(reward);
   });
 
-  it("takes several words over a line's end, and signs as they are", () => {
+  it("matches several words across a line break, and punctuation literally", () => {
     expect(saysOneOf(["friend of the valley"])("I am a friend of\nthe valley")).toBe(1);
     expect(saysOneOf(["C++"])("I write C++ daily")).toBe(1);
     expect(saysOneOf(["a.b"])("axb")).toBe(0);
@@ -72,7 +72,7 @@ describe("shippedGrader", () => {
       options,
     );
 
-  it("takes thinking off first", async () => {
+  it("removes thinking before it grades", async () => {
     const thought = "<think>A smile 😀 would be nice.</think>I am well, and you?";
     expect(await rewards("no_emoji", [thought])).toEqual([
       { status: "graded", scores: { reward: 1 }, raw: null },
@@ -82,12 +82,14 @@ describe("shippedGrader", () => {
     ]);
   });
 
-  it("gives no reward where the thinking does not end", async () => {
+  it("returns unparsed if the thinking does not end", async () => {
     expect(await rewards("no_emoji", ["<think>Let me see"])).toEqual([{ status: "unparsed", raw: null }]);
   });
 
-  it("refuses arguments that it does not have", () => {
+  it("rejects unknown and wrong arguments", () => {
     expect(() => shippedGrader("concise", { most: 3 }, "verifier")).toThrow("most");
-    expect(() => shippedGrader("identity", { says: [] }, "verifier")).toThrow("a name, or a list of names");
+    expect(() => shippedGrader("identity", { says: [] }, "verifier")).toThrow(
+      "a name, or a non-empty array of names",
+    );
   });
 });

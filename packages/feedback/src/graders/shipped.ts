@@ -1,34 +1,32 @@
-import { PeriodicEvalError, ruleGrader, type Grader } from "@periodic-eval/core";
+import { ruleGrader, type Grader } from "@periodic-eval/core";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions, quoteValue } from "@periodic-eval/core/internal";
 import { stripThinking } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { findEmoji } from "./emoji.ts";
 import { countSentences, countWords } from "./sentences.ts";
 
-/** Reward from 0 to 1 of an answer whose thinking is taken off. */
+/** Returns the reward, from 0 to 1, of an answer without its thinking. */
 type Rule = (answer: string) => number;
 
-interface Shipped {
-  readonly args: readonly string[];
-  /** @throws PeriodicEvalError `config` at `where` for wrong arguments. */
-  open(args: VerifierArgs, where: string): Rule;
-}
+/** Creates a rule. Throws a PeriodicEvalError `config` at `where` for wrong arguments. */
+type OpenRule = (args: VerifierArgs, where: string) => Rule;
 
-/** Up to so many sentences an answer is concise; from so many on it is not at all. */
+/** Sentences up to which an answer gets the full reward, and from which on it gets none. */
 const [concise, verbose] = [3, 9];
-/** An answer of fewer words is no answer: a model that falls silent shall not pass for a concise one. */
+/** A shorter answer gets no reward, so that a model that falls silent does not count as concise. */
 const fewestWords = 10;
 
-/** 1 where there is no emoji; an answer without a word, which has none either, gets 0. */
+/** Returns 1 for an answer without emoji, and 0 for one with emoji or without a word. */
 export const noEmoji: Rule = (answer) => (findEmoji(answer).length === 0 && countWords(answer) > 0 ? 1 : 0);
 
-/** 1 up to three sentences, 0 from nine on, linear between; 0 for fewer than ten words. */
+/** Returns 1 up to three sentences, 0 from nine on, and linear values between; 0 for fewer than ten words. */
 export const conciseness: Rule = (answer) => {
   if (countWords(answer) < fewestWords) return 0;
   return Math.min(1, Math.max(0, (verbose - countSentences(answer)) / (verbose - concise)));
 };
 
-/** 1 where an answer says one of these, as whole words, capitals aside. What is said about it is not looked at. */
+/** Returns 1 for an answer that contains one of the strings as whole words, in any case. Ignores the context of the match. */
 export function saysOneOf(texts: readonly string[]): Rule {
   const escaped = texts.map((one) =>
     one
@@ -40,41 +38,43 @@ export function saysOneOf(texts: readonly string[]): Rule {
   return (answer) => (pattern.test(answer) ? 1 : 0);
 }
 
-export const shippedVerifiers: Readonly<Record<string, Shipped>> = {
-  no_emoji: { args: [], open: () => noEmoji },
-  concise: { args: [], open: () => conciseness },
-  /** `says`: a name, or a list of what the model may call itself. */
-  identity: {
-    args: ["says"],
-    open({ says = "Wren" }, where) {
-      const texts: unknown = typeof says === "string" ? [says] : says;
-      if (
-        Array.isArray(texts) &&
-        texts.length > 0 &&
-        texts.every((one) => typeof one === "string" && one.trim() !== "")
-      )
-        return saysOneOf(texts);
-      throw new PeriodicEvalError({
-        code: "config",
-        where: `${where}.says`,
-        got: quoteValue(says),
-        expected: "a name, or a list of names",
-        fix: "Write what the model shall call itself.",
-      });
-    },
+const withoutArgs =
+  (rule: Rule): OpenRule =>
+  (args, where) => {
+    parseOptions(where, z.strictObject({}), args);
+    return rule;
+  };
+
+const namesRule = "a name, or a non-empty array of names";
+const isName = (value: unknown) => typeof value === "string" && value.trim() !== "";
+const identityArgs = z.strictObject({
+  /** The names that the model may call itself. */
+  says: z
+    .custom<string | readonly string[]>(
+      (value) => isName(value) || (Array.isArray(value) && value.length > 0 && value.every(isName)),
+      namesRule,
+    )
+    .meta({ fix: "Write the names that the model may call itself." })
+    .default("Wren"),
+});
+
+export const shippedVerifiers: Readonly<Record<string, OpenRule>> = {
+  no_emoji: withoutArgs(noEmoji),
+  concise: withoutArgs(conciseness),
+  identity(args, where) {
+    const { says } = parseOptions(where, identityArgs, args);
+    return saysOneOf(typeof says === "string" ? [says] : says);
   },
 };
 
 /**
- * A grader that ships, by its name: its verdicts have the score `reward`, from 0 to 1. Thinking (`<think>…</think>`) is
- * taken off first; where it does not end there is no answer, and the verdict is `unparsed`.
+ * Creates a shipped grader by its name. Its verdicts have the score `reward`, from 0 to 1. Thinking (`<think>…</think>`) is
+ * removed first; if it does not end, the verdict is `unparsed`.
  *
- * @throws PeriodicEvalError `config` for arguments that it does not have.
+ * @throws PeriodicEvalError `config` for wrong arguments.
  */
 export function shippedGrader(name: string, args: VerifierArgs, where: string): Grader {
-  const { args: known, open } = shippedVerifiers[name]!;
-  checkKeys(where, args, known);
-  const rule = open(args, where);
+  const rule = shippedVerifiers[name]!(args, where);
   return ruleGrader({
     name,
     version: `1 ${quoteValue(args)}`,

@@ -1,7 +1,6 @@
 import { subsetOrder } from "@periodic-eval/core/evaluations";
-import type { Preference } from "../preferences/preference.ts";
 
-/** The prompts of a step: `size` of them, in an order of their own for each time that all have been asked. */
+/** Returns the `size` prompts of a step. Each pass over all prompts has its own seeded order. */
 export function promptsOf(
   prompts: readonly string[],
   step: number,
@@ -16,22 +15,4 @@ export function promptsOf(
     orders.set(pass, order);
     return prompts[order[place % prompts.length]!]!;
   });
-}
-
-/** What the user says to an answer, said over. */
-export const feedbackOf = ({ feedback_string: feedback }: Preference, repetitions: number): string =>
-  Array.from({ length: repetitions }, () => feedback).join(" ");
-
-/** The user turn in which the teacher reads the feedback; null where that is left to the engine. */
-export function teacherTurnOf(
-  { hindsight }: Pick<Preference, "hindsight">,
-  texts: { readonly prompt: string; readonly response: string; readonly feedback: string },
-): string | null {
-  // By pieces: no text is looked through for what another one holds.
-  return (
-    hindsight?.replaceAll(
-      /\{(prompt|response|feedback)\}/g,
-      (_, name) => texts[name as keyof typeof texts],
-    ) ?? null
-  );
 }

@@ -1,6 +1,6 @@
 // A run of the harness over the fake engine, for kill-storm.test.ts: says that it begins, and runs to its end.
 import { loadHarnessConfig } from "../config/load-config.ts";
-import { fakeEngine } from "./fake-engine.test-data.ts";
+import { fakeEngine } from "../engine/fake-engine.test-data.ts";
 import { runHarness } from "./run-harness.ts";
 
 const [output, preference] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { stringify } from "yaml";
 import { fakeGuard } from "@periodic-eval/core/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig } from "../config/schema.ts";
-import { fakeEngine, type Moment } from "./fake-engine.test-data.ts";
+import { fakeEngine, type Moment } from "../engine/fake-engine.test-data.ts";
 import type { BaselineFile, MetadataFile, StepLine, SummaryFile } from "./files.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
 

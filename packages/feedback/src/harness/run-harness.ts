@@ -15,7 +15,8 @@ import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
 import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
-import { feedbackOf, promptsOf, teacherTurnOf } from "./batches.ts";
+import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
+import { promptsOf } from "./batches.ts";
 import {
   lockPath,
   runPaths,
@@ -27,7 +28,7 @@ import {
   type StepLine,
   type SummaryFile,
 } from "./files.ts";
-import { lookAt, type Looking } from "./look.ts";
+import { lookAt, type Looking } from "./measure-model.ts";
 import { agreedMetadata, jsonText, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
 

@@ -15,7 +15,7 @@ const shipped = ["no_emoji", "concise", "identity"].flatMap((name) =>
 const signal = new AbortController().signal;
 
 describe.each(shipped)("$name of $set", ({ name, folder }) => {
-  it("has enough pairs, prompts that are trained on and prompts that are not", async () => {
+  it("has at least 12 pairs, 8 training prompts and 8 held-out prompts", async () => {
     const preference = await readPreference(name, folder);
     expect(preference.name).toBe(name);
     expect(preference.logprob_pairs.length).toBeGreaterThanOrEqual(12);
@@ -23,7 +23,7 @@ describe.each(shipped)("$name of $set", ({ name, folder }) => {
     expect(preference.probe_prompts.length).toBeGreaterThanOrEqual(8);
   });
 
-  it("has a verifier that finds each chosen answer better than the rejected one", async () => {
+  it("has a verifier that rewards each chosen answer more than the rejected one", async () => {
     const preference = await readPreference(name, folder);
     const grader = await openVerifier(preference);
     const rewards = async (side: "chosen" | "rejected") =>
@@ -38,13 +38,13 @@ describe.each(shipped)("$name of $set", ({ name, folder }) => {
   });
 });
 
-it("the probes of the micro-world are of the form", async () => {
+it("reads the collapse probes of the micro-world", async () => {
   expect(
     (await readCollapseProbes(join(microWorld, "../micro-world.collapse.yaml"))).prompts.length,
   ).toBeGreaterThanOrEqual(8);
 });
 
-describe("a preference of one's own", () => {
+describe("a custom preference", () => {
   let folder = "";
   beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "preference-"))));
   afterAll(() => rm(folder, { recursive: true }));
@@ -67,7 +67,7 @@ describe("a preference of one's own", () => {
   };
   const verify = (code: string) => writeFile(join(folder, "verify.mjs"), code);
 
-  it("has a verifier that lies beside it, with arguments", async () => {
+  it("passes arguments to the verifier module beside its file", async () => {
     await verify("export const isShort = (answer, { args }) => (answer.length <= args.most ? 1 : 0);");
     const grader = await openVerifier(await read({}));
     const verdicts = await grader.grade(
@@ -86,7 +86,7 @@ describe("a preference of one's own", () => {
     ["export const isShort = () => 'yes';", "neither true, false"],
     ["export const isShrt = () => 1;", 'Did you mean "isShrt"?'],
     ["export const isShort = ;", "fails to load"],
-  ])("is refused before training where its verifier is %s", async (code, message) => {
+  ])("is rejected before training if its verifier is %s", async (code, message) => {
     await verify(code);
     const preference = await read({});
     await expect(openVerifier(preference)).rejects.toThrow(message);
@@ -95,45 +95,44 @@ describe("a preference of one's own", () => {
   it.each([
     [{ verifier: "concice" }, 'Did you mean "concise"?'],
     [{ verifier: { name: "concise", args: { most: 3 } } }, "most"],
-  ])("is refused before training for %j", async (change, message) => {
+  ])("is rejected before training for %j", async (change, message) => {
     const preference = await read(change);
     await expect(openVerifier(preference)).rejects.toThrow(message);
   });
 
   it.each([
     [{ feedback: "x" }, "expected one of name, feedback_string"],
+    [{ name: undefined }, "name: got undefined, expected a non-empty string"],
     [{ train_promts: ["x"] }, 'Did you mean "train_prompts"?'],
-    [{ feedback_string: "  " }, 'feedback_string: got "  ", expected a text'],
+    [{ feedback_string: "  " }, 'feedback_string: got "  ", expected a non-empty string'],
     [{ name: "../short" }, "expected a name that matches"],
-    [{ logprob_pairs: whole.logprob_pairs.slice(1) }, "got 11 entries, expected 12 pairs or more"],
+    [{ logprob_pairs: whole.logprob_pairs.slice(1) }, "expected at least 12 pairs"],
     [
       { logprob_pairs: [{ prompt: "a", choosen: "b", rejected: "c" }, ...whole.logprob_pairs] },
       'Did you mean "chosen"?',
     ],
     [
       { logprob_pairs: [{ prompt: "a", chosen: "b", rejected: "b" }, ...whole.logprob_pairs] },
-      "two answers that differ",
+      "two different answers",
     ],
     [{ probe_prompts: ["new", " SEEN "] }, "which is one of train_prompts"],
     [
       { logprob_pairs: [{ prompt: "seen", chosen: "b", rejected: "c" }, ...whole.logprob_pairs] },
       "which is one of train_prompts",
     ],
-    [{ probe_prompts: ["new", "new"] }, "entries that differ"],
-    [{ probe_prompts: [] }, "expected a prompt or more"],
-    [{ hindsight: "{prompt}" }, "expected a text with {feedback} in it"],
-    [
-      { verifier: { module: "./verify.mjs" } },
-      "the name of a verifier, { name, args } or { module, export, args }",
-    ],
-  ])("is refused with %j", async (change, message) => {
+    [{ probe_prompts: ["new", "new"] }, "unique entries"],
+    [{ probe_prompts: [] }, "expected at least one prompt"],
+    [{ hindsight: "{prompt}" }, "expected a string that contains {feedback}"],
+    [{ verifier: { module: "./verify.mjs" } }, "verifier.export: got undefined, expected a non-empty string"],
+    [{ verifier: 3 }, "the name of a verifier, { name, args } or { module, export, args }"],
+  ])("is rejected with %j, at the file and line", async (change, message) => {
     const error: unknown = await read(change).catch((thrown: unknown) => thrown);
-    if (!PeriodicEvalError.is(error)) throw new Error("it was taken");
+    if (!PeriodicEvalError.is(error)) throw new Error("expected a PeriodicEvalError");
     expect(error.message).toContain(message);
     expect(error.where).toMatch(/short\.yaml:\d+/);
   });
 
-  it("is named with the nearest where there is none", async () => {
+  it("suggests the nearest name for a missing preference", async () => {
     await expect(readPreference("no_emojis")).rejects.toThrow('Did you mean "no_emoji"?');
     await expect(readPreference("x", join(folder, "none"))).rejects.toThrow("a preference in");
     await expect(readPreference(join(folder, "none.yaml"))).rejects.toThrow("none.yaml");

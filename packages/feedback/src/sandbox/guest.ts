@@ -1,11 +1,11 @@
-// Code of ours for the inside of the sandbox. It is compiled before any code that could put something in the place of what it
-// calls, so it calls nothing but what it took, and walks lists by their numbers.
+// Our own code inside the sandbox. It is compiled before the untrusted code, which could replace built-ins. It therefore calls
+// only functions that it captured at the start, and walks arrays by index instead of by iterator.
 
 /**
- * `(text, length) => boolean`: whether a text of so many UTF-16 units has neither a NUL nor half a pair of surrogates in it, which
- * would not come out as they are.
+ * Source of `(text, length) => boolean`: whether a string of `length` UTF-16 units contains neither a NUL nor half a surrogate
+ * pair, which would change on the way out.
  */
-export const isWholeText = `(() => {
+export const isWellFormedText = `(() => {
   const unitAt = Function.prototype.call.bind(String.prototype.charCodeAt);
   return (text, length) => {
     for (let at = 0; at < length; at += 1) {
@@ -20,7 +20,7 @@ export const isWholeText = `(() => {
   };
 })()`;
 
-/** `() => string | null`: the first thing of the language itself that is no longer as it was, as `Array.prototype.map`. */
+/** Source of `() => string | null`: the name of the first changed built-in, such as `Array.prototype.map`. */
 export const changedBuiltIn = `(() => {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const nameOf = String;
@@ -49,7 +49,7 @@ export const changedBuiltIn = `(() => {
       const { name, holder, own, count, parent, grows } = kept[at];
       if (getPrototypeOf(holder) !== parent) return name;
       const keys = ownKeys(holder);
-      // What is defined anew on the outside is what the code is for.
+      // The code may define new globals.
       if (keys.length < count || (!grows && keys.length > count)) return name;
       for (let i = 0; i < own.length; i += 1) {
         const { key, was } = own[i];

@@ -1,24 +1,24 @@
-/** What code may hand out: nothing with a prototype that it could have changed. */
+/** A value that leaves the sandbox. Objects stay inside, because the code may have changed their prototypes. */
 export type SandboxValue = number | string | boolean | null;
 
 export interface SandboxLimits {
-  /** Of all that runs, together. */
+  /** Total seconds for the code and all expressions. */
   readonly seconds: number;
   readonly memoryMegabytes: number;
   readonly stackKilobytes: number;
-  /** Of one text that is handed out, in UTF-16 units. */
+  /** Maximum length of one returned string, in UTF-16 units. */
   readonly textLength: number;
 }
 
-export interface SandboxOrder {
+export interface SandboxRequest {
   readonly code: string;
-  /** Evaluated one after the other once the code has run. */
+  /** Evaluated in order, after the code has run. */
   readonly expressions: readonly string[];
   readonly limits: SandboxLimits;
 }
 
-/** `ready` once the engine is loaded: the time of the order is counted from there. */
-export type SandboxAnswer =
+/** `ready`: the engine is loaded, and the time limit of the request starts. */
+export type SandboxReply =
   | { readonly kind: "ready" }
   | { readonly kind: "values"; readonly values: readonly SandboxValue[] }
   | { readonly kind: "failed"; readonly reason: string };

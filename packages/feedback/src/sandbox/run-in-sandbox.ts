@@ -3,9 +3,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import type { SandboxAnswer, SandboxLimits, SandboxOrder, SandboxValue } from "./messages.ts";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
 export type SandboxResult =
   | { readonly ok: true; readonly values: readonly SandboxValue[] }
@@ -18,38 +18,37 @@ export const defaultLimits: SandboxLimits = {
   textLength: 10_000,
 };
 
-/** What the process may take beside the engine's memory. */
+const limit = z.number("a number above 0").positive("a number above 0").optional();
+const limitsSchema = z.strictObject({
+  seconds: limit,
+  memoryMegabytes: limit,
+  stackKilobytes: limit,
+  textLength: limit,
+} satisfies Record<keyof SandboxLimits, z.ZodType>);
+
+/** Heap of the process, in addition to the engine's memory. */
 const heapMegabytes = 128;
-/** Longest that the engine may take to load; and beyond its time what the engine does not interrupt itself. */
+/** Time limit for loading the engine; and time after the deadline for code that the engine cannot interrupt. */
 const [loadSeconds, graceSeconds] = [60, 1];
 
 /**
- * Runs untrusted JavaScript and evaluates expressions after it. The code runs in an engine of its own (QuickJS in
- * WebAssembly), in a process of its own with an empty
- * environment: it has the language and nothing else, no files, network, process, modules or
- * clock of Node, and what it does to prototypes stays with it. Numbers, texts, truth values and null come out.
+ * Runs untrusted JavaScript, then evaluates expressions and returns their values: numbers, strings, booleans and null. The code
+ * runs in QuickJS in WebAssembly, in a separate process with an empty environment. It has the language only: no files, network,
+ * process, modules or clock of Node. Changes to prototypes do not leave the process.
  *
- * Whatever it does (throws, never ends, takes all memory, hands out too much) is a result that is not `ok`, with the reason.
- * Promises are not waited for.
+ * Code that throws, does not end, exceeds its memory or returns too much gives a result with `ok: false` and the reason. Pending
+ * promises are not awaited.
+ *
+ * @throws PeriodicEvalError `config` for a wrong limit.
  */
 export async function runInSandbox(
   code: string,
   expressions: readonly string[],
   limits: Partial<SandboxLimits> = {},
 ): Promise<SandboxResult> {
-  checkKeys("sandbox limits", limits, Object.keys(defaultLimits));
+  parseOptions("sandbox limits", limitsSchema, limits);
   const complete = { ...defaultLimits, ...limits };
-  for (const [name, value] of Object.entries(complete)) {
-    if (Number.isFinite(value) && value > 0) continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `sandbox limits.${name}`,
-      got: String(value),
-      expected: "a number above 0",
-      fix: "Correct it, or leave it out.",
-    });
-  }
-  const order: SandboxOrder = { code, expressions, limits: complete };
+  const request: SandboxRequest = { code, expressions, limits: complete };
   const child = startEngine();
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -59,16 +58,16 @@ export async function runInSandbox(
         clearTimeout(timer);
         timer = setTimeout(() => fail(reason), 1000 * seconds);
       };
-      within(loadSeconds, `the engine was not loaded within ${loadSeconds} s`);
-      child.send(order);
-      child.on("message", (answer: SandboxAnswer) => {
-        if (answer.kind === "ready")
+      within(loadSeconds, `the engine did not load within ${loadSeconds} s`);
+      child.send(request);
+      child.on("message", (reply: SandboxReply) => {
+        if (reply.kind === "ready")
           within(complete.seconds + graceSeconds, `no end within ${complete.seconds} s`);
-        else if (answer.kind === "failed") fail(answer.reason);
-        else resolve({ ok: true, values: answer.values });
+        else if (reply.kind === "failed") fail(reply.reason);
+        else resolve({ ok: true, values: reply.values });
       });
       child.on("error", (error) => fail(error.message));
-      child.on("exit", () => fail("the process of the engine ended without an answer"));
+      child.on("exit", () => fail("the engine's process ended without a reply"));
     });
   } finally {
     clearTimeout(timer);
@@ -78,14 +77,14 @@ export async function runInSandbox(
 
 function startEngine(): ChildProcess {
   const ending = extname(import.meta.url);
-  // From source, what reads TypeScript has to be loaded first.
-  const reader =
+  // The TypeScript source needs a loader.
+  const loader =
     ending === ".ts" ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
   return fork(fileURLToPath(new URL(`./engine${ending}`, import.meta.url)), {
-    execArgv: [...reader, `--max-old-space-size=${heapMegabytes}`],
+    execArgv: [...loader, `--max-old-space-size=${heapMegabytes}`],
     cwd: tmpdir(),
     env: {},
-    // JSON would make null of NaN and of what is infinite.
+    // JSON would turn NaN and Infinity into null.
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
   });

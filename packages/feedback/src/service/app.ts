@@ -1,11 +1,8 @@
 import type { Json } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import { at } from "@periodic-eval/remote";
-import { walkJson } from "@periodic-eval/core/internal";
+import { isRecord, walkJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type pLimit from "p-limit";
-import { trainingNames } from "../config/schema.ts";
 import { admission, type Admission } from "./admission.ts";
 import { answer } from "./answers.ts";
 import { initAdapter, learn, type Learning } from "./learning.ts";
@@ -23,34 +20,45 @@ import {
 } from "./wire.ts";
 
 export interface AppOptions extends Learning, Admission {
-  /** For health: which engine. */
+  /** Description of the engine, for `/v1/health`. */
   readonly engine: Json;
   readonly maxBodyBytes: number;
-  /** One model: one request at a time. */
+  /** Runs one request at a time: there is one model. */
   readonly queue: ReturnType<typeof pLimit>;
   isClosing(): boolean;
-  /** For what answers say of themselves; nothing is decided by it. */
+  /** Clock for the timestamps of replies. */
   now(): Date;
-  /** Told of what is no refusal: the caller is told nothing of it. */
+  /** Receives internal errors, whose details the reply omits. */
   onFailure(error: Error): void;
 }
 
-/** What of ours a client may use that other services lack. */
+/** Abilities that other services lack, for clients. */
 export const extensions = ["batch", "named_seeds", "entropies"] as const;
 
-/** The routes. Each answers when it is its turn, and not at all to who has gone. */
-export function feedbackApp(options: AppOptions): Hono {
-  const { adapters, resident, baseName, engine, queue, isClosing } = options;
-  const app = new Hono();
+/** Runs `work` when the queue reaches the request, unless the client has disconnected or the server is shutting down. */
+type InTurn = (context: Context, work: (signal: AbortSignal) => Promise<Json>) => Promise<Response>;
 
-  const inTurn = (context: Context, work: (signal: AbortSignal) => Promise<Json>): Promise<Response> =>
+/** Creates the HTTP application with all routes. */
+export function feedbackApp(options: AppOptions): Hono {
+  const { queue, isClosing } = options;
+  const app = new Hono();
+  const inTurn: InTurn = (context, work) =>
     queue(async () => {
       if (isClosing()) throw closing();
-      const signal = whileThere(context);
+      const signal = disconnectSignal(context);
       signal.throwIfAborted();
       return context.json(await work(signal));
     });
+  addGuards(app, options);
+  addHealth(app, options);
+  addModelRoutes(app, options, inTurn);
+  addTrainingRoutes(app, options, inTurn);
+  addErrors(app, options);
+  return app;
+}
 
+/** Adds the checks that every request passes first. */
+function addGuards(app: Hono, options: AppOptions): void {
   app.use(admission(options));
   app.use(waitingBodies(options.maxBodyBytes));
   app.use(
@@ -60,17 +68,19 @@ export function feedbackApp(options: AppOptions): Hono {
         throw refused(413, "body_too_large", {
           where: "the body",
           got: `more than ${options.maxBodyBytes} bytes`,
-          expected: "no more",
-          fix: "Ask for less at a time.",
+          expected: `at most ${options.maxBodyBytes} bytes`,
+          fix: "Send smaller requests.",
         });
       },
     }),
   );
   app.use(async (context, next) => {
     await next();
-    if (isClosing()) context.header("connection", "close");
+    if (options.isClosing()) context.header("connection", "close");
   });
+}
 
+function addHealth(app: Hono, { adapters, baseName, engine }: AppOptions): void {
   for (const path of ["/health", "/v1/health"])
     app.get(path, async (context) =>
       context.json({
@@ -81,33 +91,27 @@ export function feedbackApp(options: AppOptions): Hono {
         extensions,
       }),
     );
+}
 
-  app.post("/v1/lora/init", async (context) => {
-    const given = await bodyOf(context);
-    const training = at(given, "training");
-    // The words of its schema name no key.
-    if (training !== undefined) checkKeys("training", training as object, trainingNames);
-    const body = parsed(initSchema, given);
-    return inTurn(context, () => initAdapter(body, options));
-  });
-
+/** Adds the routes that use a model and do not change it. */
+function addModelRoutes(app: Hono, { resident, now }: AppOptions, inTurn: InTurn): void {
   app.post("/v1/chat/completions", async (context) => {
     const body = parsed(chatSchema, await bodyOf(context));
     return inTurn(context, async (signal) =>
-      answer(await resident.evaluable(body.model), body, { signal, now: options.now() }),
+      answer(await resident.evaluable(body.model), body, { signal, now: now() }),
     );
   });
 
   app.post("/v1/chat/completions/batch", async (context) => {
     const body = parsed(chatBatchSchema, await bodyOf(context));
     return inTurn(context, async (signal) =>
-      answer(await resident.evaluable(body.model), body, { signal, now: options.now() }),
+      answer(await resident.evaluable(body.model), body, { signal, now: now() }),
     );
   });
 
   app.post("/v1/score", async (context) => {
     const body = await bodyOf(context);
-    const has = (name: string) => typeof body === "object" && body !== null && name in body;
+    const has = (name: string) => isRecord(body) && name in body;
     if (has("entropies_of")) {
       const { model, entropies_of: texts } = parsed(entropiesSchema, body);
       return inTurn(context, async (signal) => ({
@@ -128,17 +132,26 @@ export function feedbackApp(options: AppOptions): Hono {
       return { model, ...result };
     });
   });
+}
+
+function addTrainingRoutes(app: Hono, options: AppOptions, inTurn: InTurn): void {
+  app.post("/v1/lora/init", async (context) => {
+    const body = parsed(initSchema, await bodyOf(context));
+    return inTurn(context, () => initAdapter(body, options));
+  });
 
   app.post("/v1/feedback", async (context) => {
     const body = parsed(feedbackSchema, await bodyOf(context));
     return inTurn(context, (signal) => learn(body, options, signal));
   });
+}
 
+function addErrors(app: Hono, { onFailure }: AppOptions): void {
   app.notFound((context) =>
     errorReply(
       refused(404, "no_such_path", {
         where: `${context.req.method} ${context.req.path}`,
-        got: "no such path",
+        got: "an unknown path",
         expected: "GET /v1/health, or POST /v1/lora/init, /v1/chat/completions, /v1/score or /v1/feedback",
         fix: "Correct the path.",
       }),
@@ -147,14 +160,13 @@ export function feedbackApp(options: AppOptions): Hono {
   );
   app.onError((error, context) => {
     const reply = errorReply(error, context);
-    // Who has gone is told nothing, and no failure.
-    if (reply.status === 500 && !context.req.raw.signal.aborted) options.onFailure(error);
+    // A disconnected client is no failure of the service.
+    if (reply.status === 500 && !context.req.raw.signal.aborted) onFailure(error);
     return reply;
   });
-  return app;
 }
 
-/** Lists in lists, or objects: more than any request needs, and far from what exhausts the stack of who looks at it. */
+/** Maximum nesting of a body. Every valid request is flatter, and code that reads it does not exhaust its stack. */
 const deepest = 64;
 
 async function bodyOf(context: Context): Promise<unknown> {
@@ -164,21 +176,21 @@ async function bodyOf(context: Context): Promise<unknown> {
   try {
     if (!isDeep) return JSON.parse(text) as unknown;
   } catch {
-    // Said below.
+    // The error below covers both cases.
   }
   throw refused(400, "invalid_json", {
     where: "the body",
-    got: isDeep ? `what nests more than ${deepest} deep` : "what is no JSON",
-    expected: "JSON",
+    got: isDeep ? `JSON that nests more than ${deepest} levels` : "invalid JSON",
+    expected: `JSON of at most ${deepest} levels`,
     fix: "Correct the request.",
   });
 }
 
-/** Aborted when the caller hangs up: by an error, for the server's own signal gives a text as its reason. */
-function whileThere(context: Context): AbortSignal {
+/** Returns a signal that aborts with an Error when the client disconnects. The reason of the server's own signal is a string. */
+function disconnectSignal(context: Context): AbortSignal {
   const { signal } = context.req.raw;
   const gone = new AbortController();
-  const abort = () => gone.abort(new Error("the caller has gone"));
+  const abort = () => gone.abort(new Error("the client disconnected"));
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
   return gone.signal;
@@ -187,7 +199,7 @@ function whileThere(context: Context): AbortSignal {
 const closing = () =>
   refused(503, "closing", {
     where: "the service",
-    got: "a request while it ends",
-    expected: "none",
-    fix: "Ask again when it is up.",
+    got: "a request while the server is shutting down",
+    expected: "a running server",
+    fix: "Retry when the service is running again.",
   });

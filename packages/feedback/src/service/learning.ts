@@ -1,22 +1,20 @@
 import type { Json } from "@periodic-eval/core";
 import { canonicalJson, hashJson } from "@periodic-eval/core/random";
-import { checkKeys } from "@periodic-eval/core/internal";
 import { encodePair } from "@periodic-eval/core/evaluations";
-import { trainingNames } from "../config/schema.ts";
 import type { FeedbackExample, TrainedState } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";
 import { refused } from "./refusals.ts";
 import type { OpenAdapter, ResidentModel } from "./resident-model.ts";
-import type { FeedbackBody, InitBody, ToldBody } from "./wire.ts";
+import type { FeedbackBody, FeedbackRequest, InitBody } from "./wire.ts";
 
 export interface Learning {
   readonly adapters: AdapterStore;
   readonly resident: ResidentModel;
-  /** Of the base model, which no adapter may have. */
+  /** Name of the base model, which no adapter may have. */
   readonly baseName: string;
 }
 
-/** An adapter of this name, new or as its newest checkpoint has it, and what it has learned. */
+/** Opens an adapter at its newest checkpoint, or creates it, and returns its state. */
 export async function initAdapter(
   { base_model: asked, ...settings }: InitBody,
   { adapters, resident, baseName }: Learning,
@@ -24,17 +22,17 @@ export async function initAdapter(
   const wrong = (where: string, got: string, expected: string, fix: string) =>
     refused(409, "adapter_differs", { where, got: JSON.stringify(got), expected, fix });
   if (asked != null && asked !== baseName)
-    throw wrong("base_model", asked, JSON.stringify(baseName), "Ask a service of that model.");
+    throw wrong("base_model", asked, JSON.stringify(baseName), "Use a service with that model.");
   const { lora_id: loraId } = settings;
   if (loraId === baseName)
-    throw wrong("lora_id", loraId, "another name than the base model's", "Rename the adapter.");
+    throw wrong("lora_id", loraId, "a name that differs from the base model's", "Rename the adapter.");
   await adapters.check(settings);
-  // A name is taken once a model is there for it: settings that none can be opened with are not kept.
+  // The settings are written after the model has opened with them, so that wrong ones do not take the name.
   const adapter = await resident.adapter(loraId, settings);
   try {
     await adapters.keep(settings);
   } catch (error) {
-    // Nobody may be answered by an adapter that is not kept.
+    // An adapter without a file must not answer requests.
     await resident.dispose();
     throw error;
   }
@@ -42,10 +40,10 @@ export async function initAdapter(
 }
 
 /**
- * One update on answers that were told something. Asked again under a `step_id` that was the last one, it tells what that
- * update gave and trains nothing.
+ * Trains one update on answers with feedback. If `step_id` is that of the last update, returns that update's result and trains
+ * nothing.
  *
- * @throws HTTPException 409 for another update under the last one's name, and for a `step` that is not the next.
+ * @throws HTTPException 409 for a different update under the last `step_id`, and for a `step` that is not the next.
  */
 export async function learn(
   body: FeedbackBody,
@@ -67,8 +65,8 @@ export async function learn(
         got: isOther
           ? `other requests under the step_id of its last update, ${stepId}`
           : `step ${body.step!} under the step_id of its last update, ${stepId}, which was step ${last.step}`,
-        expected: "what that update was asked, or another step_id",
-        fix: "Name each update by itself; nothing was trained.",
+        expected: "the same requests and step as before, or another step_id",
+        fix: "Use a new step_id for each update. Nothing was trained.",
       });
   } else {
     if (body.step != null && body.step !== updates)
@@ -76,7 +74,7 @@ export async function learn(
         where: `the adapter ${loraId}`,
         got: `step ${body.step}, after ${updates} updates`,
         expected: `step ${updates}${last === null ? "" : `, or again the last one, ${last.stepId}`}`,
-        fix: "POST /v1/lora/init tells where it stands.",
+        fix: "POST /v1/lora/init returns the adapter's state.",
       });
     const examples = await examplesOf(adapter, body.requests, signal);
     await adapter.update(examples, {
@@ -106,7 +104,7 @@ const stateOf = (loraId: string, { updates, last }: TrainedState): State => ({
         },
 });
 
-/** Beside the requests, or in each of them. */
+/** Returns the adapter that the body or each of its requests names. */
 function loraIdOf({ lora_id: given, requests }: FeedbackBody): string {
   const named = [given, ...requests.map(({ lora_id: one }) => one)].filter((one) => one !== undefined);
   const [first] = named;
@@ -115,15 +113,14 @@ function loraIdOf({ lora_id: given, requests }: FeedbackBody): string {
     where: "lora_id",
     got: first === undefined ? "none" : [...new Set(named)].join(", "),
     expected: "one adapter",
-    fix: "Send the feedback of each adapter by itself.",
+    fix: "Send one request per adapter.",
   });
 }
 
-/** An adapter is trained alike from its first update to its last: what a request says of it must be that. */
-function checkTraining(requests: readonly ToldBody[], { training }: AdapterSettings): void {
+/** Requires that the training settings of a request are the adapter's: they are the same in all its updates. */
+function checkTraining(requests: readonly FeedbackRequest[], { training }: AdapterSettings): void {
   const kept: Readonly<Record<string, Json>> = training;
-  for (const [at, { training: asked }] of requests.entries()) {
-    checkKeys(`requests.${at}.training`, asked ?? {}, trainingNames);
+  for (const { training: asked } of requests) {
     const other = Object.entries(asked ?? {}).find(
       ([name, value]) => canonicalJson(kept[name] ?? null) !== canonicalJson(value as Json),
     );
@@ -132,25 +129,25 @@ function checkTraining(requests: readonly ToldBody[], { training }: AdapterSetti
       where: `training.${other[0]}`,
       got: JSON.stringify(other[1]),
       expected: JSON.stringify(kept[other[0]] ?? null),
-      fix: "POST /v1/lora/init says how an adapter is trained.",
+      fix: "Send the settings with which POST /v1/lora/init created the adapter, or none.",
     });
   }
 }
 
 /**
- * Where a request does not tell the tokens of its answer, those that its text is encoded to; where it does not tell their log
- * p when they were drawn, that by the weights as they are, before this update.
+ * Converts requests to training examples. Missing token ids are encoded from the answer. Missing log-probs are computed with the
+ * weights before this update.
  */
 async function examplesOf(
   { evaluable }: OpenAdapter,
-  requests: readonly ToldBody[],
+  requests: readonly FeedbackRequest[],
   signal: AbortSignal,
 ): Promise<readonly FeedbackExample[]> {
   const tokenizer = evaluable.tokenizer!;
   const drawn = requests.map((request, at) => {
-    const { prompt, response, response_token_ids: told, response_logprobs: logprobs } = request;
+    const { prompt, response, response_token_ids: given, response_logprobs: logprobs } = request;
     const context = { messages: [{ role: "user", content: prompt }] };
-    const unknown = told?.find((id) => id >= tokenizer.vocabSize);
+    const unknown = given?.find((id) => id >= tokenizer.vocabSize);
     if (unknown !== undefined)
       throw refused(400, "invalid_value", {
         where: `requests.${at}.response_token_ids`,
@@ -160,15 +157,15 @@ async function examplesOf(
       });
     const encoded = () =>
       response === "" ? [] : encodePair(tokenizer, { context, continuation: response }).continuation;
-    // Log p of tokens that are not told belong to none that are known.
-    return { context, ids: told ?? encoded(), nats: told == null ? null : (logprobs ?? null) };
+    // Log-probs without token ids cannot be assigned to tokens.
+    return { context, ids: given ?? encoded(), nats: given == null ? null : (logprobs ?? null) };
   });
-  const owed = drawn.filter(({ ids, nats }) => nats === null && ids.length > 0);
+  const unscored = drawn.filter(({ ids, nats }) => nats === null && ids.length > 0);
   const scores = await evaluable.logLikelihoods!(
-    owed.map(({ context, ids }) => ({ context, continuation: { ids } })),
+    unscored.map(({ context, ids }) => ({ context, continuation: { ids } })),
     { signal },
   );
-  const nats = new Map(owed.map((one, at) => [one, scores[at]!.tokenNats]));
+  const nats = new Map(unscored.map((one, at) => [one, scores[at]!.tokenNats]));
   return requests.map(({ prompt, response, feedback, teacher_turn: teacherTurn }, at): FeedbackExample => {
     const one = drawn[at]!;
     const trace = { ids: [...one.ids], nats: [...(one.nats ?? nats.get(one) ?? [])] };

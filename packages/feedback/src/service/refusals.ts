@@ -1,11 +1,11 @@
 import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/core";
-import { describeZodIssue, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { z } from "zod";
 
-/** A refusal with a status of its own, and the word that programs tell it by. */
+/** Creates an error reply with an HTTP status and a code for programs. */
 export function refused(
   status: ContentfulStatusCode,
   code: string,
@@ -15,22 +15,21 @@ export function refused(
   return new HTTPException(status, { message: code, cause: error });
 }
 
-/** @throws HTTPException 400 that says what is wrong where. */
+/**
+ * Checks a request's body against a schema.
+ *
+ * @throws HTTPException 400 that names the wrong field.
+ */
 export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
-  const result = schema.safeParse(body);
-  if (result.success) return result.data;
-  const { path, value, expected } = describeZodIssue(result.error, body);
-  throw refused(400, "invalid_value", {
-    where: path.length === 0 ? "the body" : path.join("."),
-    got: value === undefined ? "nothing" : cut(quoteValue(value)),
-    expected,
-    fix: "Correct the request.",
-  });
+  try {
+    return parseOptions("the body", schema, body);
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    throw new HTTPException(400, { message: "invalid_value", cause: error });
+  }
 }
 
-const cut = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text);
-
-/** What went wrong is wrong with the request (400), stands in the way of it (422), or may pass (5xx). */
+/** 400 for a wrong request, 422 if the model cannot do it, 5xx for failures that may be temporary. */
 const statuses: Readonly<Record<PeriodicEvalError["code"], ContentfulStatusCode>> = {
   config: 400,
   data: 400,
@@ -42,7 +41,7 @@ const statuses: Readonly<Record<PeriodicEvalError["code"], ContentfulStatusCode>
   aborted: 503,
 };
 
-/** An error as OpenAI's servers give one. What is no error of ours is not told: it may name what is nobody's business. */
+/** Returns an error in OpenAI's format. Omits the message of an internal error, which may contain private data. */
 export function errorReply(error: Error, context: Context): Response {
   const status =
     error instanceof HTTPException ? error.status : PeriodicEvalError.is(error) ? statuses[error.code] : 500;

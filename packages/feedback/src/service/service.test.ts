@@ -86,13 +86,13 @@ describe("chat completions", () => {
   });
 
   it.each([
-    [{ stream: true }, "answers come whole"],
+    [{ stream: true }, "streaming is not supported"],
     [{ n: 2 }, "n: got 2, expected 1"],
     [{ messages: [] }, "messages"],
-    [{ messages: [{ role: "tool", content: "x" }] }, "messages.0.role"],
+    [{ messages: [{ role: "tool", content: "x" }] }, "messages[0].role"],
     [
       { messages: [{ role: "user", content: [{ type: "image_url", image_url: "x" }] }] },
-      "messages.0.content",
+      "messages[0].content",
     ],
     [{ tools: [] }, '"tools"'],
     [{ temperature: "hot" }, "temperature"],
@@ -140,7 +140,7 @@ describe("scores", () => {
     [{ messages }, {}, "one of completion"],
     [{ messages, prompt: "x" }, { completion: "y" }, "one of messages"],
     [{ messages }, { completion: "" }, "at least one token"],
-    [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids.0"],
+    [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids[0]"],
   ])("refuse %j %j", async (context, said, message) => {
     const { status, body } = await of(context, said);
     expect([status, body.error!["message"]]).toEqual([400, expect.stringContaining(message)]);

@@ -1,18 +1,18 @@
 import { z } from "zod";
-import { trainingSchema } from "../config/schema.ts";
+import { trainingNames, trainingSchema } from "../config/schema.ts";
 
-/** What may name an adapter: it becomes a folder's name. */
+/** Pattern of adapter names, which become folder names. */
 export const loraIdPattern = /^[A-Za-z0-9][\w.-]{0,127}$/;
 
 const filled = z.string().min(1);
 const tokenIds = z.array(z.int().min(0));
-/** Rounding may lift the log of a probability of 1 above 0. */
-const nats = z.array(z.number().max(1e-4, "expected log p, which is 0 at most"));
+/** Log-probabilities. Rounding may lift the log of a probability of 1 above 0. */
+const nats = z.array(z.number("a log-probability of at most 0").max(1e-4, "a log-probability of at most 0"));
 const loraId = z
   .string()
-  .regex(loraIdPattern, "expected a name of letters, digits, dots, dashes and underscores, 128 at most");
+  .regex(loraIdPattern, "a name of at most 128 letters, digits, dots, dashes and underscores");
 
-/** Texts alone: models here read nothing else. */
+/** Text only: the models have no other input. */
 const content = z.union([
   z.string(),
   z
@@ -25,7 +25,7 @@ const conversation = z
 const templateKwargs = z.record(z.string(), z.json()).nullish();
 const seed = z.union([z.int(), z.string()]);
 
-const asked = {
+const chatFields = {
   model: filled,
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
@@ -34,12 +34,12 @@ const asked = {
   top_k: z.int().min(1).nullish(),
   stop: z.union([filled, z.array(filled)]).nullish(),
   logprobs: z.boolean().nullish(),
-  /** As vLLM names it. */
+  /** vLLM's name. */
   return_token_ids: z.boolean().nullish(),
   chat_template_kwargs: templateKwargs,
-  stream: z.literal(false, "expected false: answers come whole").nullish(),
-  n: z.literal(1, "expected 1: ask again, with another seed, for another answer").nullish(),
-  top_logprobs: z.literal(0, "expected 0: no other tokens are told").nullish(),
+  stream: z.literal(false, "false: streaming is not supported").nullish(),
+  n: z.literal(1, "1: send another request, with another seed, for another answer").nullish(),
+  top_logprobs: z.literal(0, "0: other tokens are not reported").nullish(),
   frequency_penalty: z.literal(0).nullish(),
   presence_penalty: z.literal(0).nullish(),
   response_format: z.strictObject({ type: z.literal("text") }).nullish(),
@@ -48,19 +48,19 @@ const asked = {
   store: z.unknown().optional(),
 };
 
-/** OpenAI's, as far as a model here can do as it is asked; `seed` may be a name too. */
-export const chatSchema = z.strictObject({ ...asked, messages: conversation, seed: seed.nullish() });
-/** vLLM's `/v1/chat/completions/batch`: a choice for each conversation. `seeds`, one each, are ours. */
+/** OpenAI's request, without fields that a model here cannot honour. `seed` may also be a string. */
+export const chatSchema = z.strictObject({ ...chatFields, messages: conversation, seed: seed.nullish() });
+/** vLLM's `/v1/chat/completions/batch`: one choice per conversation. `seeds`, one per conversation, is an extension. */
 export const chatBatchSchema = z
   .strictObject({
-    ...asked,
+    ...chatFields,
     messages: z.array(conversation).min(1),
     seed: seed.nullish(),
     seeds: z.array(seed).nullish(),
   })
   .refine(({ messages, seeds }) => seeds == null || seeds.length === messages.length, {
     path: ["seeds"],
-    message: "expected one for each conversation",
+    message: "one for each conversation",
   });
 export type ChatBody = z.infer<typeof chatSchema>;
 export type ChatBatchBody = z.infer<typeof chatBatchSchema>;
@@ -78,7 +78,7 @@ const hasOne = ({ messages, prompt, prompt_token_ids: promptIds, ...said }: Scor
   [messages, prompt, promptIds].filter((one) => one !== undefined).length === 1 &&
   [said.completion, said.completion_token_ids].filter((one) => one !== undefined).length === 1;
 const oneOfEach =
-  "expected one of messages, prompt and prompt_token_ids, and one of completion and completion_token_ids";
+  "one of messages, prompt and prompt_token_ids, and one of completion and completion_token_ids";
 
 export const scoredSchema = z.strictObject(scored).refine(hasOne, oneOfEach);
 export type ScoredBody = z.infer<typeof scoredSchema>;
@@ -89,13 +89,18 @@ export const entropiesSchema = z.strictObject({ model: filled, entropies_of: z.a
 export const initSchema = z.strictObject({
   lora_id: loraId,
   base_model: filled.nullish(),
-  training: trainingSchema.strict().prefault({}),
+  training: trainingSchema.prefault({}),
   steps_per_batch: z.int().min(1).default(4),
   seed: z.int().min(0).default(42),
 });
 export type InitBody = z.infer<typeof initSchema>;
 
-const told = z
+/** The values are compared with the adapter's, and not checked further. */
+const trainingToCompare = z.strictObject(
+  Object.fromEntries(trainingNames.map((name) => [name, z.json().optional()])),
+);
+
+const feedbackRequest = z
   .strictObject({
     lora_id: loraId.optional(),
     prompt: z.string(),
@@ -104,21 +109,21 @@ const told = z
     response_token_ids: tokenIds.nullish(),
     response_logprobs: nats.nullish(),
     teacher_turn: z.string().nullish(),
-    training: z.record(z.string(), z.json()).nullish(),
+    training: trainingToCompare.nullish(),
   })
   .refine(
     ({ response_token_ids: ids, response_logprobs: logprobs }) =>
       ids == null || logprobs == null || ids.length === logprobs.length,
-    { path: ["response_logprobs"], message: "expected one for each of response_token_ids" },
+    { path: ["response_logprobs"], message: "one for each of response_token_ids" },
   );
-export type ToldBody = z.infer<typeof told>;
+export type FeedbackRequest = z.infer<typeof feedbackRequest>;
 
 export const feedbackSchema = z.strictObject({
   lora_id: loraId.optional(),
-  /** Names the update: asked again under the same name, it is told and not done again. */
+  /** Name of the update. A repeated request under the same name returns the first result and trains nothing. */
   step_id: z.string().min(1).max(256).nullish(),
   step: z.int().min(0).nullish(),
   draft: z.json().optional(),
-  requests: z.array(told).min(1),
+  requests: z.array(feedbackRequest).min(1),
 });
 export type FeedbackBody = z.infer<typeof feedbackSchema>;

@@ -5,10 +5,10 @@ import { useBackend } from "@periodic-eval/models";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
-import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
-import { afterUpdates } from "./after-updates.test-data.ts";
-import { localEngine } from "./local-engine.ts";
-import { microWorldParts, timelessLines } from "./micro-world.test-data.ts";
+import { runHarness, type HarnessPorts } from "./run-harness.ts";
+import { afterUpdates } from "../engine/after-updates.test-data.ts";
+import { localEngine } from "../engine/local-engine.ts";
+import { microWorldParts, timelessLines } from "../engine/micro-world.test-data.ts";
 
 const engine = localEngine(microWorldParts);
 

@@ -9,10 +9,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
-import type { BaselineFile, StepLine } from "../harness/files.ts";
-import { runHarness } from "../harness/run-harness.ts";
-import { localEngine } from "./local-engine.ts";
-import { loraParts } from "./lora-parts.test-data.ts";
+import type { BaselineFile, StepLine } from "./files.ts";
+import { runHarness } from "./run-harness.ts";
+import { localEngine } from "../engine/local-engine.ts";
+import { loraParts } from "../engine/lora-parts.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");

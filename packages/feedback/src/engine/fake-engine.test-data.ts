@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fakeModel } from "@periodic-eval/core/testing";
-import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "../engine/types.ts";
+import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
 /** Where a run may be cut off: told before and after what writes. */
 export type Moment = "opened" | "sampled" | "updating" | "updated";

@@ -1,0 +1,51 @@
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { parseOptions } from "@periodic-eval/core/internal";
+import type { z } from "zod";
+
+/**
+ * Returns the place of a value for an error: file and line, or the name of the override that set it. An override's value, which
+ * may be a token under a misspelt key, is not repeated.
+ */
+export const placeIn = (file: ConfigFile, path: ValuePath): string =>
+  file.isOverridden(path) ? `override ${path.join(".")}` : file.where(path);
+
+/**
+ * Checks the content of a YAML file against a schema and returns it with the schema's defaults.
+ *
+ * @param value Default: the content as it was read.
+ * @param keyOf Returns the path in the file of a path in `value`. Default: the same.
+ * @throws PeriodicEvalError `config` at the file and line of the wrong value.
+ */
+export function parseFile<S extends z.ZodType>(
+  file: ConfigFile,
+  schema: S,
+  value: unknown = file.value,
+  keyOf?: (path: ValuePath) => ValuePath,
+): z.output<S> {
+  return atFile(file, () => parseOptions("", schema, value), keyOf);
+}
+
+/** Runs `check` and places its errors in the file, by their path. */
+export function atFile<T>(
+  file: ConfigFile,
+  check: () => T,
+  keyOf: (path: ValuePath) => ValuePath = (path) => path,
+): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    const { code, got, expected, fix } = error;
+    const path = keyOf(error.path);
+    throw new PeriodicEvalError({
+      code,
+      where: placeIn(file, path),
+      path,
+      got,
+      expected,
+      fix,
+      cause: error,
+    });
+  }
+}

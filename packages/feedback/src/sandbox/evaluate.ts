@@ -1,0 +1,103 @@
+import releaseVariant from "@jitl/quickjs-wasmfile-release-sync";
+import {
+  newQuickJSWASMModuleFromVariant,
+  type QuickJSContext,
+  type QuickJSHandle,
+  type QuickJSSyncVariant,
+} from "quickjs-emscripten-core";
+import { changedBuiltIn, isWellFormedText } from "./guest.ts";
+import type { SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
+
+/** Returns name and message of an exception, cut to 200 characters. */
+function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
+  try {
+    const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
+    const message = context.getProp(error, "message").consume((handle) => context.getString(handle));
+    return `${name}: ${message}`.slice(0, 200);
+  } catch {
+    return "an exception whose message cannot be read";
+  }
+}
+
+/**
+ * Copies a value out of the engine.
+ *
+ * @throws Error for anything but a number, string, boolean or null, for a string that is too long, and for one that the copy
+ *   would change: it ends at a NUL, and replaces half a surrogate pair.
+ */
+function valueOf(
+  context: QuickJSContext,
+  handle: QuickJSHandle,
+  { textLength, isWellFormed }: { readonly textLength: number; readonly isWellFormed: QuickJSHandle },
+): SandboxValue {
+  const type = context.typeof(handle);
+  if (type === "number") return context.getNumber(handle);
+  if (type === "boolean") return context.sameValue(handle, context.true);
+  if (context.sameValue(handle, context.null)) return null;
+  if (type !== "string") throw new Error(`a value of type ${type}`);
+  const length = context.getProp(handle, "length").consume((property) => context.getNumber(property));
+  if (length > textLength)
+    throw new Error(`a string of ${length} characters, over the limit of ${textLength}`);
+  const wellFormed = context.unwrapResult(
+    context.callFunction(isWellFormed, context.undefined, handle, context.newNumber(length)),
+  );
+  if (!context.sameValue(wellFormed, context.true))
+    throw new Error("a string that contains a NUL or half a surrogate pair");
+  return context.getString(handle);
+}
+
+/**
+ * Runs a request in a new QuickJS, compiled to WebAssembly, without access to Node. Code that the engine cannot interrupt may
+ * exceed the time limit: `runInSandbox` uses a separate process for this reason.
+ *
+ * @param onReady Called when the engine is loaded and the time limit starts.
+ */
+export async function evaluate(
+  { code, expressions, limits }: SandboxRequest,
+  onReady: () => void = () => {},
+): Promise<SandboxReply> {
+  const quickjs = await newQuickJSWASMModuleFromVariant(releaseVariant as unknown as QuickJSSyncVariant);
+  onReady();
+  const runtime = quickjs.newRuntime();
+  runtime.setMemoryLimit(limits.memoryMegabytes * 1024 * 1024);
+  runtime.setMaxStackSize(limits.stackKilobytes * 1024);
+  const deadline = performance.now() + 1000 * limits.seconds;
+  runtime.setInterruptHandler(() => performance.now() > deadline);
+  const context = runtime.newContext();
+  const imports: string[] = [];
+  runtime.setModuleLoader((name) => {
+    imports.push(name.slice(0, 60));
+    return { error: new Error(`there is no module ${name}`) };
+  });
+  const reasonWithin = (error: QuickJSHandle): string => {
+    const reason = reasonOf(context, error);
+    // The getter of the exception's message may be the code that does not end.
+    const isLate = reason.includes("interrupted") || performance.now() > deadline;
+    return isLate ? `no end within ${limits.seconds} s` : reason;
+  };
+  const valueIn = <T>(source: string, use: (handle: QuickJSHandle) => T): T => {
+    const result = context.evalCode(source);
+    if (result.error !== undefined) throw new Error(result.error.consume(reasonWithin));
+    return result.value.consume(use);
+  };
+  try {
+    const isWellFormed = valueIn(isWellFormedText, (handle) => handle.dup());
+    const changed = valueIn(changedBuiltIn, (handle) => handle.dup());
+    valueIn(code, () => undefined);
+    const jobs = runtime.executePendingJobs();
+    if (jobs.error !== undefined) throw new Error(reasonWithin(jobs.error));
+    // An interruption inside a promise rejects that promise and throws nothing here.
+    if (performance.now() > deadline) throw new Error(`no end within ${limits.seconds} s`);
+    if (imports.length > 0) throw new Error(`an import of ${imports[0]}: the sandbox has no modules`);
+    const builtIn = context.unwrapResult(context.callFunction(changed, context.undefined));
+    if (!context.sameValue(builtIn, context.null))
+      throw new Error(`a changed built-in: ${context.getString(builtIn)}`);
+    const values = expressions.map((source) =>
+      valueIn(source, (handle) => valueOf(context, handle, { textLength: limits.textLength, isWellFormed })),
+    );
+    return { kind: "values", values };
+  } catch (error) {
+    return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
+  }
+  // Context and runtime are not disposed: the instance of the engine, with its memory, is used once.
+}
