@@ -110,6 +110,17 @@ export const rooms = {
     "wandb/",
   ],
   cli: ["terminal/", "demo/", "config/", "run/", "commands/", "program.ts", "main.ts"],
+  dashboard: ["html/", "charts/", "run/", "results/", "feedback/", "server/"],
+  feedback: [
+    "sandbox/",
+    "config/",
+    "preferences/",
+    "graders/",
+    "metrics/",
+    "engine/",
+    "harness/",
+    "service/",
+  ],
   remote: ["http/", "models/", "judges/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
