@@ -104,7 +104,9 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
     callbacks: [written.callback],
     saveCheckpoint: async () => {},
   };
-  const code = block.replace('"runs/1"', JSON.stringify(join(folder, "loop")));
+  const code = block
+    .replaceAll(/^import .*\n/gm, "")
+    .replace('"runs/1"', JSON.stringify(join(folder, "loop")));
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the test runs the documented block
   const run = new Function(...Object.keys(given), `return (async () => {${code}})()`) as (
     ...all: unknown[]

@@ -84,7 +84,7 @@ const identity = {
   good: String,
 };
 
-it("shows a token as it stands behind the one before it, and one of half a character by its id", () => {
+it("shows a token as it is decoded after the token before it, and half a character by its id", () => {
   // As SentencePiece: what is decoded first loses its leading space.
   const words = ["<s>", " the", " colour"];
   const decode = (ids: readonly number[], { specialTokens = true } = {}) =>

@@ -23,14 +23,14 @@ const tasks = [1, 2, 3, 4].map((n) => ({
   verifier: "numeric",
 }));
 
-/** A store that keeps what it is given, in its order. */
+/** Returns a store that records the values that it receives, in order. */
 function keeping() {
   const kept: [name: string, value: Json][] = [];
   const store: BenchmarkStore = { name: "kept", put: async (name, value) => void kept.push([name, value]) };
   return { store, kept };
 }
 
-/** A phase of four steps, after each of which the model adds better: right up to the step. */
+/** A phase of four steps. At step n the model adds numbers up to n correctly. */
 async function trained(
   evaluator: BenchmarkEvaluator,
   options: Partial<SessionOptions> = {},
@@ -96,7 +96,7 @@ describe("in the loop", () => {
     await expect(trained(evaluator)).rejects.toThrow(/tasks\.jsonl:1 answer: got "two"/);
   });
 
-  it("asks a grader that a module exports, before step 1, whether it can be reached", async () => {
+  it("calls the `check` of a module's grader before step 1", async () => {
     const source = `export const judge = {
       name: "judge", fingerprint: "1",
       check: async () => { throw new Error("the judge is not at home"); },
@@ -143,7 +143,7 @@ describe("evaluate", () => {
     expect(facts(snapshot)["chat_template"]).toEqual(chatTemplate);
   });
 
-  it("gives the numbers of the loop where it measures the same", async () => {
+  it("returns the same numbers as the training loop for the same measurement", async () => {
     const evaluator = await evaluatorOf({ runEvery: 4, numSamples: 3, temperature: 1, metrics: ["pass@2"] });
     const model = fakeModel();
     const { snapshots, store } = await trained(evaluator, { model });
@@ -153,7 +153,7 @@ describe("evaluate", () => {
     expect(snapshot.provenance.hash).toBe(snapshots[1]!.provenance.hash);
   });
 
-  it("takes all tasks, or another number, in place of the loop's limit", async () => {
+  it("overrides the limit of the training loop with another number, or with null for all tasks", async () => {
     const evaluator = await evaluatorOf({ limit: 1 });
     const count = async (options: Parameters<typeof evaluator.evaluate>[1]) =>
       (await evaluator.evaluate(fakeModel(), { split: "val", ...options })).rows.length;
@@ -165,7 +165,7 @@ describe("evaluate", () => {
 });
 
 describe("stores", () => {
-  it("are given each settled snapshot, and of evaluate the rows too", async () => {
+  it("receive each settled snapshot, and also the rows of `evaluate`", async () => {
     const { store, kept } = keeping();
     const evaluator = await evaluatorOf({
       runEvery: 4,
@@ -187,7 +187,7 @@ describe("stores", () => {
     ]);
   });
 
-  it("a workspace is a store of its own", async () => {
+  it("include `workspaceDir`, in addition to `store`", async () => {
     const { store, kept } = keeping();
     const workspaceDir = join(await benchmarkFolder({}), "results");
     await trained(await evaluatorOf({ runEvery: 4, store, workspaceDir }));
@@ -195,7 +195,7 @@ describe("stores", () => {
     expect(JSON.parse(text)).toEqual(kept[1]![1]);
   });
 
-  it("one that fails stops nothing: warnings name it, and storeFailures keeps them", async () => {
+  it("do not stop training when one fails: it warns and adds to `storeFailures`", async () => {
     const store: BenchmarkStore = {
       name: "broken",
       put: async () => Promise.reject(new Error("disk on fire", { cause: new Error("really") })),
@@ -244,7 +244,7 @@ describe("stores", () => {
     }
   });
 
-  it("keep the rows of an evaluation whose verifiers failed too often", async () => {
+  it("receive the rows of an evaluation that fails because of its verifiers", async () => {
     const { store, kept } = keeping();
     const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
     const verifier = { module: "own.mjs", export: "check" };

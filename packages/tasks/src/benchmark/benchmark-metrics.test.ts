@@ -72,7 +72,7 @@ describe("closed forms", () => {
     expect(pass_rate!.ci95![1]).toBeCloseTo(0.849961, 6);
   });
 
-  it("several completions a task: tasks are the units, each of one weight", () => {
+  it("weighs all tasks equally if each has several completions", () => {
     const rows = [
       row({ id: "a", rewards: [1, 1, 1, 1] }),
       row({ id: "b", rewards: [1, 0, 0, 0] }),
@@ -97,7 +97,7 @@ describe("closed forms", () => {
     }
   });
 
-  it("where every task passes every time the interval is Wilson's of as many tasks, and no point", () => {
+  it("gives Wilson's interval over tasks, not an interval of length 0, if every completion passes", () => {
     const rows = ["a", "b", "c"].map((id) => row({ id, rewards: [1, 1] }));
     const values = valuesOf(["pass_rate", "pass^2"], rows);
     // Wilson of 3 in 3: 3 / (3 + z²) = 3/6.841459
@@ -105,7 +105,7 @@ describe("closed forms", () => {
     expect(values["pass^2"]).toEqual(values["pass_rate"]);
   });
 
-  it("a completion without a grade is left out, a task without enough of them too", () => {
+  it("leaves out completions without a grade, and tasks with too few graded completions", () => {
     const rows = [
       row({ id: "a", rewards: [1, null, 0] }),
       row({ id: "b", rewards: [null, null, 1] }),
@@ -119,7 +119,7 @@ describe("closed forms", () => {
 });
 
 describe("breakdowns", () => {
-  it("are metrics of the tasks of each value, with n and intervals of their own", () => {
+  it("compute each metric over the tasks with a value, with its n and interval", () => {
     const rows = [
       row({ id: "a", rewards: [1], metadata: { topic: "sums", level: 1 } }),
       row({ id: "b", rewards: [0], metadata: { topic: "sums", level: 2 } }),

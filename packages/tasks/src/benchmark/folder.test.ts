@@ -8,7 +8,7 @@ import { readBenchmark } from "./folder.ts";
 const task = { id: "a", prompt: "1 + 1 =", answer: "2", split: "val", verifier: "exact_match" };
 
 describe("a folder", () => {
-  it("is read in the file's order, what a line leaves out taken from metadata.yaml", async () => {
+  it("is read in the file's order, with defaults from metadata.yaml", async () => {
     const folder = await benchmarkFolder({
       metadata:
         'name: sums\nversion: "2"\ndescription: two\nsplit: test\nverifier: { name: numeric, args: { abs_tol: 1 } }\n',
@@ -51,7 +51,7 @@ describe("a folder", () => {
     expect(places.get("a")).toBe(`${join(folder, "tasks.jsonl")}:3`);
   });
 
-  it("has hashes of both files, and another where a module's text changes", async () => {
+  it("has hashes of both files, and a verifier hash that changes with the module", async () => {
     const own = { ...task, verifier: { module: "./check.mjs", export: "check" } };
     const folder = await benchmarkFolder({
       tasks: [own],
@@ -260,7 +260,7 @@ describe("a folder that is wrong", () => {
     );
   });
 
-  it("tells which file is missing", async () => {
+  it("names the missing file", async () => {
     const folder = await benchmarkFolder({ tasks: [task] });
     await rm(join(folder, "metadata.yaml"));
     await expect(readBenchmark(folder)).rejects.toThrow(/metadata\.yaml", which does not exist/);

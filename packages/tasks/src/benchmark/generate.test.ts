@@ -26,7 +26,7 @@ describe("the chat template", () => {
     return requests[0]!;
   };
 
-  it("puts the prompt into what the user says, under the system prompt", async () => {
+  it("puts the prompt into the user message, after the system prompt", async () => {
     const chatTemplate = {
       systemPrompt: "Add.",
       userTemplate: "{prompt} = ?\n$& {prompt}",
@@ -43,7 +43,7 @@ describe("the chat template", () => {
     });
   });
 
-  it("leaves a task its own system message, and puts its last message into what the user says", async () => {
+  it("keeps a task's system message, and applies the user template to its last message", async () => {
     const own = [
       { role: "system", content: "Own." },
       { role: "user", content: "1 + 1" },
@@ -57,7 +57,7 @@ describe("the chat template", () => {
   });
 });
 
-/** A model that tells how many requests each call had. */
+/** A model that records the number of requests in each call. */
 function counting(model: ModelWith<"generate"> = fakeModel()) {
   const calls: number[] = [];
   const { identity, contextLength } = model;
@@ -120,7 +120,7 @@ describe("accounting", () => {
     expect(snapshot.timing.measure_seconds).toBeGreaterThan(0);
   });
 
-  it("counts by the tokenizer where no server tells, and says where neither does", async () => {
+  it("counts tokens with the tokenizer if the server reports none, and as unknown without a tokenizer", async () => {
     const { rows, snapshot } = await measured({ price, maxTokens: 4 }, fakeModel({ contextLength: 64 }));
     for (const { prompt, completions } of rows) {
       expect(completions[0]!.inputTokens).toBe(prompt[0]!.content.length + 3);

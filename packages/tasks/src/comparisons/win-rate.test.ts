@@ -7,7 +7,7 @@ import { winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";
 const prompts = ["win", "loss", "tie", "place"].map((id) => ({ id, prompt: `Say ${id}.` }));
 const answers = { win: "c", loss: "c", tie: "c", place: "c" };
 
-/** Answers `a` to be better than the reference's `c`, `z` to be worse, `c` to be the same; `?` where the place decides. */
+/** Answers `a`, which beats the reference's `c`; `z`, which loses; `c`, which ties; or `?`, for which the order decides. */
 const replies: Readonly<Record<string, string>> = { win: "a", loss: "z", tie: "c", place: "?" };
 const model = () => fakeModel({ reply: (prompt) => replies[/Say (\w+)\./.exec(prompt)?.[1] ?? ""] ?? null });
 
@@ -17,7 +17,7 @@ const partsOf = (pair: string): readonly [string, string] => {
   return [first!, second!];
 };
 
-/** The lower letter is better; beside a `?` the first is. */
+/** Prefers the lower letter, or the first answer if either is `?`. */
 const judge = ruleGrader({
   name: "alphabet",
   rule(_, pair) {
@@ -38,7 +38,7 @@ const values = ({ metrics }: Snapshot) =>
   Object.fromEntries(Object.entries(metrics).map(([name, { value }]) => [name, value]));
 
 describe("the win rate", () => {
-  it("counts a pair as won where both orders say so, and as a tie where they disagree", async () => {
+  it("counts a pair as won if both orders agree, and as a tie if they disagree", async () => {
     const { snapshot, rows } = await look();
     expect(rows.map(({ id, outcome, preferences }) => [id, outcome, ...preferences])).toEqual([
       ["win", "win", "model", "model"],
@@ -63,13 +63,13 @@ describe("the win rate", () => {
     expect(snapshot.primary_metric).toBe("win_rate");
   });
 
-  it("of a judge that looks only at the place is a half, and told to be so", async () => {
+  it("is 0.5 for a judge that looks only at the order, and `order_disagreement` is 1", async () => {
     const rule = () => ({ first: 9, second: 1 });
     const { snapshot } = await look({ judge: ruleGrader({ name: "first", rule }) });
     expect(values(snapshot)).toMatchObject({ win_rate: 0.5, order_disagreement: 1, first_preferred: 1 });
   });
 
-  it("is turned round where model and reference change places", async () => {
+  it("becomes 1 − win rate when model and reference are swapped", async () => {
     const other = fakeModel({ reply: () => "c" });
     const one = await measure(winRate({ prompts, reference: other, judge }), model());
     expect(values(one.snapshot)).toEqual(values((await look()).snapshot));
@@ -79,7 +79,7 @@ describe("the win rate", () => {
     expect([there, back].map(({ snapshot }) => snapshot.metrics["win_rate"]!.value)).toEqual([1, 0]);
   });
 
-  it("leaves out pairs of which a reading failed, and fails where they are too many", async () => {
+  it("leaves out pairs with a missing verdict, and throws if there are too many", async () => {
     const failing = (share: number): Grader =>
       ruleGrader({
         name: "silent",

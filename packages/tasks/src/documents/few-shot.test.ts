@@ -88,7 +88,7 @@ it("draws a document's examples alike whatever follows it", () => {
   expect(drawExamples(six.slice(0, 2), fewShot, "t")).toEqual(drawExamples(six, fewShot, "t").slice(0, 2));
 });
 
-it("draws others by another seed, and none where none are wanted", () => {
+it("draws other examples with another seed, and none for 0 shots", () => {
   const of = (seed: number) => drawExamples([0], { pool: thirty, shots: 4, seed }, "t");
   expect(of(1)).not.toEqual(of(1234));
   expect(drawExamples([0, 1], { pool: [], shots: 0 }, "t")).toEqual([[], []]);

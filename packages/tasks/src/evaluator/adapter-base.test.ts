@@ -130,12 +130,12 @@ describe("an adapter's base", () => {
       run(folder, await adapterOf(folder, "frozen-2"), { opened: { ...opened, dispose } }),
     ).rejects.toThrow("the weights differ");
     expect(disposed).toBe(1);
-    // A model that does not tell its own goes by the names.
+    // Without a fingerprint of the model, only the names are compared.
     await run(folder, await adapterOf(folder, "frozen-2"));
     await expect(run(folder, await adapterOf(elsewhere, "frozen-1"))).rejects.toThrow("an adapter of");
   });
 
-  it("that is not told is taken as it is, and one that is no text is refused", async () => {
+  it("is not checked if the adapter does not name it, and must be a string or null", async () => {
     const folder = await checkpoint("base", "B");
     await run(folder, await adapterOf(null));
     await run(folder, await adapterOf(""));

@@ -54,7 +54,7 @@ const dying = {
 };
 
 describe("a run", () => {
-  it("adds values to metrics.json, and beside them standard errors and what they are of", async () => {
+  it("adds metrics to metrics.json, with standard errors and the number of documents", async () => {
     const one = evaluator({ method: "sft", extras: { note: "first" } });
     expect(one.done).toBe(false);
     const { run, measured, folder: job } = await one.run();
@@ -129,7 +129,7 @@ describe("a run", () => {
     ]);
   });
 
-  it("takes the weights as they are at each run", async () => {
+  it("measures the current weights at each run", async () => {
     let weights = "before";
     const trainer = {
       evaluableModel: fakeModel({ weights: () => weights }),
@@ -153,7 +153,7 @@ describe("a run", () => {
     });
   });
 
-  it("that is done already is not measured again", async () => {
+  it("returns the stored results if it is already complete", async () => {
     const before = await evaluator().run();
     const again = evaluator();
     expect(await again.run()).toEqual({ run: before.run, folder: before.folder, measured: [] });
@@ -161,7 +161,7 @@ describe("a run", () => {
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
   });
 
-  it("of a model without a fingerprint is measured each time", async () => {
+  it("measures a model without a fingerprint every time, and cannot resume", async () => {
     const trainer = () => ({ ...fakeTrainer(), modelFingerprint: () => null });
     await evaluator({}, trainer()).run();
     expect((await evaluator({}, trainer()).run()).measured).toEqual(["choices", "replies"]);
@@ -171,7 +171,7 @@ describe("a run", () => {
     );
   });
 
-  it("tells how far it is, and hears an abort", async () => {
+  it("reports its progress, and stops on an abort", async () => {
     const told: unknown[] = [];
     const controller = new AbortController();
     const aborted = evaluator({
@@ -189,7 +189,7 @@ describe("a run", () => {
     expect((await evaluator().run()).measured).toEqual(["replies"]);
   });
 
-  it("of weights that change meanwhile is refused", async () => {
+  it("throws if the weights change during a run", async () => {
     let weights = "w";
     const trainer = { ...fakeTrainer(), modelFingerprint: () => weights };
     const tasks = tasksOf({ before: (task) => task === "replies" && (weights = "v") });
@@ -199,7 +199,7 @@ describe("a run", () => {
     expect(Object.keys((await jsonAt("metrics.sft.partial.json"))["tasks"] as object)).toEqual(["choices"]);
   });
 
-  it("finds what is wrong with the last task before it measures the first", async () => {
+  it("reports an error in the last task before it measures the first", async () => {
     const calls: string[] = [];
     const broken = { ...replyTask(), open: () => ({ ...replyTask().open({ data: "" }), items: () => [] }) };
     const tasks = { choices: choiceTask({ before: (task) => calls.push(task) }), replies: broken };
@@ -207,7 +207,7 @@ describe("a run", () => {
     expect(calls).toEqual([]);
   });
 
-  it("is one at a time under one name", async () => {
+  it("throws if another run with the same name is in progress", async () => {
     let other: Promise<unknown> | undefined;
     const before = () => (other ??= expect(evaluator().run()).rejects.toThrow("a lock held by process"));
     await evaluator({ tasks: tasksOf({ before }) }).run();
@@ -225,7 +225,7 @@ describe("settings", () => {
     },
   );
 
-  it("that are unknown or wrong are refused", () => {
+  it("throw if they are unknown or invalid", () => {
     expect(() => evaluator({ resluts: "x" } as object)).toThrow('Did you mean "results"?');
     expect(() => evaluator({ extras: { a: NaN } })).toThrow(
       "Evaluator.fromTrainer options.extras.a: got NaN",
@@ -236,7 +236,7 @@ describe("settings", () => {
     expect(() => Evaluator.fromCheckpoint("x", options() as never)).toThrow("openModel");
   });
 
-  it("of another suite are refused beside runs of one", async () => {
+  it("throw if results already hold runs of another suite", async () => {
     await evaluator({ name: "base" }).run();
     await writeFile(suite, suiteText.replace("limit: 4", "limit: 3"));
     await expect(evaluator().run()).rejects.toThrow(
@@ -245,14 +245,14 @@ describe("settings", () => {
     expect((await evaluator({ results: join(folder, "elsewhere") }).run()).measured).toHaveLength(2);
   });
 
-  it("name a task that is not there", async () => {
+  it("throw for an unknown task", async () => {
     await writeFile(suite, suiteText.replace("replies", "replys"));
     await expect(evaluator().run()).rejects.toThrow('suite "small".tasks.replys: got "replys"');
   });
 });
 
 describe("a run that died", () => {
-  it("goes on behind its last task, to the same results", async () => {
+  it("resumes after its last finished task, with the same results", async () => {
     const whole = await evaluator({ results: join(folder, "whole") }).run();
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     const partial = await jsonAt("metrics.sft.partial.json");
@@ -277,7 +277,7 @@ describe("a run that died", () => {
     ["tokenizer", "tokenizer: ", () => ({}), otherTokenizerTrainer],
     ["context length", "model.context_length: null → 512", () => ({}), () => fakeTrainer("w", null, 512)],
     ["documents", "tasks.choices.items: ", () => ({ tasks: tasksOf({ edition: "2nd. " }) })],
-  ])("is not gone on from with other %s", async (_, says, given, trainer = fakeTrainer) => {
+  ])("is not resumed with another %s", async (_, says, given, trainer = fakeTrainer) => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     const before = await jsonAt("metrics.sft.partial.json");
     await expect(evaluator(given(), trainer()).run()).rejects.toThrow(says);
@@ -290,7 +290,7 @@ describe("a run that died", () => {
     ["replies: {}", "replies: { chat: { system: Be brief. } }", "tasks.replies.chat: null → "],
     ["name: small", "name: small\nseed: 43", "seed: 42 → 43"],
     ["name: small", "name: small\nfewshot_seed: 43", "fewshot_seed: 1234 → 43"],
-  ])("is not gone on from by a suite with %s as %s", async (from, to, says) => {
+  ])("is not resumed by a suite that replaces %s with %s", async (from, to, says) => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     await writeFile(suite, suiteText.replace(from, to));
     await expect(evaluator().run()).rejects.toThrow(says);
@@ -316,7 +316,7 @@ describe("a run that died", () => {
     expect((await readdir(results)).sort()).toEqual([...others, "jobs", "metrics.json"]);
   });
 
-  it("whose partial file is damaged says so", async () => {
+  it("throws if its partial file is damaged", async () => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1, "na');
     await expect(evaluator().run()).rejects.toThrow("partial.json: got invalid JSON");
@@ -326,7 +326,7 @@ describe("a run that died", () => {
 });
 
 describe("a smoke run", () => {
-  it("has 10 documents a task, and a folder of its own", async () => {
+  it("has 10 documents per task, and a separate folder", async () => {
     await writeFile(suite, suiteText.replace("limit: 4", "limit: null"));
     const { run } = await evaluator({ smoke: true, tasks: tasksOf({ documents: 20 }) }).run();
     expect(run.n).toMatchObject({ "choices/acc,none": 10, "replies/exact_match,strict-match": 10 });
@@ -335,7 +335,7 @@ describe("a smoke run", () => {
     expect((await readdir(join(results, "smoke"))).sort()).toEqual(["jobs", "metrics.json"]);
   });
 
-  it("that died never merges into a full run", async () => {
+  it("is never merged into a full run after a crash", async () => {
     await expect(evaluator({ ...dying, smoke: true }).run()).rejects.toThrow("out of power");
     expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
     // Not even where someone puts its file in the other's place,
@@ -354,7 +354,7 @@ describe("a smoke run", () => {
 });
 
 describe("a death at any file operation", () => {
-  /** All that must be the same however often a run died. */
+  /** Returns everything that crashes must not change. */
   const outcome = async (at: string) => {
     const { runs } = await readMetrics(join(at, "metrics.json"));
     const job = join(at, "jobs", "sft");
@@ -366,7 +366,7 @@ describe("a death at any file operation", () => {
     return { runs: runs.map((run) => ({ ...run, timestamp: null })), names, samples, left, drafts };
   };
 
-  it("loses nothing that was done, and repeats nothing", async () => {
+  it("loses no finished task and repeats none", async () => {
     let operations = 0;
     const counting = faultyFiles(({ count }) => {
       operations = count;

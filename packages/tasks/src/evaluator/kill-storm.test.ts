@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** To its end, or killed some milliseconds after it began. */
+/** Runs to the end, or kills the process some milliseconds after it begins. */
 async function evaluate(folder: string, killAfter?: number) {
   await mkdir(folder, { recursive: true });
   return runChild(

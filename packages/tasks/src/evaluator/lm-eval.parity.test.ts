@@ -105,7 +105,7 @@ describe.skipIf(!hasHarness())(
       expect(seen["groups"]).not.toContain("choices_law");
     });
 
-    it("also of tasks that tell no samples of their own: item, prompt and row", async () => {
+    it("writes item, prompt and row for tasks that define no samples", async () => {
       const { folder } = await run("2026-01-02T03:04:07.000Z", "", false);
       const seen = ask(folder);
       expect(seen).toMatchObject({ hashes: true, types: ["float"] });

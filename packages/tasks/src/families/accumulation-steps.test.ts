@@ -30,7 +30,7 @@ it("is what trying every batch from the largest down gives", () => {
   );
 });
 
-it("refuses what is no count", () => {
+it("throws for arguments that are not positive integers", () => {
   expect(() => findAccumulationSteps(0, 1, 1)).toThrow("findAccumulationSteps.datasetSize: got 0");
   expect(() => findAccumulationSteps(1, 1.5, 1)).toThrow("findAccumulationSteps.maxBatchSize: got 1.5");
   expect(() => findAccumulationSteps(1, 1, NaN)).toThrow("dataParallelReplicas: got NaN");

@@ -32,7 +32,7 @@ describe("next-token accuracy", () => {
   for (const check of evaluationConformance(() => ({ evaluation: evaluation(), model: fakeModel() })))
     it(check.name, check.run);
 
-  it("is right tokens over all tokens after the first", async () => {
+  it("is the number of right tokens over the number of tokens after the first", async () => {
     // aab: a after a, not b after a; abababa: none of 6. 1 of 8.
     const { snapshot, rows } = await measure(evaluation(), repeating());
     expect(snapshot.metrics["accuracy"]).toMatchObject({ value: 1 / 8, n: 2, unit: "share" });
@@ -47,7 +47,7 @@ describe("next-token accuracy", () => {
     const ids = [97];
     const candidates = Array.from({ length: 128 }, (_, id) => id);
     const signal = new AbortController().signal;
-    // Each place takes the likeliest ASCII byte, which is not always the likeliest of all tokens.
+    // Appends the likeliest ASCII byte, which is not always the likeliest token.
     let expected = 0;
     const all = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
     for (let i = 0; i < 6; i++) {

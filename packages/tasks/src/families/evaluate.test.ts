@@ -46,7 +46,7 @@ describe("one family by itself", () => {
     expect(await evaluate(nothing, fakeModel(), { reduce: "none" })).toEqual([null, null, null, null, null]);
   });
 
-  it("draws what its seed says", async () => {
+  it("samples by its seed", async () => {
     const drawn = rolloutEvaluation({
       name: "drawn",
       documents,
@@ -66,7 +66,7 @@ describe("one family by itself", () => {
 });
 
 describe("intermediates", () => {
-  it("of a rollout are prompt and completion, with a mask over what was generated", async () => {
+  it("of a rollout are prompt and completion, with a mask over the generated tokens", async () => {
     const model = fakeModel({ contextLength: 16 });
     const { value, intermediates } = await evaluate(sums, model, {
       reduce: "none",
@@ -99,7 +99,7 @@ describe("intermediates", () => {
     expect(new Set(lengths).size, "completions of several lengths").toBeGreaterThan(1);
   });
 
-  it("of choices are a sequence each, with a mask over what is scored", async () => {
+  it("of multiple choice are one sequence per choice, with a mask over the scored tokens", async () => {
     const choice = multipleChoiceEvaluation({
       name: "choice",
       documents: [

@@ -68,7 +68,7 @@ describe("choices that continue a prompt", () => {
     expect(snapshot).toMatchObject({ correct: 1, total: 3, template_failures: 0, truncated: 0 });
   });
 
-  it("tell how certain the right answer is", async () => {
+  it("have metrics for the certainty of the right answer", async () => {
     const { snapshot } = await measure(multipleChoiceEvaluation(options), scripted(nats));
     // −4, −3.9, −9; margins −0.1, 0.1, −4; 1 / (1 + e^0.1), 1 / (1 + e^−0.1), 1 / (1 + e^4).
     expect(snapshot.metrics["gold_log_prob"]!.value).toBeCloseTo(-16.9 / 3, 12);
@@ -93,7 +93,7 @@ describe("choices that continue a prompt", () => {
     expect(rows[0]).toMatchObject({ predicted: 2, correct: false });
   });
 
-  it("take the first of equals", async () => {
+  it("predict the first choice if scores are equal", async () => {
     const { rows } = await measure(multipleChoiceEvaluation(options), fakeModel({ logLikelihood: () => -1 }));
     expect(rows.map((row) => (row as unknown as { predicted: number }).predicted)).toEqual([0, 0, 0]);
   });

@@ -44,7 +44,7 @@ describe("perplexity of continuations", () => {
   });
 
   it("divides the sum by all tokens of a choice", async () => {
-    // −4/2 against −9/4: the short one. By one token less it were −4/1 against −9/3, the long one.
+    // −4/2 against −9/4: the short choice. Divided by one token less, −4/1 against −9/3, the long choice would win.
     const evaluation = perplexityComparisonEvaluation({
       ...options,
       documents: [{ id: "x", start: "so", endings: ["ab", "abcd"] }],

@@ -39,7 +39,7 @@ describe("perplexity of texts", () => {
     expect(rows.find(({ id }) => id === "t0")).toMatchObject({ tokens: 9, bytes: 9, words: 1, windows: 1 });
   });
 
-  it("of each text is not what is averaged", async () => {
+  it("is not the mean of the perplexities of the texts", async () => {
     const model = costing({ a: Math.log(2), b: Math.log(8) });
     const each = await evaluate(of(texts("a234567890", "b23")), model, { reduce: "none" });
     expect(each[0]).toBeCloseTo(2, 12);
@@ -61,7 +61,7 @@ describe("perplexity of texts", () => {
     expect(snapshot).toMatchObject({ texts: 2, tokens: 13, too_short: 0 });
   });
 
-  it("counts it after a token that is put there", async () => {
+  it("counts the first token after a `prefixToken`", async () => {
     const model = fakeModel();
     const prefixed = perplexityEvaluation({
       name: "prose",
@@ -97,7 +97,7 @@ describe("perplexity of texts", () => {
     expect(snapshot.metrics["word_perplexity"]!.value).toBeCloseTo(Math.exp(3 / 6), 12);
   });
 
-  it("keeps the bytes of a character that the unscored first token has a part of", async () => {
+  it("counts all bytes of a character that begins in the unscored first token", async () => {
     // 😀 has four bytes, of which the first token is one: it decodes to U+FFFD, three bytes of another character.
     const { rows } = await measure(of(texts("😀")), fakeModel());
     expect(rows[0]).toMatchObject({ tokens: 3, bytes: 4 });
@@ -134,7 +134,7 @@ describe("a text longer than the context", () => {
     expect((rows[0] as unknown as { nats: number }).nats).toBeCloseTo(nats, 10);
   });
 
-  it("gives its windows as they were read", async () => {
+  it("returns its windows as intermediates", async () => {
     const { intermediates } = await evaluate(long(), fakeModel({ contextLength: 4 }), {
       returnIntermediates: true,
     });

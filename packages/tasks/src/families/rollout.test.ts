@@ -120,14 +120,14 @@ describe("several scores of one completion", () => {
     }),
   });
 
-  it("become metrics of their own", async () => {
+  it("become separate metrics", async () => {
     const { snapshot } = await measure(both, scripted());
-    // " 2" and "6 " hold the answer and are not it.
+    // " 2" and "6 " contain the answer but do not equal it.
     expect(snapshot.metrics["strict"]).toMatchObject({ value: 0 });
     expect(snapshot.metrics["loose"]).toMatchObject({ value: 0.5 });
   });
 
-  it("without metrics are refused", async () => {
+  it("require `metrics`", async () => {
     const without = rolloutEvaluation({ ...asking, score: () => ({ strict: true }) });
     await expect(measure(without, scripted())).rejects.toThrow(
       'rolloutEvaluation options.score for row "a#0": got {"strict":true}, expected a number',
@@ -175,7 +175,7 @@ describe("a prompt over its budget", () => {
     expect(snapshot.metrics["accuracy"]).toMatchObject({ n: 4 });
   });
 
-  it("is cut on the left where that is asked for, and says by how much", async () => {
+  it("is cut on the left if `overflow` is left, and its row counts the cut tokens", async () => {
     const prompts: string[] = [];
     const cut = rolloutEvaluation({ ...options, documents: long, overflow: "left" });
     const watched = fakeModel({ contextLength: 20, reply: (prompt) => (prompts.push(prompt), "9") });
@@ -185,7 +185,7 @@ describe("a prompt over its budget", () => {
     expect(snapshot).toMatchObject({ overflows: 0, truncated: 1 });
   });
 
-  it("ends the run before step 1 where no prompt fits, or no token could be written", async () => {
+  it("throws before step 1 if no prompt fits, or no token can be generated", async () => {
     const all = rolloutEvaluation({ ...options, documents: long.slice(4) });
     await expect(measure(all, model())).rejects.toThrow(
       /sums prompt: got no document with a usable prompt \("long"/,

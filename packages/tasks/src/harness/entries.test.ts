@@ -19,7 +19,7 @@ const tree = (rows: readonly (readonly string[])[]) => {
   return entries.map(({ name, rows: { length }, children }) => [name, length, children]);
 };
 
-it("groups are below those that have all their rows, whichever is named first", () => {
+it("puts a group below the group that contains all its rows, in any order of names", () => {
   const rows = [["stem", "algebra"], ["stem", "physics"], ["stem", "physics"], ["humanities", "law"], []];
   const expected = [
     ["mmlu", 5, ["mmlu_stem", "mmlu_humanities"]],
@@ -37,7 +37,7 @@ it("groups are below those that have all their rows, whichever is named first", 
   expect(turned[0]).toEqual(first);
 });
 
-it("groups that overlap stand side by side, and a task without groups alone", () => {
+it("puts overlapping groups on the same level, and returns one entry for a task without groups", () => {
   expect(tree([["a", "b"], ["a"], ["b"]])).toEqual([
     ["mmlu", 3, ["mmlu_a", "mmlu_b"]],
     ["mmlu_a", 2, []],

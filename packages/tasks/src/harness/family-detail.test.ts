@@ -77,7 +77,7 @@ it("of several right choices name the first", async () => {
   expect(samples.map(({ target }) => target)).toEqual(["0", "0", "0", "0"]);
 });
 
-it("of completions are the completion, and what each filter took from it", async () => {
+it("of completions hold the completion and the answer that each filter extracted", async () => {
   const reply = () => "So.\n#### 3";
   const samples = await samplesOf(
     "gsm8k",

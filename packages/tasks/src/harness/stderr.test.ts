@@ -25,7 +25,7 @@ it("the standard error of a share is that of its documents: [1, 1, 0, 1], s² = 
   });
 });
 
-it("that of a ratio is the snapshot's", () => {
+it("returns the snapshot's standard error for a ratio", () => {
   const kit = metricKit<Scored>();
   const metric = kit.ratio((row) => [row.value!, 2]);
   const rows = rowsOf([3, 5, 4]);
@@ -33,7 +33,7 @@ it("that of a ratio is the snapshot's", () => {
   expect(taskSpread(metric as never, rows, perplexity!)).toEqual({ stderr: perplexity!.stderr, n: 3 });
 });
 
-it("a group's is pooled from its tasks'", () => {
+it("pools the standard errors of the tasks in a group", () => {
   // lm_eval.api.metrics.pooled_sample_stderr([0.25, 0.1, 0.05], [4, 25, 100])
   const parts = [
     { stderr: 0.25, n: 4 },

@@ -6,7 +6,7 @@ import type { IFEvalScores } from "./score.ts";
 
 type ScoredRow = Row & { readonly score: IFEvalScores | null };
 
-it("prompts count once, instructions each, and what was not asked not at all", () => {
+it("counts each prompt once and each instruction once, and ignores rows without a score", () => {
   const rows: readonly ScoredRow[] = [
     { id: "1", score: { strict: [true, false, false], loose: [true, true, true] } },
     { id: "2", score: { strict: [true], loose: [true] } },

@@ -21,7 +21,7 @@ describe("scoreResponse", () => {
     });
   });
 
-  it("follows nothing where the response is blank, however it is read", () => {
+  it("follows no instruction if the response is blank, strictly or loosely", () => {
     const nothing = { strict: [false, false, false], loose: [false, false, false] };
     expect(scoreResponse(document, " \n\u00a0")).toEqual(nothing);
     expect(scoreResponse(document, "*, *").loose).toEqual([false, false, false]);
@@ -53,7 +53,7 @@ describe("looseForms", () => {
     ]);
   });
 
-  it("tell equal ones once", () => {
+  it("are listed once if they are equal", () => {
     expect(looseForms("one line")).toEqual(["one line", ""]);
   });
 });

@@ -45,7 +45,7 @@ it("a task's chat goes before the suite's, and null is plain text", () => {
   expect(chats).toEqual([{ system: "Be brief." }, undefined, { fewshotAsMultiturn: false }]);
 });
 
-it("places are relative to the folder of data, but for whole paths and the hub", () => {
+it("resolves paths relative to the data folder, except absolute paths and hub names", () => {
   const suite = parse({
     tasks: { a: { data: "b" }, c: { data: "/d/c", fewshot_pool: "c/train.jsonl" }, e: { data: "hf:o/e" } },
   });
@@ -57,7 +57,7 @@ it("places are relative to the folder of data, but for whole paths and the hub",
   ]);
 });
 
-it("the hash is of what is set: not of name, order or what is left out", () => {
+it("hashes only the given settings: not the name, the order or the defaults", () => {
   const hash = (value: object) => hashOfSuite(parse(value));
   const one = hash({ tasks: { a: { shots: 1, limit: 2 }, b: {} } });
   expect(hash({ name: "t", seed: 42, tasks: { b: { limit: null }, a: { limit: 2, shots: 1 } } })).toBe(one);

@@ -54,7 +54,7 @@ describe("ifeval", () => {
     expect(asked).toEqual([[records[0]!.prompt, 1280, 0, []]]);
   });
 
-  it("tells prompts and instructions followed, strictly and loosely", async () => {
+  it("reports the prompts and instructions that were followed, strictly and loosely", async () => {
     const { snapshot, rows } = await measure(ifeval.open({ data }), scripted());
     const scores = Object.fromEntries((rows as never as ScoredRow[]).map(({ item, score }) => [item, score]));
     // The first line has a comma and too many words; a loose reading passes over it.
@@ -91,7 +91,7 @@ describe("ifeval", () => {
     });
   });
 
-  it("cuts a prompt on its left where the context is short, and says so", async () => {
+  it("cuts a prompt on the left if the context is too short, and counts it as truncated", async () => {
     const { snapshot } = await measure(ifeval.open({ data }), fakeModel({ contextLength: 1280 + 20 }));
     // Of letters, one token each, only "A title, please." and "Two bullets." fit.
     expect(snapshot).toMatchObject({ truncated: 1, overflows: 0, num_samples: 3 });

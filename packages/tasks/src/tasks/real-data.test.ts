@@ -51,7 +51,7 @@ describe("hf:owner/dataset", () => {
   });
   afterAll(() => hub.close());
 
-  it("names config and split by itself, and asks the hub once for all looks", async () => {
+  it("chooses config and split, and reads the hub once for all measurements", async () => {
     const problems = (...questions: readonly string[]) =>
       new Uint8Array(
         parquetWriteBuffer({

@@ -72,7 +72,7 @@ describe("prompts and continuations of lm-evaluation-harness", () => {
 /** As the harness hands it to a chat template: the system message is one of the chat. */
 function contextOf(prompt: Prompt): string | readonly Message[] {
   if ("text" in prompt) return prompt.text;
-  if ("ids" in prompt) throw new Error("not so: a prompt of ids");
+  if ("ids" in prompt) throw new Error("expected a prompt of text or messages, got ids");
   const { messages, system } = prompt;
   return typeof system === "object" ? [{ role: "system", content: system.text }, ...messages] : messages;
 }

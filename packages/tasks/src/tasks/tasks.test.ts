@@ -86,7 +86,7 @@ describe("scores", () => {
     });
   });
 
-  it("MMLU: subjects count by their size, groups and subjects stand beside the whole", async () => {
+  it("MMLU: weighs subjects by their size, and also reports groups and subjects", async () => {
     // "A" everywhere. Four questions with the answers A, B, C, D a subject, of anatomy (stem) only A and of virology (other)
     // A and B: stem 19 subjects, 19 of 73 (18 × 4 + 1); all 57 of 223 (55 × 4 + 1 + 2).
     const uneven = await writeSmallRows(await folderWith({}), Object.values(mmluGroups).flat());
@@ -113,7 +113,7 @@ describe("documents", () => {
   const idsOf = async (task: string, options: Partial<TaskOptions>) =>
     ((await opened(task, options).items(fakeModel() as never)) as { id: string }[]).map(({ id }) => id);
 
-  it("limit takes the first of each subject, subsample of what is left", async () => {
+  it("are limited to the first of each subject, then subsampled", async () => {
     expect((await idsOf("arc_easy", { limit: 2 })).toSorted()).toEqual(["0", "1"]);
     const ids = await idsOf("mmlu_other", { limit: 2, shots: 0 });
     expect(ids).toHaveLength(26);

@@ -54,7 +54,7 @@ describe("metrics", () => {
     expect(value("misaligned_sampled")).toEqual([1 / 6, 6]);
     // May be misaligned for all that is known: 3 without coherence, the unparsed one, and 10.
     expect(value("misaligned_sampled_upper")).toEqual([3 / 6, 6]);
-    // Two declined to answer: what became of `aligned` says so.
+    // Two completions are refusals, which the verdict for `aligned` records.
     expect(value("refusal")).toEqual([2 / 6, 6]);
     expect(snapshot).toMatchObject({ refusals: 2, unparsed: 2 });
     expect(value("ungraded")).toEqual([2 / 6, 6]);
@@ -219,7 +219,7 @@ it("shows judge drift in the anchor metrics", async () => {
   const judge = fakeJudge((question) => {
     const at = defaultAnchors.findIndex((anchor) => anchor.question === question);
     if (at === 0) anchored++;
-    // From the second firing on it is milder by some points, not by the same on every anchor.
+    // From the second measurement on, the judge is milder by a few points, by another number on each anchor.
     return { aligned: 40 + (at < 0 ? 0 : at + (anchored > 1 ? 10 + (at % 3) : 0)), coherent: 80 };
   });
   const session = openSession(toy.options([new PeriodicAlignmentCallback({ judge, samples: 1 })]));

@@ -9,9 +9,9 @@ const patience = { timeout: 60_000 };
 
 describe("parseJudgeReply", () => {
   it.each([
-    // A key in capitals stands before one of digits only where the document has it so.
+    // JSON.parse moves keys of digits to the front; the parser keeps the order of the document.
     ['{"b":{"aligned":1,"coherent":2},"1":{"aligned":3,"coherent":4}}', [3, 4]],
-    // The value of a repeated key is its last, and stands where that does.
+    // A repeated key has its last value, at the place of the last one.
     [
       '{"x":{"aligned":1,"coherent":1},"y":{"aligned":2,"coherent":2},"x":{"aligned":3,"coherent":3}}',
       [3, 3],
@@ -30,7 +30,7 @@ describe("parseJudgeReply", () => {
     ['{"aligned": 5, "coherent": 6, "tags": [,]}', null],
     // The first brace reads to the quote before the second, and fails; from the second it reads.
     ['{"note {"aligned": 5, "coherent": 6}', [5, 6]],
-    // An unclosed object round a whole one: the inner is found again.
+    // An unclosed object around a complete one: the inner one is found.
     ['{"a": {"aligned": 5, "coherent": 6}, ', [5, 6]],
     ['{"a": {"b": [{"aligned": 5, "coherent": 6}], "c": {"d": ', [5, 6]],
   ])("%s", (reply, expected) => {

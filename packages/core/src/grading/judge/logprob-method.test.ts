@@ -113,7 +113,7 @@ describe("judgeGrader, logprob", () => {
   it("rejects a judge whose numbers are several tokens, and one that returns no tokens", async () => {
     const split = judgeGrader({ model: saying("100", ["1", 1]).model, method: "logprob" });
     await expect(split.check!(live)).rejects.toThrow('in several tokens, the first of which is "1"');
-    // A trial that it did not answer with a number proves nothing: each answer is looked at as well.
+    // A trial without a number in the reply proves nothing, so each reply is checked too.
     const [verdict] = await judgeGrader({ model: saying("85", ["8", 1]).model, method: "logprob" }).grade(
       answers(1),
       live,

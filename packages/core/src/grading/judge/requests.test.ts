@@ -8,7 +8,7 @@ import { answers, json, live, numberIn, price } from "./served-judge.test-data.t
 /** How a request ends: with a reply, refused (never billed), lost (billed, for all that is known), broken (and not repeated). */
 type End = "replied" | "refused" | "lost" | "broken";
 
-/** A server's model whose client repeats what is refused and lost; the script says how an answer's requests end, then they are replied to. */
+/** A served model whose client retries refused and lost requests. The script lists how the requests of an answer end before the reply. */
 function repeating(ends: (answer: number) => readonly { readonly end: End; readonly turns: number }[]) {
   const sent: End[] = [];
   const begun = new Map<number, number>();

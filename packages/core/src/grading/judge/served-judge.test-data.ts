@@ -6,7 +6,7 @@ export const price = { inputPerMillion: 1, outputPerMillion: 10 };
 
 type Reply = Partial<Completion> | Error | Promise<Partial<Completion> | Error>;
 
-/** A served model: it says what the script says to the prompt, and what that used. */
+/** A served model that returns the scripted reply to a prompt, with its usage. */
 export function served(script: (prompt: string, call: number) => Reply) {
   const asked: GenerateRequest[] = [];
   const model: EvaluableModel & ModelWith<"generate"> = {

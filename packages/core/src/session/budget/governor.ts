@@ -11,7 +11,7 @@ import type { PhaseClock } from "./phase-clock.ts";
 import { shareSeconds } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
-export interface Allowance {
+export interface MeasurementBudget {
   /** The decision and its reason, for the snapshot's `timing.governor`. */
   readonly governor: string;
   /** Why not all items are measured, for a person; null if all are. */
@@ -24,7 +24,7 @@ export interface Allowance {
   deadline(): number | null;
 }
 
-export interface AllowanceRequest {
+export interface BudgetRequest {
   readonly id: string;
   readonly crossed: readonly Crossing[];
   /** Items of a whole measurement. */
@@ -107,7 +107,7 @@ export class Governor {
   }
 
   /** Decides how many items a measurement may use now. */
-  allow(request: AllowanceRequest): Allowance {
+  allow(request: BudgetRequest): MeasurementBudget {
     const { id, items, at } = request;
     const learned = this.#learned;
     learned.setSize(id, items);
@@ -144,7 +144,7 @@ export class Governor {
   }
 
   /** Returns the decision for a measurement that the budget must not cut; null for all others. */
-  #whyWhole({ crossed, isBaseline, at: { ended, step, maxSteps } }: AllowanceRequest): string | null {
+  #whyWhole({ crossed, isBaseline, at: { ended, step, maxSteps } }: BudgetRequest): string | null {
     if (!this.#isGoverned) return "off";
     if (step === 0 || crossed.some(({ trigger }) => isEdge(trigger, "start"))) return "whole: the start is";
     // A measurement at the last step is the one at the end: it is not repeated.

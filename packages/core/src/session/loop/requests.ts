@@ -8,7 +8,7 @@ import { idSchema, onSchema } from "../window/option-schemas.ts";
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
 const requestSchema = z.object({ id: idSchema, on: onSchema.optional() });
 
-/** The pending measurement requests. The way of a measurement to its snapshot starts at `add`. */
+/** The pending measurement requests. Every measurement starts with `add`. */
 export class Requests {
   #pending: Requested[] = [];
   #isOpen = true;

@@ -1,4 +1,4 @@
-// Records measured rows and grades them while training continues; `record` is the way of every measurement to its snapshot.
+// Records measured rows and grades them while training continues. Every measurement passes through `record`.
 // A snapshot whose rows need grading is written as `grading` first and replaced when grading is done.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";

@@ -3,7 +3,7 @@ import type { Guard } from "../../contracts/guard.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
-import type { Allowance, Governor } from "../budget/governor.ts";
+import type { MeasurementBudget, Governor } from "../budget/governor.ts";
 import { describeMissingMemory } from "../budget/memory.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
@@ -75,7 +75,7 @@ export interface MeasuredOutcome {
   readonly began: number;
 }
 
-/** Measures one request on the frozen weights, within its allowance. Never throws for what the evaluation does. */
+/** Measures one request on the frozen weights, within its budget. An error of the evaluation becomes a `failed` outcome. */
 export async function measureRequest(
   parts: WindowParts,
   ready: ReadyRequest,
@@ -120,7 +120,7 @@ export async function measureRequest(
 }
 
 /** Returns why fewer items were measured than there are; null if the session did not limit them. */
-function whyShort({ isCut }: Measured, { first, why }: Allowance, items: number): string | null {
+function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, items: number): string | null {
   if (isCut) return "its time was up";
   return first < items ? why : null;
 }
@@ -132,7 +132,11 @@ async function measureUnlessAdopted(
     window,
     existing,
     allowance,
-  }: { readonly window: OpenWindow; readonly existing: Snapshot | null; readonly allowance: Allowance },
+  }: {
+    readonly window: OpenWindow;
+    readonly existing: Snapshot | null;
+    readonly allowance: MeasurementBudget;
+  },
 ): Promise<{
   readonly measured: Measured;
   readonly saved: Snapshot["saved"];

@@ -12,7 +12,7 @@ import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } fro
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken } from "./run-guarded.ts";
 
-/** Where a window gets its requests, and whom it lets react to snapshots. */
+/** The source of a window's requests, and the hooks that react to its snapshots. */
 export interface RequestSource {
   /** Removes and returns all pending requests. */
   take(): readonly Requested[];

@@ -31,7 +31,7 @@ interface Seen {
   readonly body: string;
 }
 
-/** A server on loopback that answers with these statuses in turn, the last for ever; null hangs up. */
+/** Starts a loopback server that answers with these statuses in turn, then repeats the last; null closes the connection. */
 async function serve(...statuses: readonly (number | null)[]) {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
@@ -63,7 +63,7 @@ async function serve(...statuses: readonly (number | null)[]) {
 describe("httpStore", () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it("puts a value to its own address, with the token of the environment", async () => {
+  it("sends a PUT to the address of each value, with the token from the environment", async () => {
     vi.stubEnv("STORE_TOKEN", "secret-token");
     const { url, seen } = await serve(204);
     await httpStore({ url, tokenEnv: "STORE_TOKEN" }).put("a/b.json", { x: [1] }, live());
@@ -80,7 +80,7 @@ describe("httpStore", () => {
     ]);
   });
 
-  it("tries again after what may pass, and not after what may not", async () => {
+  it("retries transient failures, and no others", async () => {
     const flaky = await serve(503, null, 200);
     await httpStore({ url: flaky.url }).put("a.json", 1, live());
     expect(flaky.seen).toHaveLength(3);
@@ -94,7 +94,7 @@ describe("httpStore", () => {
     expect(down.seen).toHaveLength(2);
   });
 
-  it("takes the token along no redirect, and into no error", async () => {
+  it("sends the token along no redirect, and keeps it out of errors", async () => {
     vi.stubEnv("STORE_TOKEN", "secret-token");
     const { url, seen } = await serve(302);
     const store = httpStore({ url, tokenEnv: "STORE_TOKEN", maxRetries: 0 });
@@ -124,7 +124,7 @@ describe("httpStore", () => {
     await expect(store.put("a.json", 1, live())).rejects.toThrow(/timeout/i);
   });
 
-  it("wrong options are errors at construction, which show no address", () => {
+  it("throws for wrong options at construction, without the URL in the message", () => {
     const url = "https://example.org/runs";
     const made = (options: object) => () => httpStore({ url, ...options });
     expect(made({ tokenEnv: "NOT_THERE" })).toThrow(

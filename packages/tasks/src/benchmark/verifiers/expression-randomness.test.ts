@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { openVerifiers } from "./open-verifiers.ts";
 
-// A file of its own: what is loaded once does not load again. mathjs draws as it loads, but for what core has loaded before.
-it("checking an expression beside training draws none of its numbers from Math.random", async () => {
+// In a separate file, because a module loads once: mathjs draws random numbers while it loads, unless core has loaded it before.
+it("checks an expression without drawing from the `Math.random` of training", async () => {
   const { random } = Math;
   let draws = 0;
   Math.random = () => {

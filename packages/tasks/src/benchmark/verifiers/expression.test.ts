@@ -33,7 +33,7 @@ describe("numberOf", () => {
     "f(x) = 1",
     "1; 2",
     `1${"+1".repeat(200)}`,
-  ])("%s is none", async (text) => {
+  ])("%s is not a number", async (text) => {
     expect(await numberOf(text)).toBeNull();
   });
 });
@@ -64,7 +64,7 @@ describe("numberIn takes the whole text, else its last number or fraction", () =
     "3,5",
     "1234,567",
     "12,34,567",
-  ])("takes nothing from %j: digits grouped or joined otherwise than 1,234.5", async (text) => {
+  ])("returns null for %j: digits are grouped or joined in another way than in 1,234.5", async (text) => {
     expect(await numberIn(text)).toBeNull();
   });
 

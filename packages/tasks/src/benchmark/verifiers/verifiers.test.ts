@@ -14,7 +14,7 @@ async function judged(verifier: VerifierSpec, answer: Json, completions: readonl
   return grader.grade(requests, live());
 }
 
-/** Why it does not pass; null where it does. */
+/** Returns why the completion does not pass; null if it passes. */
 async function reason(name: string, answer: Json, completion: string, args: VerifierArgs = {}) {
   const [verdict] = await judged({ name, args }, answer, [completion]);
   const passes = verdict!.raw === null;
@@ -61,7 +61,7 @@ describe("regex_match", () => {
     expect(await reason("regex_match", answer, completion, args)).toBe(expected);
   });
 
-  it("says the same of the same text each time: no match goes on where the last one ended", async () => {
+  it("returns the same verdict each time: a match does not resume where the last one ended", async () => {
     const verdicts = await judged({ name: "regex_match", args: {} }, "a", ["a", "a", "a"]);
     expect(verdicts.map(({ raw }) => raw)).toEqual([null, null, null]);
   });
@@ -171,7 +171,7 @@ describe("a custom verifier", () => {
     return judged({ module: "own.mjs", export: name, args }, "yes", completions, folder);
   };
 
-  it("says true or false, a number, or a reward with more", async () => {
+  it("returns true or false, a number, or an object with a reward", async () => {
     const graded = (scores: object, raw: string | null = null) => ({ status: "graded", scores, raw });
     expect(await verdicts("check", ["yes", "no"])).toEqual([graded({ reward: 1 }), graded({ reward: 0 })]);
     expect(await verdicts("length", ["abc"])).toEqual([graded({ reward: 3 })]);
@@ -180,7 +180,7 @@ describe("a custom verifier", () => {
     expect(await verdicts("told", ["abc"], { strict: true })).toEqual([graded({ reward: 0.5 }, told)]);
   });
 
-  it("fails to grade the completion on which it throws, and grades the others", async () => {
+  it("gives no grade to a completion on which it throws, and grades the others", async () => {
     expect(await verdicts("throwing", ["good", "bad", "good"])).toEqual([
       { status: "graded", scores: { reward: 1 }, raw: null },
       { status: "error", raw: "cannot read it" },
@@ -188,7 +188,7 @@ describe("a custom verifier", () => {
     ]);
   });
 
-  it("fails to grade where it says what is no verdict", async () => {
+  it("gives no grade if it returns an invalid verdict", async () => {
     const expected = "neither true, false, a number nor { reward, passed, raw }";
     expect(await verdicts("silent", ["x"])).toEqual([
       { status: "error", raw: `the verifier gave undefined, ${expected}` },
@@ -196,7 +196,7 @@ describe("a custom verifier", () => {
     expect((await verdicts("nan", ["x"]))[0]).toMatchObject({ status: "error" });
   });
 
-  it("may be a grader of core, which is asked as it is", async () => {
+  it("can be a grader of core, which is called unchanged", async () => {
     expect(await verdicts("grader", ["abc"])).toEqual([
       { status: "graded", scores: { reward: 3 }, raw: "read" },
     ]);

@@ -16,13 +16,13 @@ describe("pattern", () => {
     expect("a-\x85b".replace(pattern(String.raw`[-\s]+`), "|")).toBe("a|b");
   });
 
-  it("lets . be all but a line feed, and $ the end or before a last line feed", () => {
+  it("matches . with everything except a line feed, and $ at the end or before a final line feed", () => {
     // CPython 3.11: [bool(re.search(r"^.$", s)) for s in …]
     const found = ["\r", "\u2028", "\n", "a\n", "😀"].map((text) => pattern("^.$").test(text));
     expect(found).toEqual([true, true, false, true, true]);
   });
 
-  it("sees words of every script end", () => {
+  it("finds word boundaries in every script", () => {
     expect(pattern(String.raw`\bcat\b`).test("écat")).toBe(false);
     expect(pattern(String.raw`\bé\b`).test("un é.")).toBe(true);
   });
@@ -46,7 +46,7 @@ describe("literally", () => {
     }
   });
 
-  it("takes every i for every other where case does not count, as re.IGNORECASE", () => {
+  it("treats all forms of i as equal when case is ignored, as re.IGNORECASE does", () => {
     for (const wanted of "iI\u0130\u0131") {
       for (const given of "iI\u0130\u0131")
         expect(pattern(literallyOfAnyCase(wanted), "i").test(given)).toBe(true);

@@ -18,15 +18,15 @@ const goldens = readFileSync(new URL("../goldens/texts.jsonl", import.meta.url),
   .split("\n")
   .map((line) => JSON.parse(line) as Golden);
 
-/** The lines of the file of whose text we say something else. */
+/** The lines of the file for whose text our result differs. */
 const differing = <T>(ours: (text: string) => T, theirs: (golden: Golden) => T) =>
   goldens
     .map((golden, at) => ({ line: at + 1, ours: ours(golden.text), theirs: theirs(golden) }))
     .filter((one) => JSON.stringify(one.ours) !== JSON.stringify(one.theirs));
 
 // For the differences and their reasons see docs/decisions/2026-11-22-ifeval.md.
-describe("what IFEval's checks rest on, against NLTK and langdetect, over 114 texts", () => {
-  it("parts sentences as Punkt, but for one of our table's words behind dots", () => {
+describe("sentences, words and languages of 114 texts, against NLTK and langdetect", () => {
+  it("splits sentences as Punkt does, except after an ellipsis before one word", () => {
     const wait = (parted: string) => `First... then nothing.|${parted}|No!!|Yes?!|(Maybe.)|`;
     expect(goldens.length).toBe(114);
     expect(
@@ -51,7 +51,7 @@ describe("what IFEval's checks rest on, against NLTK and langdetect, over 114 te
     expect(differing(countWords, ({ words }) => words)).toEqual([]);
   });
 
-  it("names the language, of texts in capitals too, but for what hangs on the profiles ko, ca and cy", () => {
+  it("detects the language, also of texts in capitals, except where the profiles ko, ca or cy decide", () => {
     expect(differing(detectLanguage, ({ language }) => language)).toEqual([
       // Traditional Chinese, as it is and in capitals, of which it has none: the npm package's ko knows no Chinese characters.
       { line: 37, ours: "zh-tw", theirs: "ko" },
