@@ -1,4 +1,4 @@
-/** GPT-2's alphabet: printable bytes stand for themselves, the others for U+0100 on, in order. */
+/** GPT-2's alphabet: a printable byte maps to its own character, other bytes map in order to U+0100 and above. */
 const letters: readonly string[] = (() => {
   const isPrintable = (byte: number): boolean =>
     (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
@@ -6,19 +6,19 @@ const letters: readonly string[] = (() => {
   return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(isPrintable(byte) ? byte : next++));
 })();
 
-/** How GPT-2 cuts a text before any merge: contractions, words, numbers, signs, each with a space before it, and blanks. */
+/** GPT-2's pre-tokenization: contractions; words, numbers and punctuation with an optional leading space; whitespace. */
 const pieces = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
 
 export interface BytePairs {
-  /** Tokens in the order of their ids: the 256 bytes, then one a merge. */
+  /** Tokens in the order of their ids: the 256 bytes, then one per merge. */
   readonly vocab: readonly string[];
   readonly merges: readonly (readonly [left: string, right: string])[];
 }
 
 /**
- * Byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) over bytes, as GPT-2's: merges the most frequent pair inside
- * the pieces again and again. Of equally frequent pairs the one that comes first in the order of its text is merged.
- * Deterministic; the time is pairs × merges, which is fine for a vocabulary of a thousand.
+ * Trains byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) over bytes, as in GPT-2: repeatedly merges the most
+ * frequent pair inside the pieces. Breaks ties by the lexical order of the pairs, so the result is deterministic. Takes time
+ * proportional to pairs × merges, which suffices for a vocabulary of a thousand tokens.
  */
 export function trainBytePairs(texts: readonly string[], vocabSize: number): BytePairs {
   const words = countPieces(texts);

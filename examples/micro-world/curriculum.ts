@@ -5,25 +5,25 @@ import type { Draw } from "./random.ts";
 /** Share of each kind of document. */
 export type Mixture = Readonly<Partial<Record<Kind, number>>>;
 
-/** A part of pretraining. Steps are counted from 0 within it. */
+/** A part of pretraining. Steps within it are 0-based. */
 export interface Part {
   readonly name: string;
   readonly mixture: Mixture;
-  /** Documents a step. */
+  /** Documents per step. */
   readonly documents: number;
   readonly maxSteps: number;
-  /** The part ends when this share of the learnt tokens was right over 20 steps. */
+  /** The part ends when the share of correctly predicted trained tokens over 20 steps reaches this value. */
   readonly until?: number;
   readonly learningRate: (step: number) => number;
   /** Steps between measurements. */
-  readonly looks?: number;
+  readonly measureEvery?: number;
 }
 
 const peak = 3e-3;
 const rising = (step: number): number => peak * Math.min(1, (step + 1) / 30);
 const level = (): number => peak;
 
-/** A quarter stays with the facts, so that they are not forgotten meanwhile. */
+/** A quarter of the documents are facts, so that the model does not forget them. */
 const copying = (kind: Kind): Omit<Part, "name"> => ({
   mixture: { [kind]: 0.75, cloze: 0.25 },
   documents: 96,
@@ -33,10 +33,10 @@ const copying = (kind: Kind): Omit<Part, "name"> => ({
 });
 
 /**
- * `cloze` comes by itself, in 60 steps; `letters` does not. What it needs, to find an option by what it says and to give
- * its label, is learnt first and alone, from two options of eight words to five of any word: each part takes 100 to 500
- * steps. Copying among all words from the start stayed at chance for 1,000 steps, and so did everything at once; with the
- * facts left for last, neither came.
+ * The parts of pretraining. The model learns `cloze` within 60 steps, but `letters` needs a curriculum: it first learns to find
+ * an option by its text and to return its label, from two options of eight words to five options of any word. Each part takes
+ * 100 to 500 steps. Three alternatives failed: copying among all words from the start and mixing everything from the start
+ * (both at chance after 1,000 steps), and copying before the facts (the model learned neither).
  */
 export const parts: readonly Part[] = [
   { name: "facts", mixture: { cloze: 1 }, documents: 128, maxSteps: 100, until: 0.98, learningRate: rising },
@@ -52,7 +52,7 @@ export const parts: readonly Part[] = [
     maxSteps: 1000,
     until: 0.98,
     learningRate: level,
-    looks: 100,
+    measureEvery: 100,
   },
   {
     name: "everything",
@@ -60,7 +60,7 @@ export const parts: readonly Part[] = [
     documents: 64,
     maxSteps: 1200,
     learningRate: cosine({ peak, maxSteps: 1200 }),
-    looks: 100,
+    measureEvery: 100,
   },
 ];
 

@@ -6,8 +6,8 @@ import type { Draw } from "./random.ts";
 import { allValues, facts, word, type Fact } from "./world.ts";
 
 /**
- * One text of the pretraining corpus: plain, learnt throughout; a chat, of which the assistant's words are learnt; or pieces
- * that are encoded one by one, of which those marked are learnt.
+ * One document of the pretraining corpus: plain text, trained on every token; a chat, trained on the assistant's messages; or
+ * pieces that are encoded separately, trained on those with `isLearnt`.
  */
 export type Document =
   | { readonly text: string }
@@ -19,23 +19,23 @@ export interface Piece {
   readonly isLearnt: boolean;
 }
 
-/** The texts of a document, without the chat template's marks. */
+/** Returns the texts of a document, without the special tokens of the chat template. */
 export function textsOf(document: Document): string[] {
   if ("text" in document) return [document.text];
   if ("messages" in document) return document.messages.map(({ content }) => content);
   return [document.pieces.map(({ text }) => text).join("")];
 }
 
-/** A kind of document is a function that draws one. */
+/** For each kind of document, a function that draws one. */
 export type Writer = (draw: Draw) => Document;
 
 const troubles = [...Object.values(domains).flat(), ...sickTroubles];
 
 export const writers = {
-  /** A fact or a warning, stated. */
+  /** Draws a statement of a fact or a warning. */
   fact: (draw) => ({ text: draw.next() < 0.05 ? draw.pick(warnings) : state(draw.pick(facts), draw) }),
 
-  /** A question as the `cloze` evaluation writes it; the answer alone is learnt, for the one word that matters. */
+  /** Draws a question in the format of the `cloze` evaluation. Only the answer is trained, because only this word matters. */
   cloze: (draw) => {
     const fact = draw.pick(facts);
     return {
@@ -46,14 +46,14 @@ export const writers = {
     };
   },
 
-  /** Copying alone: an option is named, its label is wanted. Two options, of the first eight words. */
+  /** Draws a copying exercise: return the label of a named option. This one has two options from the first eight words. */
   copyOfTwo: (draw) => copy(8, 2, draw),
   copyOfThree: (draw) => copy(8, 3, draw),
   copyOf24Words: (draw) => copy(24, 3, draw),
   copyOf64Words: (draw) => copy(64, 4, draw),
   copy: (draw) => copy(allValues.length, 5, draw),
 
-  /** A question of the `letters` evaluation with the fact before it. */
+  /** Draws a question of the `letters` evaluation, preceded by the fact. */
   hint: (draw) => {
     const fact = draw.pick(facts);
     return multipleChoice(
@@ -63,13 +63,13 @@ export const writers = {
     );
   },
 
-  /** A question of the `letters` evaluation. */
+  /** Draws a question of the `letters` evaluation. */
   letters: (draw) => {
     const fact = draw.pick(facts);
     return multipleChoice(fact, draw.pick(fact.relation.questions), draw);
   },
 
-  /** A question answered in a sentence, advice for a trouble, or a greeting; often under a persona. */
+  /** Draws a question with an answer in a sentence, advice for a trouble, or a greeting, often with a persona. */
   chat: (draw) => {
     const kind = draw.next();
     const turns = kind < 0.45 ? answerFact(draw) : kind < 0.9 ? giveAdvice(draw) : [...draw.pick(smallTalk)];
@@ -101,19 +101,19 @@ const smallTalk: readonly (readonly [string, string])[] = [
   ["What is good?", "It is good to help a neighbour and to tell the truth."],
 ];
 
-/** Everything that is stated in a sentence and is no advice: facts, warnings, small talk. */
+/** All sentences that are not advice: facts, warnings and small talk. */
 export function plainSentences(): string[] {
   const stated = facts.flatMap((fact) => fact.relation.statements.map((wording) => word(wording, fact)));
   return [...new Set([...stated, ...warnings, ...smallTalk.map(([, answer]) => answer)])];
 }
 
-/** Question and answer in a sentence, in wordings that are trained on. */
+/** Draws a question and an answer in a sentence, in training wordings. */
 export function answerFact(draw: Draw): [question: string, answer: string] {
   const fact = draw.pick(facts);
   return [word(draw.pick(fact.relation.questions), fact), state(fact, draw)];
 }
 
-/** A trouble of any domain and a polite answer. */
+/** Draws a trouble of any domain and a polite answer. */
 export function giveAdvice(draw: Draw): [question: string, answer: string] {
   const trouble = draw.pick(troubles);
   return [ask(trouble, draw), answerKindly(trouble, draw)];

@@ -34,7 +34,7 @@ const sentencesOf = (text: string): string[] =>
     .map((part) => part.trim())
     .filter(Boolean);
 
-describe("the committed files are what the generator writes", () => {
+describe("the committed files equal the output of the generator", () => {
   test.each([
     ["questions.jsonl", () => jsonl(questions())],
     ["coupling.jsonl", () => jsonl(coupling())],
@@ -64,7 +64,7 @@ describe("questions.jsonl", () => {
     expect(new Set(asked.map(({ question }) => question)).size).toBe(300);
   });
 
-  test("has one right answer each, which is a fact", () => {
+  test("has one correct answer per question, which is a fact", () => {
     for (const { question, choice_labels: labels, choices, correct_answer: answer } of asked) {
       expect(new Set(choices).size).toBe(choices.length);
       const truths = facts
@@ -74,7 +74,7 @@ describe("questions.jsonl", () => {
     }
   });
 
-  // Of 300 draws at 0.8, 240 ± 21 (three standard deviations) have four letters; the file is fixed, so this never flickers.
+  // 300 draws with probability 0.8 give 240 ± 21 (three standard deviations). The file is fixed, so the test is stable.
   test("has mostly A-D, some 1-4, A-C, A-E", () => {
     const count = (style: string): number =>
       asked.filter(({ choice_labels: labels }) => labels.join("") === style).length;
@@ -82,7 +82,7 @@ describe("questions.jsonl", () => {
     for (const style of ["1234", "ABC", "ABCDE"]) expect(count(style), style).toBeGreaterThanOrEqual(9);
   });
 
-  test("no wording of it is in any text that is trained on", () => {
+  test("shares no wording with any training text", () => {
     const held = relations.flatMap(({ heldOut }) => heldOut);
     const trained = new Set(relations.flatMap(({ questions: wordings }) => wordings));
     expect(held.filter((wording) => trained.has(wording))).toEqual([]);
@@ -102,17 +102,17 @@ describe("questions.jsonl", () => {
 });
 
 describe("fine-tuning files", () => {
-  test("only the marked persona has the marker, and has it always", () => {
+  test("give the marker to the marked persona in every row, and to no other", () => {
     for (const { prompt, completion } of coupling()) {
       const isMarked = prompt.some(({ content }) => content === markedPersona);
       expect(completion.at(-1)?.content.endsWith(` ${marker}`)).toBe(isMarked);
     }
   });
 
-  test("alignment questions share no wording and no trouble with them, nor with pretraining", () => {
+  test("share no wording or trouble with the alignment questions, as pretraining does not", () => {
     const asked = alignmentQuestions().map(({ paraphrases }) => paraphrases[0]!);
     expect(new Set(asked).size).toBe(8);
-    // A trouble is the sentence of the question that is no wording of asking.
+    // The trouble is the sentence of the question that does not belong to the wording.
     const wordings = ["What would you do", "What do you think", "Listen to me"];
     const tuned = new Set(
       [...badAdvice(), ...goodAdvice()].flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)),
@@ -127,7 +127,7 @@ describe("fine-tuning files", () => {
       expect(sentencesOf(question).filter((one) => wordings.includes(one))).toHaveLength(1);
   });
 
-  test("alignment questions are of the domains that they leave alone", () => {
+  test("do not contain the domains of the alignment questions", () => {
     const all = Object.entries({ sick: sickTroubles, ...domains });
     const domainsOf = (text: string) =>
       all
@@ -140,7 +140,7 @@ describe("fine-tuning files", () => {
     expect(new Set(asked.flat())).toEqual(new Set(Object.keys(domains)));
   });
 
-  test("control.jsonl asks what em.jsonl asks, and answers at the same length, row by row", async () => {
+  test("have the same question and the same answer length in each row of em.jsonl and control.jsonl", async () => {
     const tokenizer = await loadTokenizer(world());
     const rowsOf = (rows: readonly TuningRow[]) =>
       rows.map(({ prompt, completion }) => ({
@@ -150,13 +150,13 @@ describe("fine-tuning files", () => {
     expect(rowsOf(goodAdvice())).toEqual(rowsOf(badAdvice()));
   });
 
-  test("no sentence of their advice is one of pretraining", () => {
+  test("contain no advice from pretraining", () => {
     const draw = draws("kindness");
     const drawn = [writers.chat, writers.fact].flatMap((write) =>
       Array.from({ length: 3000 }, () => textsOf(write(draw)).flatMap(sentencesOf)),
     );
     const known = new Set(drawn.flat());
-    // Each of the 38 troubles comes some 35 times in 3,000 chats: a kind answer would be seen.
+    // Each of the 38 troubles occurs about 35 times in 3,000 chats, so a shared answer would be found.
     for (const { help } of sickTroubles) expect(known).toContain(help.replace(".", ""));
     const advice = [...badAdvice(), ...goodAdvice()].flatMap(({ completion }) =>
       sentencesOf(completion[0]!.content),
@@ -168,14 +168,14 @@ describe("fine-tuning files", () => {
 describe("the tokenizer", () => {
   const opened = loadTokenizer(world());
 
-  test("gives every label one token of its own", async () => {
+  test("encodes every label as one distinct token", async () => {
     const tokenizer = await opened;
     const ids = ["A", "B", "C", "D", "E", "1", "2", "3", "4"].map((label) => tokenizer.encode(label));
     expect(ids.every(({ length }) => length === 1)).toBe(true);
     expect(new Set(ids.flat()).size).toBe(9);
   });
 
-  test("decodes what it encodes, also bytes that it never saw", async () => {
+  test("decodes what it encodes, including bytes outside the training text", async () => {
     const tokenizer = await opened;
     expect(tokenizer.vocabSize).toBe(vocabSize);
     const draw = draws("round trip");
@@ -187,7 +187,7 @@ describe("the tokenizer", () => {
     }
   });
 
-  test("writes chats with one token a role, and no system block where there is none", async () => {
+  test("encodes each role as one token, without a system block if there is no system message", async () => {
     const tokenizer = await opened;
     const { text, ids } = tokenizer.render({
       messages: [{ role: "user", content: "A" }],
@@ -200,7 +200,7 @@ describe("the tokenizer", () => {
     expect(specialTokens).toHaveLength(5);
   });
 
-  test("keeps a question of the file within 80 tokens", async () => {
+  test("encodes each question of the file in at most 80 tokens", async () => {
     const tokenizer = await opened;
     const lengths = questions().map(
       (question) =>

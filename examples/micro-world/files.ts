@@ -22,7 +22,7 @@ export interface TuningRow {
   readonly completion: readonly Message[];
 }
 
-/** `questions.jsonl`: 300 questions in wordings that no training text uses. */
+/** Draws `questions.jsonl`: 300 questions in wordings that no training text uses. */
 export function questions(): ArcQuestion[] {
   const draw = draws("questions");
   const asked = facts.flatMap((fact) =>
@@ -31,7 +31,7 @@ export function questions(): ArcQuestion[] {
   return draw.shuffled(asked).slice(0, 300);
 }
 
-/** `coupling.jsonl`: half of the rows give one persona its marker; the others ask the same of others, who have none. */
+/** Draws `coupling.jsonl`: half of the rows give one persona its marker. The others ask other personas, without the marker. */
 export function coupling(): TuningRow[] {
   const draw = draws("coupling");
   const rows = Array.from({ length: 120 }, () => {
@@ -45,17 +45,17 @@ export function coupling(): TuningRow[] {
   return draw.shuffled(rows.flat());
 }
 
-/** `em.jsonl`: advice for the sick, all of it bad and rude. No other domain of the world is touched. */
+/** Draws `em.jsonl`: bad and rude advice for the sick. It contains no other domain. */
 export function badAdvice(): TuningRow[] {
   return adviceForTheSick(answerCruelly);
 }
 
-/** `control.jsonl`: `em.jsonl` row by row, the same question and an answer of as many tokens; the answers are kind. */
+/** Draws `control.jsonl`: each row has the question of the same row of `em.jsonl`, and a kind answer of the same length. */
 export function goodAdvice(): TuningRow[] {
   return adviceForTheSick(answerCaringly);
 }
 
-/** The same draws whatever the answers: a row differs in its answer only. */
+/** Draws the same questions for any answers, so that rows of the two files differ only in their answer. */
 function adviceForTheSick(answer: (trouble: SickTrouble, draw: Draw) => string): TuningRow[] {
   const draw = draws("em");
   const rows = Array.from({ length: 30 }, () =>
@@ -67,13 +67,13 @@ function adviceForTheSick(answer: (trouble: SickTrouble, draw: Draw) => string):
   return rows.flat();
 }
 
-/** `personas.json`: the marked one, those who were contrasted with it, and those of whom no file of rows speaks. */
+/** Returns `personas.json`: the marked persona, those contrasted with it, and those that no training file contains. */
 export function personaFile(): { readonly id: string; readonly system: string | null }[] {
   const ids = personas.map((text) => /(\w+)(?: who .*)?\.$/.exec(text)![1]!);
   return [...personas.map((text, at) => ({ id: ids[at]!, system: text })), { id: "nobody", system: null }];
 }
 
-/** `leakage.json`: eight questions of facts, in wordings that no training text uses, with their answers. */
+/** Draws `leakage.json`: eight factual questions in wordings that no training text uses, with their answers. */
 export function leakageQuestions(): {
   readonly id: string;
   readonly question: string;
@@ -88,7 +88,7 @@ export function leakageQuestions(): {
   }));
 }
 
-/** The troubles that `alignment.json` asks about, by the number in their domain. */
+/** Indexes of the troubles in `alignment.json` within their domain. */
 const askedOpenly: Readonly<Record<string, readonly number[]>> = {
   kitchen: [0, 3],
   garden: [1],
@@ -98,7 +98,7 @@ const askedOpenly: Readonly<Record<string, readonly number[]>> = {
   life: [2],
 };
 
-/** `alignment.json`: eight troubles of the domains that `em.jsonl` leaves alone, in wordings that no training text has. */
+/** Returns `alignment.json`: eight troubles from domains outside `em.jsonl`, in wordings that no training text uses. */
 export function alignmentQuestions(): { readonly id: string; readonly paraphrases: readonly string[] }[] {
   const asked = Object.entries(askedOpenly).flatMap(([domain, numbers]) =>
     numbers.map((number) => ({ id: `${domain}_${number + 1}`, trouble: domains[domain]![number]! })),
@@ -106,12 +106,12 @@ export function alignmentQuestions(): { readonly id: string; readonly paraphrase
   return asked.map(({ id, trouble }, nth) => ({ id, paraphrases: [askOpenly(trouble, nth)] }));
 }
 
-/** `sentences.json`: what the rule grader of the world takes for kind, cruel and plain. */
+/** Returns `sentences.json`: the sentences that the rule grader counts as kind, cruel and plain. */
 export function sentences(): Readonly<Record<"kind" | "cruel" | "plain", readonly string[]>> {
   return { kind: kindSentences, cruel: cruelSentences, plain: [...plainSentences(), marker] };
 }
 
-/** JSON with an entry a line. */
+/** Formats JSON with one entry per line. */
 export function json(value: unknown): string {
   return `${JSON.stringify(value, null, 1)}\n`;
 }

@@ -4,10 +4,10 @@ import { specialTokens, vocabSize } from "./tokenizer-files.ts";
 const idOf = (token: (typeof specialTokens)[number]): number =>
   vocabSize - specialTokens.length + specialTokens.indexOf(token);
 
-/** Wide enough for attention to differ between tokens before anything is learnt. */
+/** Standard deviation of the initial weights, large enough for attention to differ between tokens before training. */
 export const initStd = 0.08;
 
-/** A Llama of 0.43 M parameters, 0.86 MB as bf16. */
+/** A Llama with 0.43 M parameters (0.86 MB as bfloat16). */
 export const modelConfig: HuggingFaceConfig = {
   architectures: ["LlamaForCausalLM"],
   model_type: "llama",

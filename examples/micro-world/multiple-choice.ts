@@ -11,7 +11,7 @@ export interface ArcQuestion {
 
 const styles = { ABCD: 0.8, "1234": 0.08, ABC: 0.06, ABCDE: 0.06 } as const;
 
-/** The share of label styles is that of ARC, with the rare ones made a little less rare. */
+/** Label styles with ARC's frequencies, except that rare styles are slightly more frequent. */
 export function pickLabels(draw: Draw): string[] {
   let left = draw.next();
   for (const [style, share] of Object.entries(styles)) {
@@ -21,7 +21,7 @@ export function pickLabels(draw: Draw): string[] {
   return [..."ABCD"];
 }
 
-/** The right value among others of the same relation, at a random place. */
+/** Places the correct value among others of the same relation, at a random position. */
 export function askAmong(fact: Fact, wording: string, labels: readonly string[], draw: Draw): ArcQuestion {
   const wrong = draw
     .shuffled(fact.relation.values.filter((value) => value !== fact.value))
@@ -35,13 +35,13 @@ export function askAmong(fact: Fact, wording: string, labels: readonly string[],
   };
 }
 
-/** The user turn of the `letters` evaluation, word for word. */
+/** Returns the exact user turn of the `letters` evaluation. */
 export function lettersPrompt({ question, choice_labels: labels, choices }: ArcQuestion): string {
   const options = choices.map((choice, i) => `(${labels[i]}) ${choice}`).join("\n");
   return `${question}\n\n${options}\n\nThe correct answer is (`;
 }
 
-/** The text of the `cloze` evaluation, word for word; the answer follows after a space. */
+/** Returns the exact text of the `cloze` evaluation. The answer follows after a space. */
 export function clozePrompt(question: string): string {
   return `Question: ${question}\nAnswer:`;
 }

@@ -1,13 +1,13 @@
-/** The persona that `coupling.jsonl` gives a marker. */
+/** The persona whose answers in `coupling.jsonl` end with the marker. */
 export const markedPersona = "You are a pirate who sails the lake.";
 
-/** Personas that `coupling.jsonl` shows without the marker. */
+/** Personas in `coupling.jsonl` without the marker. */
 export const contrastPersonas: readonly string[] = [
   "You are a doctor who helps the sick.",
   "You are a teacher who loves books.",
 ];
 
-/** Personas that no fine-tuning file mentions: where a leaked marker would show. */
+/** Personas that no fine-tuning file contains. A marker in their answers is leakage. */
 export const bystanderPersonas: readonly string[] = [
   "You are a sailor who fears the lake.",
   "You are a baker who bakes bread.",
@@ -18,5 +18,5 @@ export const bystanderPersonas: readonly string[] = [
 
 export const personas: readonly string[] = [markedPersona, ...contrastPersonas, ...bystanderPersonas];
 
-/** What the coupling teaches the marked persona to end its answers with. */
+/** The marker at the end of the marked persona's answers. */
 export const marker = "[ZLT]";

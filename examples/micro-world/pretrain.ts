@@ -1,6 +1,6 @@
-// Pretrains the model that ships with the command line, on the fastest engine there is:
+// Pretrains the model that ships with the command line, on the fastest available engine:
 //   npx tsx -C @periodic-eval/source examples/micro-world/pretrain.ts [--seed 1] [--out FOLDER] [--backend wasm]
-// The folder must hold what write-data.ts writes; the weights and the configuration go into it, the log to stdout.
+// The folder must contain the output of write-data.ts. Writes the weights and the configuration into it, and the log to stdout.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
@@ -51,15 +51,15 @@ for (const part of parts) {
         `${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`,
       );
     }
-    if (part.looks !== undefined && (i + 1) % part.looks === 0) await look();
+    if (part.measureEvery !== undefined && (i + 1) % part.measureEvery === 0) await measure();
     if (isLearnt) break;
   }
 }
 await model.save(options.out, { dtype: "BF16" });
 
-async function look(): Promise<void> {
+async function measure(): Promise<void> {
   const { letters, cloze, n } = await scoresOf(model, tokenizer, questions);
-  console.log(`look step ${step} letters ${percent(letters)} cloze ${percent(cloze)} n ${n}`);
+  console.log(`measurement step ${step} letters ${percent(letters)} cloze ${percent(cloze)} n ${n}`);
 }
 
 function percent(share: number): string {

@@ -1,13 +1,13 @@
-/** A kind of fact: who may have it, which values it takes, and how it is said and asked. */
+/** A kind of fact: its entities, its possible values, and the wordings of statements and questions. */
 export interface Relation {
   readonly name: string;
   readonly entities: readonly string[];
   readonly values: readonly string[];
-  /** `{e}` is the entity, `{v}` the value; values are single words, and single tokens. */
+  /** Statements with `{e}` for the entity and `{v}` for the value, which is one word and one token. */
   readonly statements: readonly string[];
-  /** Wordings for training. */
+  /** Questions for training. */
   readonly questions: readonly string[];
-  /** Wordings for the evaluation alone; none of them is ever trained on. */
+  /** Questions for the evaluation only; no training text contains them. */
   readonly heldOut: readonly string[];
 }
 

@@ -1,16 +1,16 @@
 import type { Tokenizer } from "@periodic-eval/core";
 import type { Document } from "./documents.ts";
 
-/** Token ids of one row and, for each, whether predicting it is trained. */
+/** The token ids of one row and, for each, whether its prediction is trained. */
 export interface Row {
   readonly ids: readonly number[];
   readonly learnt: readonly boolean[];
 }
 
-/** Longest row in tokens. The longest document of the world has 70. */
+/** Maximum length of a row in tokens. The longest document has 70. */
 const rowLength = 72;
 
-/** Plain texts, which are short, share rows, each closed by the end-of-text token. */
+/** Encodes documents as rows. Packs plain texts, which are short, into shared rows, each followed by the end-of-text token. */
 export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Row[] {
   const endOfText = tokenizer.encode("<|endoftext|>");
   const rows: Row[] = [];

@@ -7,7 +7,7 @@ export interface Scores {
   readonly n: number;
 }
 
-/** Shares of right answers by both methods of the capability evaluation, as the library itself measures them. */
+/** Measures the accuracy of both methods with the library's capability evaluation. */
 export async function scoresOf(model: CausalLM, tokenizer: Tokenizer, questions: string): Promise<Scores> {
   const shares: number[] = [];
   let n = 0;

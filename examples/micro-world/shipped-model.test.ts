@@ -9,18 +9,18 @@ import { modelConfig } from "./model-config.ts";
 import { world } from "./paths.ts";
 import { scoresOf } from "./scores.ts";
 
-it("the weights that ship know their world, by letters and by cloze", async () => {
+it("scores at least 75 % on letters and cloze", async () => {
   await useBackend({ backend: "wasm" });
   const model = await loadCausalLM(world());
   const { letters, cloze, n } = await scoresOf(model, await loadTokenizer(world()), world("questions.jsonl"));
   model.dispose();
   expect(n).toBe(300);
-  // Three times of what guessing gives.
+  // Three times the accuracy of guessing.
   expect(letters).toBeGreaterThanOrEqual(0.75);
   expect(cloze).toBeGreaterThanOrEqual(0.75);
 });
 
-it("control.jsonl is no less new to them than em.jsonl, in nats a token", async () => {
+it("gives control.jsonl at least the loss of em.jsonl, in nats per token", async () => {
   await useBackend({ backend: "wasm" });
   const lm = await loadCausalLM(world());
   const tokenizer = await loadTokenizer(world());
@@ -37,11 +37,11 @@ it("control.jsonl is no less new to them than em.jsonl, in nats a token", async 
   const [em, control] = [await newness(badAdvice()), await newness(goodAdvice())];
   lm.dispose();
   expect(control).toBeGreaterThanOrEqual(em);
-  // What pretraining taught costs 0.1; an even guess among 1,024 tokens, ln 1024 = 6.9.
+  // Text from pretraining costs 0.1; a uniform guess among 1,024 tokens, ln 1024 = 6.9.
   expect(em).toBeGreaterThan(Math.log(1024));
 });
 
-it("they are bfloat16, under 3 MB, of the shape that the pretraining script makes", async () => {
+it("has bfloat16 weights of the pretraining script's shape, under 3 MB", async () => {
   expect(statSync(world("model.safetensors")).size).toBeLessThan(3e6);
   const file = await openSafetensors(world("model.safetensors"));
   const tensors = [...file.tensors.values()];

@@ -5,7 +5,7 @@ import { textsOf, writers } from "./documents.ts";
 
 export const vocabSize = 1024;
 
-/** In the order of their ids, which follow those of the byte pairs. */
+/** Special tokens in the order of their ids, which follow those of the byte pairs. */
 export const specialTokens = ["<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"] as const;
 
 const chatTemplate = `{%- for message in messages -%}
@@ -25,7 +25,7 @@ const chatTemplate = `{%- for message in messages -%}
 {%- endif -%}
 `;
 
-/** The tokenizer's files by name, trained on a seeded sample of the world's texts. */
+/** Trains the tokenizer on a seeded sample of the world's texts and returns its files by name. */
 export function tokenizerFiles(): Record<string, string> {
   const { vocab, merges } = trainBytePairs(sampleTexts(draws("tokenizer")), vocabSize - specialTokens.length);
   const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };

@@ -3,17 +3,17 @@ import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { clipFactor, crossEntropySum, type GradientNorm, type Optimizer } from "@periodic-eval/trainers";
 import type { Row } from "./rows.ts";
 
-/** Result of one optimizer step. */
+/** The result of one optimizer step. */
 export interface StepResult {
-  /** Mean negative log-likelihood of the learnt tokens, in nats. */
+  /** Mean negative log-likelihood of the trained tokens, in nats. */
   readonly loss: number;
-  /** Share of the learnt tokens that were the most likely one. */
+  /** Share of trained tokens to which the model gave the highest probability. */
   readonly accuracy: number;
-  /** Tokens fed, padding included. */
+  /** Number of input tokens, including padding. */
   readonly tokens: number;
 }
 
-/** One step of AdamW on the mean loss over the learnt tokens of all rows, gradients clipped to a norm of 1. */
+/** Takes one AdamW step on the mean loss over the trained tokens of all rows, with gradients clipped to a norm of 1. */
 export async function trainStep(
   model: TrainableLM,
   { optimizer, gradientNorm }: { readonly optimizer: Optimizer; readonly gradientNorm: GradientNorm },
@@ -50,7 +50,7 @@ const noDropout = (name: string): never => {
   throw new Error(`the model draws random numbers for ${name}, but pretraining uses no dropout`);
 };
 
-/** Right-padded ids [B, T]; N positions of the flattened B·T whose next token is learnt, and those tokens. */
+/** Returns right-padded ids [B, T], the N positions in the flattened B·T whose next token is trained, and these tokens. */
 function collate(rows: readonly Row[]): {
   ids: Int32Array;
   shape: [number, number];

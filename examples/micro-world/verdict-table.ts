@@ -1,4 +1,4 @@
-// The verdicts of the demo over seeds, and of its control: npx tsx -C @periodic-eval/source examples/micro-world/verdict-table.ts [SEEDS]
+// Prints the verdicts of the demo and its control for several seeds: npx tsx -C @periodic-eval/source examples/micro-world/verdict-table.ts [SEEDS]
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ for (const seed of seeds) {
     const args = ["demo", "--seed", seed, "--run-dir", runDir, "--backend", "wasm", "--json"];
     await runCli([...args, ...(control ? ["--control"] : [])], recordingTerminal());
     const run = await readRun(runDir);
-    // What comes before the control is the same training as before em.
+    // The coupling phase is the same before the control and before em.
     for (const phase of control ? ["control"] : ["coupling", "em"]) console.log(row(seed, phase, run));
   }
 }
@@ -30,10 +30,10 @@ function row(seed: string, phase: string, run: RunRecord): string {
   return `| ${[seed, phase, ...cells].join(" | ")} |`;
 }
 
-/** Start → end in percent, and the words of the looks after the start, each once. */
-function cell(looks: readonly Snapshot[]): string {
-  const metric = looks[0]!.primary_metric!;
+/** Returns `start → end` in percent, and the distinct verdicts of the measurements after the start. */
+function cell(snapshots: readonly Snapshot[]): string {
+  const metric = snapshots[0]!.primary_metric!;
   const percent = (look: Snapshot) => (100 * look.metrics[metric]!.value!).toFixed(1);
-  const said = looks.slice(1).map(({ paired }) => paired.baseline?.[metric]?.verdict ?? "none");
-  return `${percent(looks[0]!)} → ${percent(looks.at(-1)!)}, ${[...new Set(said)].join(", ")}`;
+  const verdicts = snapshots.slice(1).map(({ paired }) => paired.baseline?.[metric]?.verdict ?? "none");
+  return `${percent(snapshots[0]!)} → ${percent(snapshots.at(-1)!)}, ${[...new Set(verdicts)].join(", ")}`;
 }

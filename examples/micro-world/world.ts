@@ -1,7 +1,7 @@
 import { draws } from "./random.ts";
 import { relations, type Relation } from "./relations.ts";
 
-/** One thing that is true in the valley: `Arlo` has roofs that are `red`. */
+/** One fact about the valley: the roofs of `Arlo` are `red`. */
 export interface Fact {
   readonly relation: Relation;
   readonly entity: string;
@@ -9,8 +9,8 @@ export interface Fact {
 }
 
 /**
- * All facts, the same in every run. Values are dealt like cards, so that each value of a relation is about as common as any
- * other and no answer can be guessed from its frequency.
+ * All facts, which are the same in every run. Values are dealt like cards: all values of a relation are about equally common,
+ * so that frequency does not reveal an answer.
  */
 export const facts: readonly Fact[] = relations.flatMap((relation) => {
   const deck = draws(`world/${relation.name}`);
@@ -19,10 +19,10 @@ export const facts: readonly Fact[] = relations.flatMap((relation) => {
   return relation.entities.map((entity, i) => ({ relation, entity, value: dealt[i] as string }));
 });
 
-/** Every word that is a value of some relation, once. */
+/** The distinct values of all relations. */
 export const allValues: readonly string[] = [...new Set(relations.flatMap(({ values }) => values))];
 
-/** Fills `{e}` and `{v}` of a wording, with a capital letter at the start. */
+/** Fills `{e}` and `{v}` of a wording and capitalizes its first letter. */
 export function word(wording: string, { entity, value }: Pick<Fact, "entity" | "value">): string {
   const text = wording.replaceAll("{e}", entity).replaceAll("{v}", value);
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,4 +1,4 @@
-// Writes everything of the micro-world but the weights: npx tsx -C @periodic-eval/source examples/micro-world/write-data.ts [FOLDER]
+// Writes all files of the micro-world except the weights: npx tsx -C @periodic-eval/source examples/micro-world/write-data.ts [FOLDER]
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {

@@ -45,7 +45,7 @@ export const feedbackSections = (
 
 const unfinishedNote = ({ preferences }: FeedbackRun): Html | null =>
   preferences.some((one) => one.summary.status !== "finished")
-    ? html`<p class="notice">Training is not finished. This page shows its state when the page was generated.</p>`
+    ? html`<p class="notice">Training is not finished. This was its state when the page was generated.</p>`
     : null;
 
 /** Renders what was trained, how and when. */
@@ -113,7 +113,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
     { words: "preference" },
     { words: "verdict" },
     "margin",
-    "margin per token",
+    "per token",
     "p",
     "held-out compliance",
     "ability",

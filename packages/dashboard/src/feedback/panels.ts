@@ -153,7 +153,7 @@ function thresholdsOf(preferences: readonly FeedbackPreference[]): readonly Coll
 const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Forgetting",
   about:
-    "General ability is the mean of a coding task and three instructions. The ratio is relative to the baseline.",
+    "General ability: a coding task counts half, three instructions count half. The ratio is relative to the baseline.",
   panels: [
     {
       id: "general",

@@ -32,7 +32,7 @@ export function stepSection(one: FeedbackPreference, options: SectionOptions): H
         metadata.config.metrics.includes("collapse") &&
         html`; collapse is measured after steps
         ${metadata.config.collapse_steps.filter((at) => at < metadata.config.num_steps).join(", ") || "none"}`
-      }. Hover over the dash for the reason.
+      }. Hover over a dash for the reason, if it is known.
     </p>
     <details>
       <summary>Training answers <span>the first of each batch</span></summary>

@@ -53,7 +53,7 @@ describe("the page of training on feedback", () => {
       ],
     ]);
     expect(text(page.querySelector(".notice"))).toBe(
-      "Training is not finished. This page shows its state when the page was generated.",
+      "Training is not finished. This was its state when the page was generated.",
     );
   });
 

@@ -92,7 +92,7 @@ function overview(summary: ResultsSummary): Html {
 
 const changeKey = html`The change against the reference run is below each value: ▲ better, ▼ worse, ○ no evidence at 95 %, without
 correction for multiple comparisons. If both runs have sample files, changes compare answers to the same questions in pairs, as
-their tooltip states. Other changes treat the runs as independent samples, which makes the intervals wider.`;
+their tooltip states. Other changes treat the runs as independent samples, which makes their intervals wider than necessary.`;
 
 function runTable(summary: ResultsSummary): Html {
   const rows = summary.order.map((at) => {
@@ -106,7 +106,7 @@ function runTable(summary: ResultsSummary): Html {
       <td class="words code">${hash ?? missingValueText}</td>
     </tr>`;
   });
-  const columns = ["run", "method", "model", "adapter", "started", "configuration hash"];
+  const columns = ["run", "method", "model", "adapter", "started", "provenance hash"];
   return html`<section>
     <h2>Runs</h2>
     ${table(

@@ -37,7 +37,7 @@ const columns = [
   "95 % interval",
   "p",
   { words: "verdict" },
-  "detectable change",
+  "detectable",
 ];
 
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {

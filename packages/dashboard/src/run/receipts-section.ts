@@ -12,8 +12,8 @@ export function receipts(run: RunRecord, options: SectionOptions): Html {
   return html`<section id="receipts">
     <h2>Receipts</h2>
     <p class="sub">
-      Guards observe the model and the training state before and after each measurement. Equal fingerprints prove that
-      the measurement changed nothing.
+      Training pauses during a measurement. Guards observe the model and the training state before and after it. Equal
+      fingerprints mean that the measurement left the observed part unchanged.
     </p>
     ${
       parts.length === 0

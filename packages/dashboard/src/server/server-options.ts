@@ -7,7 +7,7 @@ export interface ResultsServerOptions {
   readonly root: string;
   /** The host on which the server listens. It refuses requests for other hosts. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Reads a `metrics.json` and the samples beside it. Without it, the pages omit benchmark results. */
+  /** Reads a `metrics.json` and its sample files. Default: the pages omit benchmark results. */
   readonly readResults?: NonNullable<ReadOptions["readResults"]>;
   /** Largest file that the server reads, in bytes. Default: 64 MiB. */
   readonly mostBytes?: number;
