@@ -38,7 +38,7 @@ const createBase = () =>
     { seed: "undisturbed", dropout: 0.1 },
   );
 
-/** What is trained: every weight, or an adapter with dropout on a model with dropout. */
+/** The trained weights: all of them, or an adapter with dropout on a model with dropout. */
 const trained = {
   "every weight": () => ({ model: createBase(), base: null }),
   "an adapter": () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 /** Options of a judge model; rules ignore them. */
 export interface GraderOptions extends Partial<ConfiguredJudge> {
-  /** Caches verdicts in `<runDir>/verdicts`, so that none is paid for twice. `cache` takes precedence. */
+  /** Caches verdicts in `<runDir>/verdicts`, so that each is paid for once. `cache` takes precedence. */
   readonly runDir?: string;
 }
 

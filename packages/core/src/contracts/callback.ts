@@ -16,7 +16,7 @@ export interface MeasureRequest {
   readonly plannedComparisons?: number | null;
 }
 
-/** What a hook can read and request. It does not hold the model: measuring goes through the session. */
+/** The state that a hook can read, and the requests that it can make. The model is not in it: the session measures. */
 export interface CallbackContext {
   readonly phase: string;
   readonly progress: Progress;

@@ -126,9 +126,9 @@ export interface SessionOptions {
   readonly guards?: readonly Guard[];
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;
-  /** What happens if an evaluation or hook throws: training continues (default), with a `failed` snapshot; or throw, for tests. */
+  /** If an evaluation or hook throws: training continues (default), with a `failed` snapshot; or throw, for tests. */
   readonly onFailure?: "record" | "throw";
-  /** What happens after a broken receipt: request a stop (default), throw from `stepEnd`, or only record it. */
+  /** After a broken receipt: request a stop (default), throw from `stepEnd`, or only record it. */
   readonly onBrokenReceipt?: "stop" | "throw" | "record";
   /**
    * Saves the weights and returns their path. Called once in each window that measures something, on the frozen weights. The
@@ -140,7 +140,7 @@ export interface SessionOptions {
   /** Steps of earlier phases. Default: that of `resume`, else the largest `run_step` of the phases before. */
   readonly runStepOffset?: number;
   /**
-   * What measurements are compared with: the phase's own start (default), the first phase's start, the model without its adapter
+   * The baseline of comparisons: the phase's own start (default), the first phase's start, the model without its adapter
    * (`adapter_off`: measured once per phase, with the first measurement, under the id `<id>.adapter_off`), or the start of an
    * earlier run, given by the path of its folder or of its snapshots. A path has a separator: `./run-1`.
    */
@@ -156,7 +156,7 @@ export interface SessionOptions {
   readonly now?: () => string;
 }
 
-/** What callbacks request of the training loop, each with its reason; null if not requested. */
+/** Requests of callbacks to the training loop, each with its reason; null if not requested. */
 export interface Control {
   readonly stop: string | null;
   readonly save: string | null;

@@ -11,7 +11,7 @@ import { parseOptions } from "../internal/parse-options.ts";
 import { optionalFunction } from "./option-schemas.ts";
 
 export interface FakeTokenizerOptions {
-  /** A system prompt that the template inserts if none is given, like some real templates. */
+  /** A system prompt that the template inserts by default, like some real templates. */
   readonly defaultSystem?: string;
   /** Whether a begin token precedes text that is encoded with special tokens. Default: false. */
   readonly beginOfText?: boolean;

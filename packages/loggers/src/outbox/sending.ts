@@ -47,7 +47,7 @@ export interface Sending {
 /** Number of failed attempts before a warning. Retries continue after it. */
 const attemptsBeforeWarning = 3;
 
-/** What went wrong, for `throwTrouble` and `lastError`. */
+/** The last failure, for `throwTrouble` and `lastError`. */
 interface Trouble {
   /** A permanent error, which has stopped sending. */
   fatal: { readonly error: unknown } | null;

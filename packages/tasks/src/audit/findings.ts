@@ -18,7 +18,7 @@ export interface Finding {
   readonly documents: number | null;
   /** The problem, and the first document with it. */
   readonly message: string;
-  /** What to do. */
+  /** The remedy. */
   readonly fix: string;
 }
 

@@ -58,7 +58,7 @@ export interface EvaluableTrainer {
   modelFingerprint(): Awaitable<string | null>;
 }
 
-/** What to open. */
+/** The model to open. */
 export interface CheckpointSource {
   /** A folder, or `owner/name` on the hub. */
   readonly folder: string;

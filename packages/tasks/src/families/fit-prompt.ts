@@ -28,7 +28,7 @@ export interface UnaskedPrompt {
 export interface Fitting {
   /** In tokens; null if unbounded or unknown. */
   readonly budget: number | null;
-  /** What happens to a prompt over the budget: it is skipped (`report`), or cut on the left. */
+  /** Handling of a prompt over the budget: it is skipped (`report`), or cut on the left. */
   readonly overflow: "report" | "left";
 }
 

@@ -65,7 +65,7 @@ interface RolloutBase<D extends Row> extends FamilyOptions<D> {
   /** Completions per prompt, each a row; default 1. */
   readonly samplesPerPrompt?: number;
   /**
-   * What happens to a prompt that is too long. `report` (default) skips it and records that in its rows; `left` cuts it on the
+   * Handling of a prompt that is too long. `report` (default) skips it and records that in its rows; `left` cuts it on the
    * left, as lm-evaluation-harness does, and records how many tokens were cut.
    */
   readonly overflow?: "report" | "left";

@@ -42,7 +42,7 @@ function cleaned(text: string): string {
   return [...composed].slice(0, mostCharacters).join("").replace(/ {2,}/gu, " ");
 }
 
-/** Removes Latin letters from a text that is mostly in another script. */
+/** Removes Latin letters from text that is mostly in another script. */
 function withoutForeignLatin(text: string): string {
   const latin = text.match(/[A-z]/gu)?.length ?? 0;
   const other = text.match(/[\u0300-\u{10ffff}]/gu)?.length ?? 0;

@@ -29,7 +29,7 @@ describe("pattern", () => {
 });
 
 describe("nltkPattern", () => {
-  it("keeps marks and joiners in words, and leaves numbers that are no digits out, as the module regex", () => {
+  it("counts marks and joiners as word characters, but no numbers except digits, like the module regex", () => {
     // regex 2026.11: regex.findall(r"\w+", …)
     const words = (text: string) => text.match(nltkPattern(String.raw`\w+`, "g"));
     expect(words("नमस्ते")).toEqual(["नमस्ते"]);

@@ -27,10 +27,10 @@ const isAmong = (character: string, characters: string | undefined): boolean =>
 /** Implements `str.split()`: the non-empty parts between whitespace. */
 export const words = (text: string): string[] => text.split(runsOfSpace).filter((part) => part !== "");
 
-/** Implements `str.isupper()`: there is a cased character, and none is lower case or title case. */
+/** Implements `str.isupper()`: at least one cased character, and no lower-case or title-case one. */
 export const isUpper = (text: string): boolean =>
   /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 
-/** Implements `str.islower()`: there is a cased character, and none is upper case or title case. */
+/** Implements `str.islower()`: at least one cased character, and no upper-case or title-case one. */
 export const isLower = (text: string): boolean =>
   /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
