@@ -46,7 +46,7 @@ const kept = new Set([
   ..."timestamp started_at updated_at collapse_alerts alerts file run collapse_steps metrics".split(" "),
 ]);
 
-/** Replaces all unrestricted strings and keys of a value by attacks. */
+/** Replaces all unrestricted strings and keys of a value with attacks. */
 function hostile(value: Json, key = ""): Json {
   if (typeof value === "string") return kept.has(key) ? value : attack;
   if (Array.isArray(value)) return value.map((one: Json) => hostile(one, key));
@@ -184,7 +184,7 @@ describe("hostile strings in all files of runs", () => {
   });
 
   it.skipIf(!hasBrowser)(
-    "run nothing and ask for nothing, whatever is opened, pointed at or pressed",
+    "run no script and send no request, whatever the reader opens, hovers or presses",
     async () => {
       for (const address of addresses()) {
         const { tab, requests, messages } = await pages.open("about:blank", {

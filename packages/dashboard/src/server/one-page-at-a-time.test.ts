@@ -22,7 +22,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 const runsOf = (): ReadResults => structuredClone({ runs: sampleResults.slice(0, 1), samples: [] });
 
 it.each(["text/html", "application/json"])(
-  "of a page of runs in %s no run is kept while the next is read",
+  "releases each run of a %s page before it reads the next",
   async (accept) => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
@@ -68,21 +68,21 @@ it("creates one page at a time, and continues after one that fails", async () =>
 const address = "http://127.0.0.1:8010/v1/eval?per_page=200";
 const host = "127.0.0.1:8010";
 it.each([
-  ["a picture of another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
+  ["an image on another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
   [
-    "a frame of another site",
+    "a frame on another site",
     { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" },
     403,
   ],
-  ["a script of another site", { origin: "http://evil.example" }, 403],
-  ["a file or a sandbox", { origin: "null" }, 403],
+  ["a script on another site", { origin: "http://evil.example" }, 403],
+  ["a local file or a sandboxed frame", { origin: "null" }, 403],
   ["another port of this machine", { origin: "http://127.0.0.1:9000" }, 403],
   [
     "a link on another site",
     { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
     200,
   ],
-  ["a page of its own", { origin: `http://${host}`, "sec-fetch-site": "same-origin" }, 200],
+  ["a page of this server", { origin: `http://${host}`, "sec-fetch-site": "same-origin" }, 200],
   ["the address bar", { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, 200],
   ["a program", {}, 200],
 ])("%s: replies to %j with %i", async (_, headers, status) => {

@@ -35,7 +35,7 @@ interface Data {
   readonly runs: readonly Record<string, unknown>[];
 }
 
-/** The path of each run and its state, as the page has them. */
+/** Returns the path and the state of each run on a page. */
 const entriesOf = (page: Document) =>
   [...page.querySelectorAll("details.entry")].map((entry) => ({
     path: text(entry.querySelector(".title")),
