@@ -1,6 +1,6 @@
 import type { FeedbackEngine } from "./types.ts";
 
-/** An engine that does something after each update, before its caller hears of it; told how many there were, from 1. */
+/** Wraps an engine: calls `act` after each update, before `update` returns, with the number of updates so far (from 1). */
 export function afterUpdates(
   engine: FeedbackEngine,
   act: (updates: number) => Promise<void> | void,

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { fakeModel } from "@periodic-eval/core/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
-/** Where a run may be cut off: told before and after what writes. */
+/** Points at which a test may interrupt a run. */
 export type Moment = "opened" | "sampled" | "updating" | "updated";
 
 /**
- * An engine whose weights are the list of what it was trained on: the same answers, numbers and checkpoints for the same
- * history, and others for another. Its checkpoint is one file, written whole.
+ * An engine whose weights are the list of its training data: answers, metrics and checkpoints depend only on this history. Its
+ * checkpoint is one file, written atomically.
  */
 export function fakeEngine(
   at: (moment: Moment, step: number) => void = () => {},
@@ -32,7 +32,7 @@ export function fakeEngine(
       const model = fakeModel({
         weights: () => history.join("|"),
         base: fakeModel(),
-        // Each update makes it likelier that the answer is short.
+        // Each update raises the log p of answers that begin with "yes".
         reply: (prompt, { seed }) => `${seed.length + prompt.length} ${"word ".repeat(12)}`.trim(),
         logLikelihood: (_, continuation) =>
           -continuation.length + (continuation.startsWith("yes") ? history.length : 0),

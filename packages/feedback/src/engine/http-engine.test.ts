@@ -10,7 +10,7 @@ import { runHarness } from "../harness/run-harness.ts";
 import { httpEngine } from "./http-engine.ts";
 
 type Body = Readonly<Record<string, unknown>>;
-/** What a service answers on a path; undefined: there is no such path. */
+/** Replies of a service by path. */
 type Routes = { readonly [path: string]: (body: Body, authorization: string) => unknown };
 
 const token = "token-of-the-test";
@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A service of another make: FastAPI's words for what it lacks and what it refuses. */
+/** A service by another vendor, with FastAPI's error messages. */
 async function foreign(routes: Routes) {
   const asked: { readonly path: string; readonly body: Body }[] = [];
   const server = createServer((request, response) => {
@@ -86,8 +86,8 @@ async function run(serviceUrl: string, others: Partial<Parameters<typeof httpEng
 
 const isThere = async () => (await readdir(folder)).includes("run");
 
-describe("over a service of another make", () => {
-  it("trains, and what needs scores that it does not give is null, with the reason", async () => {
+describe("httpEngine with a service by another vendor", () => {
+  it("trains, and reports metrics that need scores as null with a reason", async () => {
     const { url, asked } = await foreign(learning());
     const { preferences } = await run(url);
     expect(preferences["concise"]).toMatchObject({
@@ -128,7 +128,7 @@ describe("over a service of another make", () => {
     expect(asked.find(({ path }) => path.endsWith("completions"))!.body["seed"]).toEqual(expect.any(Number));
   });
 
-  it("scores one text at a time where it knows no batches", async () => {
+  it("scores one text per request without batch support", async () => {
     const scores = { logprob_sum: -3, logprobs: [-1, -2], tokens: ["a", "b"] };
     const { url, asked } = await foreign({ ...learning(), "/v1/score": () => scores });
     await run(url);
@@ -144,7 +144,7 @@ describe("over a service of another make", () => {
   it.each([
     ["/v1/lora/init", "without /v1/lora/init,"],
     ["/v1/feedback", "without /v1/feedback,"],
-  ])("is refused before anything is done where it lacks %s", async (path, message) => {
+  ])("is rejected before training if it lacks %s", async (path, message) => {
     const { [path]: _, ...rest } = learning();
     const { url, asked } = await foreign(rest);
     await expect(run(url)).rejects.toMatchObject({
@@ -155,9 +155,9 @@ describe("over a service of another make", () => {
     expect(asked.filter(({ body }) => Object.keys(body).length > 0)).toEqual([]);
   });
 
-  it("is refused before anything is trained where it tells no updates, or others than asked for", async () => {
+  it("is rejected if it reports no updates, or another update than requested", async () => {
     const { url, asked } = await foreign({ ...learning(), "/v1/lora/init": ({ lora_id }) => ({ lora_id }) });
-    await expect(run(url)).rejects.toThrow("an adapter whose updates are not told");
+    await expect(run(url)).rejects.toThrow("an adapter without a number of updates");
     expect(asked.filter(({ path }) => path.endsWith("completions"))).toEqual([]);
     close();
     const other = await foreign({
@@ -171,7 +171,7 @@ describe("over a service of another make", () => {
     await expect(run(other.url)).rejects.toThrow("got the update other");
   });
 
-  it("is refused where it has another model, or is not there", async () => {
+  it("is rejected if it has another model or cannot be reached", async () => {
     const { url } = await foreign({ ...learning(), "/v1/health": () => ({ model: "big" }) });
     await expect(run(url, { baseModel: "small" })).rejects.toThrow('got "small", expected "big"');
     close();
@@ -179,7 +179,7 @@ describe("over a service of another make", () => {
     expect(await isThere()).toBe(false);
   });
 
-  it("is sent the token of the environment, which is in no file, error or description", async () => {
+  it("receives the token, which appears in no file, error or description", async () => {
     vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", token);
     let sent = "";
     const { url } = await foreign({

@@ -17,15 +17,15 @@ import type {
 } from "./types.ts";
 
 export interface HttpEngineOptions {
-  /** Of a service that trains, as `periodic-eval feedback serve` runs one. */
+  /** URL of a service that trains, such as `periodic-eval feedback serve`. */
   readonly serviceUrl: string;
-  /** Of a gateway that answers in its place; null: the service itself. */
+  /** URL of a gateway that answers instead of the service. Null: the service answers. */
   readonly gatewayUrl?: string | null;
-  /** The model that the service is to have; null: whichever it has. */
+  /** The model that the service must have. Null: any model. */
   readonly baseModel?: string | null;
-  /** For one attempt of a request; default 290. */
+  /** Timeout of one attempt of a request. Default 290. */
   readonly timeoutSeconds?: number;
-  /** Of a request; default 8, within 40 seconds. Whether the service is there at all is tried twice. */
+  /** Retries of a request. Default 8, within 40 seconds. The first contact with the service has at most one retry. */
   readonly maxRetries?: number;
 }
 
@@ -37,13 +37,14 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof HttpEngineOptions, z.ZodType>);
 
 /**
- * Trains by a service at an address: answers are asked of it (or of a gateway before it), what is told them is sent to it. The
- * token of either is read from OPENCLAW_GATEWAY_TOKEN alone. A request whose reply is lost is sent again: the service knows an
- * update by its name, and does none twice.
+ * Creates an engine that trains through a service: the service, or a gateway before it, answers, and the service receives the
+ * feedback. The token of both is read only from the environment variable OPENCLAW_GATEWAY_TOKEN. A request whose reply is lost
+ * is repeated: the service knows an update by its id and never repeats it.
  *
- * Log p comes from the service, entropies from one of ours; a metric that needs what a service lacks is null, with the reason.
+ * Metrics that need an ability that the service lacks are null, with a reason. Any service with `/v1/score` returns log p; only
+ * ours returns entropies.
  *
- * @throws PeriodicEvalError `config` for a wrong option; and, from `check`, for a service that does not train.
+ * @throws PeriodicEvalError `config` for a wrong option; `check` also throws it for a service that does not train.
  */
 export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
   parseOptions("httpEngine options", optionsSchema, options);
@@ -83,7 +84,7 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
       );
       const common = { service, facts: able };
       const model = serviceModel({ ...common, name: loraId, gateway, adapter: loraId });
-      // Not through a gateway, which may know adapters alone.
+      // The base model is not used through a gateway, which may know only adapters.
       const base =
         able.model === null
           ? null
@@ -99,7 +100,7 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
   };
 }
 
-/** What `sample` keeps of an answer for `update`: ids, and their log p; null where the server does not tell. */
+/** Data that `sample` keeps for `update`: token ids and their log p; null if the server does not return them. */
 interface Trace {
   readonly ids: readonly number[] | null;
   readonly nats: readonly number[] | null;
@@ -152,15 +153,19 @@ async function update(
   );
   const { last } = stateOf(reply, service.url);
   if (last?.stepId === record.stepId) return last.report;
-  throw unclear(`${service.url}/v1/feedback`, `the update ${last?.stepId ?? "of no name"}`, record.stepId);
+  throw unusable(
+    `${service.url}/v1/feedback`,
+    `the update ${last?.stepId ?? "without a step_id"}`,
+    record.stepId,
+  );
 }
 
-/** What an adapter has learned, as the service tells it: without it nobody could say which steps are done. */
+/** Parses the state of an adapter from a reply. Without it, the completed steps would be unknown. */
 function stateOf(reply: unknown, url: string): TrainedState {
   const updates = at(reply, "updates");
   const last = at(reply, "last");
   if (!isCount(updates))
-    throw unclear(url, "an adapter whose updates are not told", "how many it has (updates)");
+    throw unusable(url, "an adapter without a number of updates", "its number of updates (updates)");
   if (last === null && updates === 0) return { updates, last };
   const [stepId, step, subSteps] = [at(last, "step_id"), at(last, "step"), at(last, "sub_steps")];
   const metrics = at(last, "metrics");
@@ -171,9 +176,9 @@ function stateOf(reply: unknown, url: string): TrainedState {
     typeof metrics !== "object" ||
     metrics === null
   )
-    throw unclear(
+    throw unusable(
       url,
-      `an adapter of ${updates} updates whose last one is not told`,
+      `an adapter with ${updates} updates and no data about the last one`,
       "its step_id, step, metrics and sub_steps (last)",
     );
   const numbers = Object.entries(metrics).map(([name, value]) => [
@@ -184,11 +189,11 @@ function stateOf(reply: unknown, url: string): TrainedState {
   return { updates, last: { stepId, step, draft: (at(last, "draft") ?? null) as Json, report } };
 }
 
-const unclear = (where: string, got: string, expected: string): PeriodicEvalError =>
+const unusable = (where: string, got: string, expected: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "model",
     where,
     got,
     expected,
-    fix: "Train by a service that tells it, as `periodic-eval feedback serve` does: a step whose reply is lost would be done twice.",
+    fix: "Use a service that reports its updates, such as `periodic-eval feedback serve`: otherwise a lost reply would repeat a step.",
   });

@@ -14,7 +14,7 @@ import type {
   UpdateReport,
 } from "./types.ts";
 
-/** A model with a new adapter on it, trained in place. */
+/** A model with a new adapter, trained in place. */
 export interface AdaptedModel {
   readonly model: TrainableLM;
   readonly tokenizer: Tokenizer;
@@ -22,27 +22,27 @@ export interface AdaptedModel {
 }
 
 export interface LocalEngineOptions {
-  /** Opens the base model with a new adapter: the same weights for the same seed. Packages of models stay outside. */
+  /** Opens the base model with a new adapter. The same seed gives the same weights. */
   readonly openModel: (adapter: { readonly seed: number }) => Promise<AdaptedModel>;
-  /** For `metadata.json`: which model, on which engine. */
+  /** Model and engine, for `metadata.json`. */
   readonly describe: Json;
 }
 
 const phase = "sdpo";
 
-/** What a checkpoint's note holds. */
+/** The note in a checkpoint. */
 interface Note extends UpdateRecord {
   readonly loraId: string;
   readonly report: UpdateReport;
 }
 
-/** What `sample` keeps of an answer for `update`. */
+/** Data that `sample` keeps for `update`. */
 interface Trace {
   readonly ids: readonly number[];
   readonly nats: readonly number[];
 }
 
-/** Trains in this process, by self-distillation (`SDPOTrainer`): nothing is sent anywhere. */
+/** Creates an engine that trains in this process by self-distillation (`SDPOTrainer`), without network access. */
 export function localEngine({ openModel, describe }: LocalEngineOptions): FeedbackEngine {
   return {
     describe: () => describe,
@@ -106,9 +106,9 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
             throw new PeriodicEvalError({
               code: "model",
               where: `step ${record.step}`,
-              got: "answers without a token",
-              expected: "an answer to learn from",
-              fix: "Look at the model: it ends each answer before it begins.",
+              got: "a batch of empty answers",
+              expected: "at least one answer with a token",
+              fix: "Check the model: it ends each answer at once.",
             });
           const { metrics, steps } = await trainer.update(examples);
           const report: UpdateReport = { metrics: { ...metrics }, subSteps: steps.length };
@@ -123,18 +123,18 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
 }
 
 /**
- * Every token that was drawn, the one that ended the answer included; at temperature 1 by the model's own log p.
+ * Returns the sampled tokens, including the one that ended the answer, with their log p at temperature 1.
  *
- * @throws PeriodicEvalError `model` for an answer that does not tell them: taken for none, nothing would be learned from it.
+ * @throws PeriodicEvalError `model` for an answer without them, from which nothing could be learned.
  */
 export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats">): Trace {
   if (ids !== null && tokenNats !== null) return { ids, nats: tokenNats };
   throw new PeriodicEvalError({
     code: "model",
-    where: "answers to learn from",
-    got: `an answer whose ${ids === null ? "ids" : "tokenNats"} the engine does not tell`,
+    where: "sampled answers",
+    got: `an answer without ${ids === null ? "ids" : "tokenNats"}`,
     expected: "the ids of the drawn tokens (ids) and their log p in nats (tokenNats)",
-    fix: "Sample with an engine that tells both, such as inMemory of @periodic-eval/core/tfjs.",
+    fix: "Use an engine that returns both, such as inMemory of @periodic-eval/core/tfjs.",
   });
 }
 
@@ -143,13 +143,13 @@ const turn = (content: string) => ({ messages: [{ role: "user", content }] });
 interface Reading {
   readonly tokenizer: Tokenizer;
   readonly hindsight: string;
-  /** In tokens; null where there is no limit. */
+  /** Context length in tokens; null without a limit. */
   readonly longest: number | null;
 }
 
 /**
- * None of an answer without a token. One that does not fit behind what the teacher reads is cut at its end: each of its tokens
- * is learned from by itself.
+ * Returns the example of an answer; none for an empty answer. An answer that does not fit after the teacher's prompt is cut at
+ * its end, since each token is a separate training target.
  */
 function exampleOf(
   { prompt, answer, feedback, teacherTurn }: FeedbackExample,
@@ -173,6 +173,6 @@ function stateOf(note: Json | undefined, updates: number, loraId: string): Train
     where: `the checkpoint of ${loraId}`,
     got: `one of ${owner} after step ${last.step}, with ${updates} updates`,
     expected: "a checkpoint of this adapter",
-    fix: "Choose another output_dir, or remove this one.",
+    fix: "Choose another output_dir, or remove this folder.",
   });
 }

@@ -1,22 +1,22 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
-/** What a service is and can do. */
+/** The model and the abilities of a service. */
 export interface ServiceFacts {
-  /** What its base model is asked by; null where it does not tell. */
+  /** Name of the base model; null if the service does not report it. */
   readonly model: string | null;
   readonly engine: Json;
-  /** Whether it tells log p of given texts. */
+  /** Whether it scores given texts. */
   readonly canScore: boolean;
-  /** What it can do beyond what such services have in common; of ours. */
+  /** Abilities of `periodic-eval feedback serve` that other services lack. */
   readonly extensions: ReadonlySet<string>;
 }
 
 /**
- * Asks a service what it can do; nothing is changed by it.
+ * Queries the abilities of a service without changing it.
  *
- * @throws PeriodicEvalError `config` for a service that does not train, or trains another model; `model` where it cannot be
- *   reached.
+ * @throws PeriodicEvalError `config` for a service that does not train or has another model; `model` if it cannot be reached.
  */
 export async function factsOf(
   service: JsonService,
@@ -25,25 +25,25 @@ export async function factsOf(
 ): Promise<ServiceFacts> {
   let health = await service.reply("v1/health", undefined, signal);
   if (isLacking(health.status)) health = await service.reply("health", undefined, signal);
-  // A body that no such path takes: what is there refuses it, and does nothing.
+  // An empty body: a path that exists rejects it and does nothing.
   const has = async (path: string) => !isLacking((await service.reply(path, {}, signal)).status);
   const missing: string[] = [];
   for (const path of ["v1/lora/init", "v1/feedback"]) if (!(await has(path))) missing.push(`/${path}`);
   if (missing.length > 0)
-    throw wrong(
-      service.url,
-      `a service without ${missing.join(" and ")}`,
-      "one that trains on feedback",
-      "Give the address of one, as `periodic-eval feedback serve` runs it; a gateway goes into gateway_url.",
-    );
+    throw configError({
+      where: service.url,
+      got: `a service without ${missing.join(" and ")}`,
+      expected: "a service that trains on feedback",
+      fix: "Set service_url to such a service (`periodic-eval feedback serve`), and gateway_url to a gateway.",
+    });
   const model = at(health.body, "model");
   if (baseModel !== null && isString(model) && model !== baseModel)
-    throw wrong(
-      "base_model",
-      JSON.stringify(baseModel),
-      `${JSON.stringify(model)}, which ${service.url} has`,
-      "Leave it out, or start the service with this model.",
-    );
+    throw configError({
+      where: "base_model",
+      value: baseModel,
+      expected: `${JSON.stringify(model)}, the model of ${service.url}`,
+      fix: "Remove base_model, or start the service with this model.",
+    });
   return {
     model: isString(model) ? model : null,
     engine: (at(health.body, "engine") ?? null) as Json,
@@ -52,8 +52,5 @@ export async function factsOf(
   };
 }
 
-/** Statuses that say that there is no such path. */
+/** Whether a status means that the path does not exist. */
 const isLacking = (status: number): boolean => [404, 405, 501].includes(status);
-
-const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where, got, expected, fix });

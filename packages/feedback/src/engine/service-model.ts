@@ -27,23 +27,23 @@ import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
 
 export interface ServiceModelParts {
-  /** What it is asked by. */
+  /** Name of the model in requests. */
   readonly name: string;
   readonly service: JsonService;
-  /** Where chats go; null: to the service. */
+  /** Receives chat requests. Null: the service receives them. */
   readonly gateway: JsonService | null;
   readonly facts: ServiceFacts;
   readonly adapter: string | null;
 }
 
-/** A model behind a service, as metrics measure it. */
+/** A model behind a service, for metrics. */
 export interface ServiceModel extends EvaluableModel {
-  /** `generate`, with the ids and log p of what was drawn where the server tells them. */
+  /** Does the same as `generate`, with the ids and log p of the sampled tokens if the server returns them. */
   traced(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
   readonly generate: NonNullable<EvaluableModel["generate"]>;
 }
 
-/** Requests that a server without batches is sent at a time. */
+/** Concurrent requests to a server without batches. */
 const concurrency = 8;
 
 type Fields = { readonly [field: string]: Json };
@@ -61,34 +61,21 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
   ): Promise<readonly Completion[]> {
     const asked = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
     const ask = async (path: string, body: Fields, count: number) => {
-      const told = { logprobs: true, return_token_ids: true };
-      const whole = { model: name, ...body, ...(traces && told) };
+      const traceFields = { logprobs: true, return_token_ids: true };
+      const whole = { model: name, ...body, ...(traces && traceFields) };
       const reply = await send(() => chats.ask(path, whole, signal));
       const { usage } = usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens"));
       if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
       return Array.from({ length: count }, (_, place) => completionOf(reply, where, { place }));
     };
-    if (gateway !== null || !batches) {
-      const one = async ({ chat, sampling }: Asked): Promise<Completion> => {
-        const seed =
-          facts.extensions.has("named_seeds") && gateway === null ? sampling.seed : seedNumber(sampling.seed);
-        const body = { messages: plain(chat.messages), ...fieldsOf(chat, sampling), seed };
-        return (await ask("v1/chat/completions", body, 1))[0]!;
-      };
-      return Promise.all(asked.map((request) => limit(() => one(request))));
-    }
-    const answers = new Map<Asked, Completion>();
-    for (const group of alike(asked)) {
-      const { chat, sampling } = group[0]!;
-      const body = {
-        messages: group.map((one) => plain(one.chat.messages)),
-        ...fieldsOf(chat, sampling),
-        seeds: group.map((one) => one.sampling.seed),
-      };
-      const completions = await ask("v1/chat/completions/batch", body, group.length);
-      group.forEach((one, place) => answers.set(one, completions[place]!));
-    }
-    return asked.map((one) => answers.get(one)!);
+    if (gateway === null && batches) return completeGroups(asked, ask);
+    const one = async ({ chat, sampling }: Asked): Promise<Completion> => {
+      const seed =
+        facts.extensions.has("named_seeds") && gateway === null ? sampling.seed : seedNumber(sampling.seed);
+      const body = { messages: plain(chat.messages), ...fieldsOf(chat, sampling), seed };
+      return (await ask("v1/chat/completions", body, 1))[0]!;
+    };
+    return Promise.all(asked.map((request) => limit(() => one(request))));
   }
 
   async function logLikelihoods(
@@ -131,6 +118,25 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
   };
 }
 
+/** Sends one batch request for each group of requests with equal fields. Returns the completions in the order of `asked`. */
+async function completeGroups(
+  asked: readonly Asked[],
+  ask: (path: string, body: Fields, count: number) => Promise<readonly Completion[]>,
+): Promise<readonly Completion[]> {
+  const answers = new Map<Asked, Completion>();
+  for (const group of alike(asked)) {
+    const { chat, sampling } = group[0]!;
+    const body = {
+      messages: group.map((one) => plain(one.chat.messages)),
+      ...fieldsOf(chat, sampling),
+      seeds: group.map((one) => one.sampling.seed),
+    };
+    const completions = await ask("v1/chat/completions/batch", body, group.length);
+    group.forEach((one, place) => answers.set(one, completions[place]!));
+  }
+  return asked.map((one) => answers.get(one)!);
+}
+
 interface Asked {
   readonly chat: ServedChat;
   readonly sampling: Sampling;
@@ -154,7 +160,7 @@ function fieldsOf(
   };
 }
 
-/** Requests that differ in nothing but what is said and the seed, which one batch can ask. */
+/** Groups requests that differ only in messages and seed, which one batch request can hold. */
 function alike(asked: readonly Asked[]): Iterable<readonly Asked[]> {
   const groups = new Map<string, Asked[]>();
   for (const one of asked) {
@@ -203,8 +209,8 @@ function numbersOf(value: unknown, url: string, name: string): readonly number[]
   throw new PeriodicEvalError({
     code: "model",
     where: `${url}/v1/score`,
-    got: `a reply without ${name}${isString(value) ? `, which is ${value.slice(0, 60)}` : ""}`,
-    expected: "a list of numbers",
-    fix: "See that the service is one that scores, as `periodic-eval feedback serve` does.",
+    got: `a reply without numbers in ${name}${isString(value) ? `: ${value.slice(0, 60)}` : ""}`,
+    expected: "an array of numbers",
+    fix: "Use a service that returns scores, such as `periodic-eval feedback serve`.",
   });
 }

@@ -1,2 +1,2 @@
-/** The environment variable that holds the token of gateways and services; it is read from nowhere else. */
+/** Name of the environment variable with the token of gateways and services, its only source. */
 export const tokenEnv = "OPENCLAW_GATEWAY_TOKEN";

@@ -2,56 +2,56 @@ import type { EvaluableModel, Guard, Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 
 /**
- * What trains on feedback: in this process (`localEngine`), or a service behind an address. The harness knows no other way to
- * a model: all that it asks stands here.
+ * Trains models on feedback: in this process (`localEngine`) or through a service (`httpEngine`). The harness uses models only
+ * through this interface.
  */
 export interface FeedbackEngine {
-  /** For `metadata.json`: the engine's name and what of it can change a number. Nothing secret. */
+  /** Returns the engine's name and the settings that affect results, for `metadata.json`. Without secrets. */
   describe(): Json;
   /**
-   * Looks, before anything is trained, whether the engine can be reached and has the model.
+   * Checks before training that the engine can be reached and has the model.
    *
-   * @throws PeriodicEvalError `model` or `config` where not.
+   * @throws PeriodicEvalError `model` or `config`.
    */
   check?(signal: AbortSignal): Promise<void>;
   /**
-   * A model with an adapter of this name, at its newest checkpoint, or new (the base itself) where it has none. One model is
-   * open at a time; the harness disposes of it before it opens another.
+   * Opens a model with an adapter of this name at its newest checkpoint, or with a new adapter, which equals the base. The
+   * harness disposes the model before it opens another.
    */
   open(request: OpenRequest): Promise<FeedbackModel>;
 }
 
 export interface OpenRequest {
-  /** Names the adapter. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** Name of the adapter. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly loraId: string;
   readonly training: HarnessConfig["training"];
-  /** Gradient steps of each update. */
+  /** Gradient steps per update. */
   readonly stepsPerBatch: number;
-  /** Of all that is random in training, and of a new adapter. */
+  /** Seed of training and of a new adapter. */
   readonly seed: number;
-  /** Where an engine that keeps files keeps those of this adapter; a service keeps its own. */
+  /** Folder for the files of this adapter. A service uses its own folder instead. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }
 
-/** A model that is asked and trained. What `evaluable` measures is what `update` has made of it so far. */
+/** A model that answers and is trained. `evaluable` always has the current weights. */
 export interface FeedbackModel {
   /**
-   * As metrics measure it, with the abilities that the engine has. `base`, where it is there, is the model without its
-   * adapter: the state before any update.
+   * The model for metrics, with the engine's abilities. `base`, if present, is the model without its adapter: the state before
+   * any update.
    */
   readonly evaluable: EvaluableModel;
-  /** For looks at the model: what sees that measuring changes nothing. */
+  /** Guards that check that a measurement changes nothing. */
   readonly guards?: readonly Guard[];
-  /** The updates that its newest checkpoint has, those of earlier processes included. */
+  /** The updates in the newest checkpoint, including those of earlier processes. */
   readonly trained: TrainedState;
-  /** Answers to prompts, a user turn each, drawn at temperature 1 from all tokens: one for each, in order. */
+  /** Samples one answer per prompt (a user turn), in order, at temperature 1 from all tokens. */
   sample(requests: readonly SampleRequest[], signal: AbortSignal): Promise<readonly FeedbackAnswer[]>;
   /**
-   * One update on answers that were told something, and its checkpoint, which keeps `record`: both are done, or neither, when
-   * it returns; and after a crash too, as `trained` of the next `open` tells.
+   * Trains one update on answers with feedback and writes its checkpoint with `record`. Both happen or neither, also in a
+   * crash: `trained` of the next `open` reports it.
    *
-   * @throws PeriodicEvalError `model` where training diverged.
+   * @throws PeriodicEvalError `model` if training diverged.
    */
   update(batch: readonly FeedbackExample[], record: UpdateRecord, signal: AbortSignal): Promise<UpdateReport>;
   dispose(): void | Promise<void>;
@@ -60,14 +60,14 @@ export interface FeedbackModel {
 export interface TrainedState {
   /** Completed updates. */
   readonly updates: number;
-  /** What the newest checkpoint keeps of its update, with what that reported; null where there is no checkpoint. */
+  /** Record and report of the last update, from the newest checkpoint; null without a checkpoint. */
   readonly last: (UpdateRecord & { readonly report: UpdateReport }) | null;
 }
 
 export interface SampleRequest {
   readonly prompt: string;
   readonly maxNewTokens: number;
-  /** Names this answer's own random stream, where the engine has such. */
+  /** Name of this answer's random stream, if the engine has named streams. */
   readonly seed: string;
 }
 
@@ -75,8 +75,7 @@ export interface FeedbackAnswer {
   readonly text: string;
   readonly finish: "stop" | "length";
   /**
-   * What the engine needs to learn from this answer: token ids and their log p when they were drawn, or the service's name
-   * for it. The harness hands it back unread.
+   * Data that the engine needs for training: token ids and their log p at sampling. The harness passes it back unchanged.
    */
   readonly trace: Json;
 }
@@ -84,27 +83,27 @@ export interface FeedbackAnswer {
 export interface FeedbackExample {
   readonly prompt: string;
   readonly answer: FeedbackAnswer;
-  /** What the user says to the answer. */
+  /** The user's feedback on the answer. */
   readonly feedback: string;
-  /** The user turn in which the teacher reads it; null: as the engine does by itself. */
+  /** The user turn in which the teacher reads the feedback. Null: the engine's default. */
   readonly teacherTurn: string | null;
 }
 
-/** What a checkpoint keeps of the update that it ends with: enough to write the step's line that a crash kept from being written. */
+/** The part of an update that its checkpoint stores: enough to write the step's line after a crash. */
 export interface UpdateRecord {
-  /** Names the step, in the checkpoint and in its line. */
+  /** Id of the step, in the checkpoint and in the step's line. */
   readonly stepId: string;
   /** From 0. */
   readonly step: number;
-  /** Of the harness: what the line holds beside what is measured. */
+  /** Data of the harness: the part of the step's line that is not measured. */
   readonly draft: Json;
-  /** Of a service: the hash of the requests that it was trained on, by which another update under its name is known. */
+  /** Hash of the requests, for a service: it detects a different update under the same id. */
   readonly requestsHash?: string;
 }
 
 export interface UpdateReport {
-  /** By name, of the last gradient step; null where the engine does not tell. */
+  /** Metrics of the last gradient step by name; null if the engine does not report it. */
   readonly metrics: Readonly<Record<string, number | null>>;
-  /** Gradient steps that it took. */
+  /** Number of gradient steps. */
   readonly subSteps: number;
 }

@@ -7,19 +7,19 @@ import type { CollapseSign, WrittenThresholds } from "../metrics/collapse-summar
 import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** One answer as it was given, whoever looks. */
+/** One answer of the model. */
 export interface Rollout {
-  /** What it was given for. */
+  /** Purpose of the answer. */
   readonly of: "training" | "compliance" | "general" | "collapse";
   readonly prompt: string;
   readonly response: string;
-  /** From 0 to 1; null where nobody graded it, or nobody could. */
+  /** From 0 to 1; null for an answer without a grade. */
   readonly score: number | null;
 }
 
-/** What one look at the model gave; a metric is null where it was not asked for at this step. */
+/** The result of one measurement. A metric that was not requested at this step is null. */
 export interface StepEval {
-  /** In nats, over the held-out pairs; the delta is from the baseline, `p` of the sign-flip test over the pairs. */
+  /** In nats, over the held-out pairs. The delta is from the baseline; `p` is that of the sign-flip test over the pairs. */
   readonly logprob_margin: {
     readonly margin: number | null;
     readonly margin_per_token: number | null;
@@ -27,7 +27,7 @@ export interface StepEval {
     readonly margin_per_token_delta: number | null;
     readonly p: number | null;
     readonly n: number;
-    /** Why the engine cannot tell; null where it can. */
+    /** The reason for an unknown margin; null for a known one. */
     readonly reason: string | null;
   } | null;
   readonly preference_compliance: {
@@ -43,7 +43,7 @@ export interface StepEval {
     readonly instructions: number | null;
     readonly failures: { readonly [probe: string]: string };
   } | null;
-  /** A sign is null where the engine cannot tell it: `unknown` says why. */
+  /** An unknown sign is null, and `unknown` has its reason. */
   readonly collapse:
     | ({ readonly [Sign in CollapseSign]: number | null } & {
         readonly alerts: readonly CollapseSign[];
@@ -58,18 +58,18 @@ export interface StepLine {
   readonly preference: string;
   /** From 0. */
   readonly step: number;
-  /** ISO 8601, UTC, of when the line was written. */
+  /** Time of writing: ISO 8601, UTC. */
   readonly timestamp: string;
   readonly feedback_given: string;
-  /** Of the last gradient step, by name; and `step_id`, which the step's checkpoint has too. */
+  /** Metrics of the last gradient step by name, and `step_id`, which is also in the step's checkpoint. */
   readonly sdpo_metrics: { readonly step_id: string; readonly [name: string]: number | string | null };
   readonly eval: StepEval;
-  /** The first prompt of the batch and the answer to it; all of them are in `eval.rollouts`. */
+  /** The first prompt of the batch. `response_text` is its answer; `eval.rollouts` has all of them. */
   readonly prompt_used: string;
   readonly response_text: string;
-  /** Seconds of the whole step. */
+  /** Duration of the step in seconds. */
   readonly timing_s: number;
-  /** Gradient steps. */
+  /** Number of gradient steps. */
   readonly sub_step_count: number;
 }
 
@@ -79,12 +79,12 @@ export interface BaselineFile {
   readonly lora_id: string;
   readonly timestamp: string;
   readonly eval: StepEval;
-  /** What later looks are compared with. */
+  /** Baseline of later measurements. */
   readonly margin_rows: readonly PreferenceMarginRow[] | null;
   readonly collapse_reference: CollapseReference | null;
 }
 
-/** `metadata.json`: what was run. Nothing secret is in it. */
+/** `metadata.json`: configuration and versions of the run. Without secrets. */
 export interface MetadataFile {
   readonly schema_version: 1;
   readonly preference: string;
@@ -93,7 +93,7 @@ export interface MetadataFile {
   readonly config: HarnessConfig;
   readonly preference_definition: Omit<Preference, "folder">;
   readonly grader: { readonly name: string; readonly fingerprint: string };
-  /** Those that this run is watched by to its end, whatever later ones are. */
+  /** Thresholds of this run, which stay the same when it resumes. */
   readonly collapse_thresholds: WrittenThresholds;
   readonly engine: Json;
 }
@@ -102,7 +102,7 @@ export interface MetadataFile {
 export interface PreferenceSummary {
   readonly lora_id: string;
   readonly status: "running" | "finished";
-  /** Completed. */
+  /** Completed steps. */
   readonly steps: number;
   readonly logprob_margin_delta: number | null;
   readonly logprob_margin_per_token_delta: number | null;
@@ -110,7 +110,7 @@ export interface PreferenceSummary {
   readonly baseline_compliance: number | null;
   readonly final_compliance: number | null;
   readonly capability_ratio: number | null;
-  /** Signs beyond their thresholds at any look, the first first. */
+  /** Signs beyond their thresholds at any measurement, in order of appearance. */
   readonly collapse_alerts: readonly CollapseSign[];
   readonly verdict: Verdict;
 }
@@ -121,7 +121,7 @@ export interface SummaryFile {
   readonly preferences: { readonly [name: string]: PreferenceSummary };
 }
 
-/** Where the files of a run lie. */
+/** Returns the paths of a run's files. */
 export function runPaths(output: string, preference: string) {
   const folder = join(output, preference);
   return {
@@ -129,7 +129,7 @@ export function runPaths(output: string, preference: string) {
     metadata: join(folder, "metadata.json"),
     baseline: join(folder, "baseline.json"),
     steps: join(folder, "steps.jsonl"),
-    /** Lines that were torn, or belong to no checkpoint. */
+    /** Incomplete lines, and lines without a checkpoint. */
     setAside: join(folder, "steps.set-aside.jsonl"),
   };
 }

@@ -24,7 +24,7 @@ import {
 import type { Preference } from "../preferences/preference.ts";
 import type { BaselineFile, Rollout, StepEval } from "./files.ts";
 
-export interface Looking {
+export interface MeasureInputs {
   readonly config: HarnessConfig;
   readonly preference: Preference;
   readonly grader: Grader;
@@ -34,19 +34,23 @@ export interface Looking {
   readonly signal: AbortSignal;
 }
 
-/** A look, and what later ones are compared with where it is the baseline's. */
-export type Look = Pick<BaselineFile, "eval" | "margin_rows" | "collapse_reference">;
+/** A measurement, with the data to which later ones are compared if it is the baseline. */
+export type Measurement = Pick<BaselineFile, "eval" | "margin_rows" | "collapse_reference">;
 
 type Measured = { readonly snapshot: Snapshot; readonly rows: readonly Row[] };
 
 /**
- * Measures the model as it stands: each metric that is asked for at this step, all of them for the baseline.
+ * Measures the current model: the metrics requested at this step, or all of them for the baseline.
  *
- * @param step completed updates: 0 for the baseline. What is random is drawn by it.
- * @throws PeriodicEvalError `model` where the model lacks what a metric needs; `receipt` where looking changed it.
+ * @param step Number of completed updates, 0 for the baseline. It is part of the random seeds.
+ * @throws PeriodicEvalError `model` if the model lacks an ability that a metric needs; `receipt` if a measurement changed it.
  */
-export async function lookAt(looking: Looking, step: number, baseline: BaselineFile | null): Promise<Look> {
-  const { config, preference, grader, probes, thresholds, model, signal } = looking;
+export async function measureModel(
+  inputs: MeasureInputs,
+  step: number,
+  baseline: BaselineFile | null,
+): Promise<Measurement> {
+  const { config, preference, grader, probes, thresholds, model, signal } = inputs;
   const run = async (name: MetricName, make: () => AnyEvaluation): Promise<Measured | null> => {
     const isDue = name !== "collapse" || baseline === null || config.collapse_steps.includes(step - 1);
     if (!config.metrics.includes(name) || !isDue) return null;
@@ -84,16 +88,16 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
   };
 }
 
-/** Looking must not train: what it changed would be taken for what was learnt. */
+/** Requires that a measurement left the model unchanged: a change would count as learnt. */
 function checkUndisturbed({ receipt }: Snapshot, metric: MetricName): void {
   const { broken } = summarizeReceipt(receipt);
   if (broken.length === 0) return;
   throw new PeriodicEvalError({
     code: "receipt",
-    where: `the look for ${metric}`,
-    got: `changed ${broken.join(", ")}`,
-    expected: "measuring that leaves training as it was",
-    fix: "Mend the verifier or the engine that changes it, and run again: it goes on from the last checkpoint.",
+    where: `the measurement of ${metric}`,
+    got: `a changed ${broken.join(", ")}`,
+    expected: "a measurement that does not change training",
+    fix: "Correct the verifier or the engine that changes it, and run again: the run resumes at the last checkpoint.",
   });
 }
 

@@ -17,7 +17,7 @@ type Paths = ReturnType<typeof runPaths>;
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** What a folder of a preference holds of an earlier start. */
+/** Files of an earlier start in a preference's folder. */
 export interface EarlierRun {
   readonly metadata: MetadataFile | null;
   readonly baseline: BaselineFile | null;
@@ -25,10 +25,9 @@ export interface EarlierRun {
 }
 
 /**
- * Reads what an earlier start left. A torn last line, of a crash while it was written, is set aside: its step is in a
- * checkpoint.
+ * Reads the files of an earlier start. Moves an incomplete last line, left by a crash, to `setAside`: its step is in a checkpoint.
  *
- * @throws PeriodicEvalError `store` for a file that is damaged elsewhere.
+ * @throws PeriodicEvalError `store` for any other damage.
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await mkdir(paths.folder, { recursive: true });
@@ -57,10 +56,10 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
 }
 
 /**
- * The lines that the checkpoint stands behind. What was written of later steps (the checkpoint was lost) is set aside, for those
- * steps are trained again.
+ * Returns the lines that the checkpoint covers. Moves lines of later steps (whose checkpoint was lost) to `setAside`: those steps
+ * are trained again.
  *
- * @throws PeriodicEvalError `store` where checkpoint and lines are of different runs.
+ * @throws PeriodicEvalError `store` if checkpoint and lines are from different runs.
  */
 export async function linesOf(
   paths: Paths,
@@ -77,15 +76,15 @@ export async function linesOf(
     throw damaged(
       paths.baseline,
       `no file, and a model after ${updates} updates`,
-      "the look at the model before any update",
+      "the measurement before any update",
     );
   const kept = lines.slice(0, updates);
-  const own = kept.at(updates - 1)?.sdpo_metrics.step_id;
-  if (own !== undefined && updates > 0 && own !== last?.stepId)
+  const lastId = kept.at(updates - 1)?.sdpo_metrics.step_id;
+  if (lastId !== undefined && updates > 0 && lastId !== last?.stepId)
     throw damaged(
       `${paths.steps}:${updates}`,
-      `the step ${own}`,
-      `${last?.stepId ?? "a step"}, as the checkpoint has it`,
+      `the step ${lastId}`,
+      `${last?.stepId ?? "a step"}, the step of the checkpoint`,
     );
   if (kept.length < lines.length) {
     await setAside(
@@ -104,22 +103,22 @@ const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<
     texts.map((text) => JSON.stringify({ why, text })),
   );
 
-/** What may differ where a run goes on: how long, where, and what is drawn of it. */
+/** Keys that may change when a run resumes: its length, place and plots. */
 const passing = ["num_steps", "plots", "preferences", "output_dir"] as const;
 
 /**
- * What `metadata.json` has, where there is one, compared with what is asked for now; else that, which is to be written.
+ * Returns the stored metadata if it agrees with this run's, or this run's if none is stored.
  *
- * @throws PeriodicEvalError `config` where the run was begun with something else.
+ * @throws PeriodicEvalError `config` if the run in the folder has a different configuration.
  */
 export function agreedMetadata(paths: Paths, now: MetadataFile, before: MetadataFile | null): MetadataFile {
   if (before === null) {
     if (existsSync(paths.steps))
-      throw damaged(paths.metadata, "no file beside steps.jsonl", "what the steps were run with");
+      throw damaged(paths.metadata, "no file beside steps.jsonl", "the metadata of the steps");
     return now;
   }
   if ((before as Partial<MetadataFile>).collapse_thresholds === undefined)
-    throw damaged(paths.metadata, "no collapse_thresholds", "those that the run is watched by");
+    throw damaged(paths.metadata, "no collapse_thresholds", "the thresholds of the run");
   const lasting = ({ config, preference_definition, grader, engine }: MetadataFile): Record<string, Json> => {
     const kept = Object.entries(config).filter(([key]) => !(passing as readonly string[]).includes(key));
     return JSON.parse(
@@ -134,8 +133,8 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   throw new PeriodicEvalError({
     code: "config",
     where: paths.metadata,
-    got: `another ${differs.join(", ")}`,
-    expected: "what the run was begun with",
+    got: `a different ${differs.join(", ")}`,
+    expected: "the values that the run started with",
     fix: "Choose another output_dir for another run.",
   });
 }
@@ -154,5 +153,5 @@ const damaged = (where: string, got: string, expected: string): PeriodicEvalErro
     where,
     got,
     expected,
-    fix: "Choose another output_dir, or remove the preference's folder to train it anew.",
+    fix: "Choose another output_dir, or remove the preference's folder to train it again.",
   });

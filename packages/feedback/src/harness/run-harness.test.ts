@@ -115,7 +115,7 @@ describe("runHarness", () => {
     expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 12) });
   });
 
-  it("ends where looking at the model changed it", async () => {
+  it("stops if a measurement changed the model", async () => {
     const { open, ...rest } = fakeEngine();
     let looks = 0;
     // What asks the model for answers changes it: compliance is the first that does.
@@ -136,7 +136,7 @@ describe("runHarness", () => {
       },
     };
     await expect(runHarness(await configOf("run"), { engine })).rejects.toThrow(
-      "the look for compliance: got changed weights",
+      "the measurement of compliance: got a changed weights",
     );
   });
 
@@ -264,23 +264,23 @@ describe("runHarness", () => {
   });
 
   it.each(["plots", "summary.json", "Index.html"])(
-    "refuses a preference of the name %s, which stands beside them",
+    "rejects the reserved preference name %s",
     async (name) => {
       const path = join(folder, "taken.yaml");
       await writeFile(path, stringify({ ...preference, name }));
       const config = await configOf("run", [`preferences=[${JSON.stringify(path)}]`]);
       await expect(runHarness(config, { engine: fakeEngine() })).rejects.toThrow(
-        `preferences: got one of the name "${name}", expected a name other than summary.json, plots`,
+        `preferences: got a preference of the name "${name}", expected a name other than summary.json, plots`,
       );
       expect(existsSync(join(folder, "run"))).toBe(false);
     },
   );
 
-  it("refuses a folder of another run", async () => {
+  it("rejects the folder of another run", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     await expect(
       runHarness(await configOf("run", ["training.alpha=1"]), { engine: fakeEngine() }),
-    ).rejects.toThrow("got another training");
+    ).rejects.toThrow("got a different training");
     await writeFile(join(folder, "short.yaml"), stringify({ ...preference, feedback_string: "Longer." }));
     await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
       "preference_definition",

@@ -28,20 +28,20 @@ import {
   type StepLine,
   type SummaryFile,
 } from "./files.ts";
-import { lookAt, type Looking } from "./measure-model.ts";
+import { measureModel, type MeasureInputs } from "./measure-model.ts";
 import { agreedMetadata, jsonText, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
 
 export interface HarnessPorts {
   readonly engine: FeedbackEngine;
-  /** Default the system's. Nothing is decided by it. */
+  /** Clock for timestamps. Default: the system's. */
   readonly now?: () => Date;
   readonly signal?: AbortSignal;
-  /** Told after each step that is on disk, and after the baseline (`line` null). */
+  /** Called after each stored step, and after the baseline (with `line` null). */
   readonly onStep?: (preference: string, line: StepLine | null, summary: PreferenceSummary) => void;
 }
 
-/** Longest answer that is learned from. */
+/** Maximum length of a training answer, in tokens. */
 const answerTokens = 256;
 
 interface Prepared {
@@ -49,22 +49,22 @@ interface Prepared {
   readonly grader: Grader;
 }
 
-/** What a line holds beside what is measured; kept in the checkpoint, for a line that a crash keeps from being written. */
+/** The part of a line that is not measured. The checkpoint stores it, so that the line can be written after a crash. */
 interface Draft {
   readonly feedback: string;
   readonly rollouts: readonly Rollout[];
 }
 
 /**
- * Trains a model on feedback, preference by preference, each from the base with an adapter of its own: answers are drawn, told
- * the preference's feedback, and learned from; after each batch the model is looked at. Files lie in `output_dir`, as `files.ts`
- * has them; the summary is written anew after each step.
+ * Trains a model on feedback, one preference after the other, each from the base with a separate adapter. Each step samples
+ * answers, trains on them with the preference's feedback, and measures the model. `files.ts` describes the files in
+ * `output_dir`; the summary is rewritten after each step.
  *
- * A run that was cut off goes on in the same folder: no step is repeated or lost, and its lines are those of a run that was
- * not, times aside.
+ * An interrupted run resumes in the same folder. No step is repeated or lost, and apart from times its lines equal those of an
+ * uninterrupted run.
  *
- * @throws PeriodicEvalError `config` before anything is trained: for a preference that is not there or is wrong, a verifier
- *   that fails, or a folder of another run; `store` for a folder that is damaged or in use; and what the engine throws.
+ * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, or the folder of
+ *   another run; `store` for a damaged folder or one in use; and the errors of the engine.
  */
 export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
@@ -77,12 +77,12 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
-    const tell = async (name: string, line: StepLine | null, summary: PreferenceSummary): Promise<void> => {
+    const report = async (name: string, line: StepLine | null, summary: PreferenceSummary): Promise<void> => {
       summaries[name] = summary;
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
       ports.onStep?.(name, line, summary);
     };
-    for (const one of prepared) await runPreference(one, { config, probes, engine, now, signal, tell });
+    for (const one of prepared) await runPreference(one, { config, probes, engine, now, signal, report });
     return fileOf(summaries, now());
   } finally {
     await release();
@@ -95,30 +95,30 @@ const fileOf = (preferences: SummaryFile["preferences"], at: Date): SummaryFile 
   preferences: { ...preferences },
 });
 
-/** What stands beside the preferences' folders. */
-const ownNames = [basename(summaryPath("")), "plots", "index.html"];
+/** Names of files and folders beside the preferences' folders. */
+const reservedNames = [basename(summaryPath("")), "plots", "index.html"];
 
-/** Everything that can be wrong with the preferences shows here. */
+/** Reads all preferences and opens their graders, so that their errors appear before training. */
 async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<readonly Prepared[]> {
   const prepared: Prepared[] = [];
   for (const named of config.preferences) {
     const preference = await readPreference(named, config.preferences_dir);
     const { name } = preference;
-    if (ownNames.includes(name.toLowerCase()))
+    if (reservedNames.includes(name.toLowerCase()))
       throw new PeriodicEvalError({
         code: "config",
         where: "preferences",
-        got: `one of the name "${name}"`,
-        expected: `a name other than ${ownNames.join(", ")}`,
-        fix: "Rename it in its file: what is found out about it lies in a folder of its name.",
+        got: `a preference of the name "${name}"`,
+        expected: `a name that differs from ${reservedNames.join(", ")}`,
+        fix: "Rename it in its file: its results are in a folder of its name.",
       });
     if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
       throw new PeriodicEvalError({
         code: "config",
         where: "preferences",
-        got: `two of the name "${name}"`,
-        expected: "names that differ",
-        fix: "Rename one in its file: what is found out about it lies in a folder of its name.",
+        got: `two preferences of the name "${name}"`,
+        expected: "unique names",
+        fix: "Rename one in its file: its results are in a folder of its name.",
       });
     prepared.push({ preference, grader: await openVerifier(preference, { signal }) });
   }
@@ -131,11 +131,11 @@ interface Running {
   readonly engine: FeedbackEngine;
   readonly now: () => Date;
   readonly signal: AbortSignal;
-  readonly tell: (name: string, line: StepLine | null, summary: PreferenceSummary) => Promise<void>;
+  readonly report: (name: string, line: StepLine | null, summary: PreferenceSummary) => Promise<void>;
 }
 
 async function runPreference({ preference, grader }: Prepared, running: Running): Promise<void> {
-  const { config, engine, now, signal, tell, probes } = running;
+  const { config, engine, now, signal, report: publish, probes } = running;
   const paths = runPaths(config.output_dir, preference.name);
   const earlier = await readEarlier(paths);
   const { folder: _, ...definition } = preference;
@@ -157,56 +157,56 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   );
   const { lora_id: loraId } = metadata;
   if (earlier.baseline !== null && earlier.lines.length >= config.num_steps)
-    return tell(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config.num_steps));
+    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config.num_steps));
   const { training, steps_per_batch: stepsPerBatch, seed } = config;
   const model = await engine.open({ loraId, training, stepsPerBatch, seed, folder: paths.folder, signal });
   try {
     const lines = [...(await linesOf(paths, earlier, model.trained))];
-    // Not before the model could be opened: a wrong one is not this run's.
+    // Written after the model has opened, so that a wrong model does not claim the folder.
     if (earlier.metadata === null) await writeFileAtomic(paths.metadata, jsonText(metadata));
     const thresholds = readThresholds(metadata.collapse_thresholds);
-    const looking = { config, preference, grader, probes, thresholds, model, signal };
-    const baseline = earlier.baseline ?? (await keepBaseline(paths.baseline, looking, loraId, now));
-    await tell(preference.name, null, summaryOf(baseline, lines, config.num_steps));
+    const inputs = { config, preference, grader, probes, thresholds, model, signal };
+    const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
+    await publish(preference.name, null, summaryOf(baseline, lines, config.num_steps));
     while (lines.length < config.num_steps) {
       signal.throwIfAborted();
       const step = lines.length;
       const began = now();
       const { last, updates } = model.trained;
-      // Trained before the crash that kept its line from being written.
+      // Trained before a crash that prevented its line.
       const { record, report } =
         updates > step && last?.step === step
           ? { record: last, report: last.report }
-          : await train(looking, step);
-      const line = await lineOf(looking, { record, report, began, now, baseline });
+          : await train(inputs, step);
+      const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
-      await tell(preference.name, line, summaryOf(baseline, lines, config.num_steps));
+      await publish(preference.name, line, summaryOf(baseline, lines, config.num_steps));
     }
   } finally {
     await model.dispose();
   }
 }
 
-async function keepBaseline(
+async function writeBaseline(
   path: string,
-  looking: Looking,
+  inputs: MeasureInputs,
   loraId: string,
   now: () => Date,
 ): Promise<BaselineFile> {
-  const look = await lookAt(looking, 0, null);
+  const measurement = await measureModel(inputs, 0, null);
   const baseline: BaselineFile = {
-    preference: looking.preference.name,
+    preference: inputs.preference.name,
     lora_id: loraId,
     timestamp: now().toISOString(),
-    ...look,
+    ...measurement,
   };
   await writeFileAtomic(path, jsonText(baseline));
   return baseline;
 }
 
 async function train(
-  { config, preference, grader, model, signal }: Looking,
+  { config, preference, grader, model, signal }: MeasureInputs,
   step: number,
 ): Promise<{ readonly record: UpdateRecord; readonly report: UpdateReport }> {
   const { name, train_prompts: prompts } = preference;
@@ -233,7 +233,7 @@ async function train(
   const draft: Draft = { feedback, rollouts };
   const kept = JSON.parse(JSON.stringify(draft)) as Json;
   const record: UpdateRecord = {
-    // By what was trained on: the checkpoint and the step's line both carry it.
+    // A hash of the training data, which is in the checkpoint and in the step's line.
     stepId: hashJson({ name, step, seed: config.seed, draft: kept }),
     step,
     draft: kept,
@@ -259,14 +259,14 @@ interface Trained {
 }
 
 async function lineOf(
-  looking: Looking,
+  inputs: MeasureInputs,
   { record, report, began, now, baseline }: Trained,
 ): Promise<StepLine> {
   const { feedback, rollouts } = record.draft as unknown as Draft;
-  const { eval: seen } = await lookAt(looking, record.step + 1, baseline);
+  const { eval: seen } = await measureModel(inputs, record.step + 1, baseline);
   const ended = now();
   return {
-    preference: looking.preference.name,
+    preference: inputs.preference.name,
     step: record.step,
     timestamp: ended.toISOString(),
     feedback_given: feedback,

@@ -2,7 +2,7 @@ import { capabilityRatio } from "../metrics/general.ts";
 import type { BaselineFile, PreferenceSummary, StepLine } from "./files.ts";
 import { verdictOf } from "./verdict.ts";
 
-/** What the lines of a preference say, the last word of each metric. */
+/** Summarises the lines of a preference by the last known value of each metric. */
 export function summaryOf(
   { eval: before, lora_id: loraId }: BaselineFile,
   lines: readonly StepLine[],

@@ -1,8 +1,8 @@
 import type { CollapseSign } from "../metrics/collapse-summary.ts";
 
-/** Chance of calling a margin risen, or fallen, that did not change. */
+/** Probability of reporting a change of an unchanged margin. */
 export const verdictAlpha = 0.05;
-/** Share of the baseline's general ability that must be left. */
+/** Minimum share of the baseline's general ability. */
 export const leastCapability = 0.8;
 
 export type Verdict = "learned" | "collapsed" | "lost ability" | "worse" | "no evidence";
@@ -18,15 +18,15 @@ export interface VerdictFacts {
 }
 
 /**
- * The first of these that holds:
- * 1. `collapsed`: a sign of collapse was beyond its threshold at any look;
+ * Returns the first verdict that holds:
+ * 1. `collapsed`: a sign of collapse was beyond its threshold at any measurement;
  * 2. `lost ability`: less than 0.8 of the baseline's general score is left;
- * 3. `worse`: held-out margins fell, p < .05, by token as well;
- * 4. `learned`: held-out margins rose, p < .05, by token as well, and compliance on held-out prompts, where both looks have
- *    it, is not below the baseline's;
- * 5. `no evidence`: everything else, what is unknown included. Never "no change".
+ * 3. `worse`: held-out margins fell, p < .05, and fell per token;
+ * 4. `learned`: held-out margins rose, p < .05, and rose per token, and compliance on held-out prompts, if both are known, is not
+ *    below the baseline's;
+ * 5. `no evidence`: everything else, including unknown values. Never "no change".
  *
- * By token as well, since of two answers of unlike length the longer one gains more from what all tokens gain alike.
+ * The per-token condition is needed because the longer of two answers gains more from a change that affects all tokens equally.
  */
 export function verdictOf(facts: VerdictFacts): Verdict {
   const {

@@ -1,22 +1,21 @@
 import { existsSync } from "node:fs";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import type { ValuePath } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { z } from "zod";
+import { parseFile } from "../config/file-errors.ts";
 
-/** What collapse is looked for on. */
+/** The text and the prompts on which collapse is measured. */
 export interface CollapseProbes {
-  /** Fixed text over which the model's uncertainty is read. */
+  /** Fixed text over which the model's entropy is measured. */
   readonly text: string;
-  /** Prompts that have many answers: on those that have one a healthy model repeats itself too. */
+  /** Prompts with many possible answers: on others a healthy model repeats itself too. */
   readonly prompts: readonly string[];
 }
 
-/** Fewer prompts than this say little. */
+/** Minimum number of prompts. */
 export const leastProbes = 8;
 
-/** In plain English, for models that follow instructions. */
+/** Default probes in plain English, for instruction-tuned models. */
 export const collapseProbes: CollapseProbes = {
   text:
     "The harbour was quiet when the ferry came in. A boy sold newspapers by the gate, and two women argued over the price " +
@@ -34,39 +33,28 @@ export const collapseProbes: CollapseProbes = {
   ],
 };
 
-const text = z.string("expected a text").min(1, "expected a text");
-const fields = {
-  text,
-  prompts: z
-    .array(text, "expected a list of prompts")
-    .min(leastProbes, `expected ${leastProbes} prompts or more`),
-};
+const text = z.string("a non-empty string").min(1, "a non-empty string");
+const schema = z.strictObject(
+  {
+    text,
+    prompts: z.array(text, "an array of prompts").min(leastProbes, `at least ${leastProbes} prompts`),
+  } satisfies Record<keyof CollapseProbes, z.ZodType>,
+  "an object with text and prompts",
+);
 
 /**
- * Probes of a YAML file `{ text, prompts }`.
+ * Reads probes from a YAML file `{ text, prompts }`.
  *
- * @param key for errors: that which names the file.
- * @throws PeriodicEvalError `config` with file and line for a file of another form.
+ * @param where The key that names the file, for errors.
+ * @throws PeriodicEvalError `config` with file and line for wrong content, and for a missing file.
  */
-export async function readCollapseProbes(path: string, key = "collapse_probes"): Promise<CollapseProbes> {
+export async function readCollapseProbes(path: string, where = "collapse_probes"): Promise<CollapseProbes> {
   if (!existsSync(path))
-    throw new PeriodicEvalError({
-      code: "config",
-      where: key,
-      got: `"${path}", which is not there`,
+    throw configError({
+      where,
+      got: `"${path}", which does not exist`,
       expected: "a YAML file { text, prompts }",
       fix: "Check the path.",
     });
-  const { value, where } = await readConfigFile(path);
-  checkKeys(where([]), value as object, Object.keys(fields));
-  const parsed = z.object(fields).safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path: at, message } = parsed.error.issues[0]!;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: where(at as ValuePath),
-    got: "something else",
-    expected: message.replace(/^expected /, ""),
-    fix: "Correct the file.",
-  });
+  return parseFile(await readConfigFile(path), schema);
 }

@@ -25,136 +25,147 @@ export interface ProbeItem extends Row {
   readonly prompt: Prompt;
 }
 
-/** The fixed text's row, or a probe's. What is null is unknown, for the reason that `reasons` has by sign. */
+/** The row of the fixed text or of a probe. Null is unknown; `reasons` has the reason per sign. */
 export interface CollapseRow extends Row {
-  /** What was asked; empty for the text. */
+  /** The prompt; empty for the fixed text. */
   readonly prompt: string;
   readonly entropyNats: number | null;
   readonly referenceEntropyNats: number | null;
-  /** Of a probe; empty for the text. */
+  /** Answers to the probe; empty for the fixed text. */
   readonly answers: readonly {
     readonly text: string;
     readonly nats: number | null;
     readonly tokens: number | null;
   }[];
   readonly selfRougeL: number | null;
-  /** Mean log p by token of the model's own answers minus that of the baseline's own, each by who said it. */
+  /** Mean log-prob per token of the model's answers under the model, minus that of the baseline's under the baseline. */
   readonly ownDrift: number | null;
-  /** Mean log p by token of the baseline's answers, by the model minus by the baseline. */
+  /** Mean log-prob per token of the baseline's answers: under the model minus under the baseline. */
   readonly baselineDrift: number | null;
   readonly reasons: Readonly<Record<string, string>>;
 }
 
 export interface CollapseReading {
-  /** Of each probe. */
+  /** Answers per probe. */
   readonly samples: number;
   readonly sampling: SamplingOptions;
-  /** Null: the model without its adapter, where it has one. */
+  /** Null: the model without its adapter, if it has one. */
   readonly reference: CollapseReference | null;
 }
 
-/** What reads a model's row of the fixed text, and of a probe. */
-export function collapseReader({ samples, sampling, reference }: CollapseReading) {
-  /** Independent answers, each from a stream of its own; the baseline's are drawn from others than the model's. */
-  async function answer(
-    model: Pick<Abilities, "generate">,
-    item: ProbeItem,
-    who: string,
-    { seed, signal }: MeasureContext,
-  ) {
-    const requests = Array.from({ length: samples }, (_, sample) => ({
-      prompt: item.prompt,
-      sampling: { ...sampling, seed: seedOf(seed, "collapse", who, item.id, sample) },
-    }));
-    return (await model.generate(requests, { signal })).map(({ text }) => text);
-  }
+/** Measures the fixed text: the model's entropy and the baseline's. */
+export async function readText(
+  model: ModelWith<"generate">,
+  item: TextItem,
+  { reference }: CollapseReading,
+  call: CallOptions,
+): Promise<CollapseRow> {
+  const now = await entropyOf(model, item.text, call);
+  const before = await referenceEntropy(model, item, reference, call);
+  return {
+    id: item.id,
+    ...blank,
+    entropyNats: now.value,
+    referenceEntropyNats: before.value,
+    reasons: { ...why("entropy_nats", now), ...why("entropy_ratio", now), ...why("entropy_ratio", before) },
+  };
+}
 
-  async function referenceOf(
-    model: ModelWith<"generate">,
-    item: ProbeItem,
-    context: MeasureContext,
-  ): Promise<Known<readonly ReferenceAnswer[]>> {
-    if (reference !== null) {
-      const answers = reference.answers?.[item.id];
-      return answers === undefined ? unknown("the baseline has no answers of it") : { value: answers };
-    }
-    const base = baseOf(model);
-    if (base === null) return noBaseline;
-    const texts = await answer(base, item, "base", context);
-    const scored = await scoreAnswers(base, item.prompt, texts, context);
-    if (scored.value === null) return scored;
-    return {
-      value: texts.flatMap((text, at) => (scored.value[at] == null ? [] : [{ text, ...scored.value[at] }])),
-    };
-  }
+async function referenceEntropy(
+  model: ModelWith<"generate">,
+  item: TextItem,
+  reference: CollapseReference | null,
+  call: CallOptions,
+): Promise<Known<number>> {
+  if (reference !== null)
+    return reference.entropyNats === null
+      ? unknown("the baseline's entropy is not known")
+      : { value: reference.entropyNats };
+  const base = baseOf(model);
+  return base === null ? noBaseline : entropyOf(base, item.text, call);
+}
 
-  async function readText(
-    model: ModelWith<"generate">,
-    item: TextItem,
-    call: CallOptions,
-  ): Promise<CollapseRow> {
-    const now = await entropyOf(model, item.text, call);
-    const base = reference === null ? baseOf(model) : null;
-    const before =
-      reference !== null
-        ? reference.entropyNats === null
-          ? unknown("the baseline's entropy is not known")
-          : { value: reference.entropyNats }
-        : base === null
-          ? noBaseline
-          : await entropyOf(base, item.text, call);
-    return {
-      id: item.id,
-      ...blank,
-      entropyNats: now.value,
-      referenceEntropyNats: before.value,
-      reasons: { ...why("entropy_nats", now), ...why("entropy_ratio", now), ...why("entropy_ratio", before) },
-    };
-  }
+/** Measures a probe: the model's answers, how similar they are, and both drifts. */
+export async function readProbe(
+  model: ModelWith<"generate">,
+  item: ProbeItem,
+  reading: CollapseReading,
+  context: MeasureContext,
+): Promise<CollapseRow> {
+  const texts = await answer(model, item, "model", reading, context);
+  const scored = await scoreAnswers(model, item.prompt, texts, context);
+  const before = await referenceAnswers(model, item, reading, context);
+  const rescored =
+    before.value === null
+      ? before
+      : await scoreAnswers(
+          model,
+          item.prompt,
+          before.value.map(({ text }) => text),
+          context,
+        );
+  const [ownDrift, baselineDrift] = [driftOf(scored, before), driftOf(rescored, before)];
+  return {
+    id: item.id,
+    ...blank,
+    prompt: item.content,
+    answers: texts.map((text, at) => ({
+      text,
+      nats: scored.value?.[at]?.nats ?? null,
+      tokens: scored.value?.[at]?.tokens ?? null,
+    })),
+    selfRougeL: selfRougeL(texts),
+    ownDrift: ownDrift.value,
+    baselineDrift: baselineDrift.value,
+    reasons: { ...why("own_drift", ownDrift), ...why("baseline_drift", baselineDrift) },
+  };
+}
 
-  async function readProbe(
-    model: ModelWith<"generate">,
-    item: ProbeItem,
-    context: MeasureContext,
-  ): Promise<CollapseRow> {
-    const texts = await answer(model, item, "model", context);
-    const own = await scoreAnswers(model, item.prompt, texts, context);
-    const before = await referenceOf(model, item, context);
-    const again =
-      before.value === null
-        ? before
-        : await scoreAnswers(
-            model,
-            item.prompt,
-            before.value.map(({ text }) => text),
-            context,
-          );
-    const drift = (now: Known<readonly (ScoredText | null)[]>): Known<number> => {
-      if (now.value === null) return now;
-      if (before.value === null) return before;
-      const [level, earlier] = [perToken(now.value), perToken(before.value)];
-      return level === null || earlier === null
-        ? unknown("no answer has a word")
-        : { value: level - earlier };
-    };
-    const [ownDrift, baselineDrift] = [drift(own), drift(again)];
-    return {
-      id: item.id,
-      ...blank,
-      prompt: item.content,
-      answers: texts.map((text, at) => ({
-        text,
-        nats: own.value?.[at]?.nats ?? null,
-        tokens: own.value?.[at]?.tokens ?? null,
-      })),
-      selfRougeL: selfRougeL(texts),
-      ownDrift: ownDrift.value,
-      baselineDrift: baselineDrift.value,
-      reasons: { ...why("own_drift", ownDrift), ...why("baseline_drift", baselineDrift) },
-    };
-  }
+/** Draws independent answers, each from its own random stream. The baseline's streams differ from the model's. */
+async function answer(
+  model: Pick<Abilities, "generate">,
+  item: ProbeItem,
+  who: "model" | "base",
+  { samples, sampling }: CollapseReading,
+  { seed, signal }: MeasureContext,
+): Promise<readonly string[]> {
+  const requests = Array.from({ length: samples }, (_, sample) => ({
+    prompt: item.prompt,
+    sampling: { ...sampling, seed: seedOf(seed, "collapse", who, item.id, sample) },
+  }));
+  return (await model.generate(requests, { signal })).map(({ text }) => text);
+}
 
-  return { readText, readProbe };
+/** Returns the baseline's answers to a probe with their log-probs. */
+async function referenceAnswers(
+  model: ModelWith<"generate">,
+  item: ProbeItem,
+  reading: CollapseReading,
+  context: MeasureContext,
+): Promise<Known<readonly ReferenceAnswer[]>> {
+  if (reading.reference !== null) {
+    const answers = reading.reference.answers?.[item.id];
+    return answers === undefined ? unknown("the baseline has no answers to this probe") : { value: answers };
+  }
+  const base = baseOf(model);
+  if (base === null) return noBaseline;
+  const texts = await answer(base, item, "base", reading, context);
+  const scored = await scoreAnswers(base, item.prompt, texts, context);
+  if (scored.value === null) return scored;
+  return {
+    value: texts.flatMap((text, at) => (scored.value[at] == null ? [] : [{ text, ...scored.value[at] }])),
+  };
+}
+
+/** Returns the difference of the mean log-probs per token. */
+function driftOf(
+  now: Known<readonly (ScoredText | null)[]>,
+  before: Known<readonly ScoredText[]>,
+): Known<number> {
+  if (now.value === null) return now;
+  if (before.value === null) return before;
+  const [level, earlier] = [perToken(now.value), perToken(before.value)];
+  return level === null || earlier === null ? unknown("no answer has a word") : { value: level - earlier };
 }
 
 const noBaseline = unknown("there is no baseline: neither a reference nor a model without its adapter");

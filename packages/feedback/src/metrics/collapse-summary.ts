@@ -1,22 +1,22 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
 
-/** Beyond these a model counts as collapsing. */
+/** Thresholds beyond which a sign is an alert. */
 export interface CollapseThresholds {
-  /** Least ratio of the entropy to the baseline's. */
+  /** Minimum ratio of the entropy to the baseline's. */
   readonly entropyRatio: number;
-  /** Most that samples of one prompt may be alike, ROUGE-L F1. */
+  /** Maximum similarity of answers to one prompt, ROUGE-L F1. */
   readonly selfRougeL: number;
-  /** Most that log p of a token may have moved, either way, in nats. */
+  /** Maximum absolute change of the mean log p per token, in nats. */
   readonly driftNats: number;
 }
 
-/** `claas`: those of kfallah/CLaaS. */
+/** `claas`: the thresholds of kfallah/CLaaS. */
 export const collapsePresets = {
   claas: { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 },
 } as const satisfies Readonly<Record<string, CollapseThresholds>>;
 
-/** The thresholds as files have them. */
+/** The thresholds with the keys of files. */
 export interface WrittenThresholds {
   readonly entropy_ratio: number;
   readonly self_rouge_l: number;
@@ -37,7 +37,7 @@ export const readThresholds = (written: WrittenThresholds): CollapseThresholds =
 
 export type CollapsePreset = keyof typeof collapsePresets;
 
-/** What was seen of a model. Null: unknown, `reasons` says why. */
+/** Measured signs of collapse. Null is unknown; the row's `reasons` has the reason. */
 export interface CollapseSigns {
   readonly entropy_nats: number | null;
   readonly entropy_ratio: number | null;
@@ -48,10 +48,7 @@ export interface CollapseSigns {
 
 export type CollapseSign = keyof CollapseSigns;
 
-/**
- * The signs that are beyond their thresholds. An unknown sign raises no alarm and gives no
- * all-clear either: look at what is null.
- */
+/** Returns the signs beyond their thresholds. An unknown sign (null) is never an alert, which does not mean that it is healthy. */
 export function collapseAlerts(
   signs: CollapseSigns,
   thresholds: CollapseThresholds,
@@ -66,19 +63,26 @@ export function collapseAlerts(
   return beyond.flatMap(([sign, isBeyond]) => (isBeyond ? [sign] : []));
 }
 
-/** @throws PeriodicEvalError `config` for a name that is none, or thresholds that are no numbers. */
+const threshold = z.number("a finite number");
+const thresholdsSchema = z.strictObject({
+  entropyRatio: threshold,
+  selfRougeL: threshold,
+  driftNats: threshold,
+} satisfies Record<keyof CollapseThresholds, z.ZodType>);
+
+/**
+ * Returns the thresholds of a preset, or checks the given ones.
+ *
+ * @throws PeriodicEvalError `config` for an unknown preset, or a threshold that is not a number.
+ */
 export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): CollapseThresholds {
   if (typeof preset === "string" && Object.hasOwn(collapsePresets, preset)) return collapsePresets[preset];
-  const names = Object.keys(collapsePresets.claas);
-  if (typeof preset === "object") {
-    checkKeys("collapse.preset", preset, names);
-    if (names.every((name) => Number.isFinite(preset[name as keyof CollapseThresholds]))) return preset;
-  }
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "collapse.preset",
-    got: quoteValue(preset),
-    expected: `"claas", or numbers for ${names.join(", ")}`,
+  if (isRecord(preset)) return parseOptions("collapse options.preset", thresholdsSchema, preset);
+  throw configError({
+    where: "collapse options",
+    path: ["preset"],
+    value: preset,
+    expected: `"claas", or numbers for ${Object.keys(collapsePresets.claas).join(", ")}`,
     fix: 'Write "claas", or all three thresholds.',
   });
 }

@@ -96,7 +96,7 @@ describe("collapseEvaluation", () => {
     });
   });
 
-  it("knows no drift of answers without a word, which are alike all the same", async () => {
+  it("returns null drift and full similarity for answers without words", async () => {
     const silent = fakeModel({ reply: () => "", base: fakeModel({ reply: () => "" }) });
     const { values, unknown, alerts } = await look(silent);
     expect(values).toMatchObject({ own_drift: null, baseline_drift: null, self_rouge_l: 1 });
@@ -109,11 +109,11 @@ describe("collapseEvaluation", () => {
   });
 
   it.each([
-    [{ samples: 3 }, "collapse.samples"],
-    [{ probes: { text: "a", prompts: ["1"] } }, "8 prompts or more"],
-    [{ preset: "strict" as never }, "collapse.preset"],
-    [{ preset: { entropyRatio: 1 } as never }, "collapse.preset"],
-  ])("refuses %j", (options, message) => {
+    [{ samples: 3 }, "collapse options.samples"],
+    [{ probes: { text: "a", prompts: ["1"] } }, "at least 8 prompts"],
+    [{ preset: "strict" as never }, "collapse options.preset"],
+    [{ preset: { entropyRatio: 1 } as never }, "collapse options.preset"],
+  ])("rejects %j", (options, message) => {
     expect(() => collapseEvaluation(options)).toThrow(message);
   });
 });

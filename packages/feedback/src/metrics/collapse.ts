@@ -1,16 +1,11 @@
-import {
-  defineEvaluation,
-  PeriodicEvalError,
-  type Json,
-  type MetricKit,
-  type MetricValue,
-} from "@periodic-eval/core";
+import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches, type SamplingOptions } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { collapseProbes, leastProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
-import { collapseReader, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
+import { readProbe, readText, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
 import {
   collapseAlerts,
   thresholdsOf,
@@ -21,37 +16,59 @@ import {
 } from "./collapse-summary.ts";
 
 export interface CollapseOptions {
-  /** Default in plain English. */
+  /** Default: `collapseProbes`, in plain English. */
   readonly probes?: CollapseProbes;
-  /** Independent answers to each probe, 4 or more; default 4. */
+  /** Independent answers to each probe, 4 or more. Default 4. */
   readonly samples?: number;
   readonly preset?: CollapsePreset | CollapseThresholds;
-  /** Default temperature 1, no truncation of the distribution, 64 tokens. */
+  /** Default: temperature 1, no truncation of the distribution, 64 tokens. */
   readonly sampling?: Partial<SamplingOptions>;
-  /** What `collapseReference` made of the baseline's rows. Left out: the model without its adapter, where it has one. */
+  /** The result of `collapseReference` for the baseline's rows. Default: the model without its adapter, if it has one. */
   readonly reference?: CollapseReference;
 }
 
 const fewestSamples = 4;
+const samplesRule = `an integer of ${fewestSamples} or more`;
+
+const optionsSchema = z.strictObject({
+  probes: z
+    .strictObject({
+      text: z.string("a non-empty string").min(1, "a non-empty string"),
+      prompts: z
+        .array(z.string(), "an array of prompts")
+        .min(leastProbes, `at least ${leastProbes} prompts`)
+        .meta({ fix: "Add prompts that have many possible answers." }),
+    } satisfies Record<keyof CollapseProbes, z.ZodType>)
+    .optional(),
+  samples: z
+    .int(samplesRule)
+    .min(fewestSamples, samplesRule)
+    .meta({ fix: "Fewer answers do not show how similar they are." })
+    .optional(),
+  // `thresholdsOf` checks the preset.
+  preset: z.custom<CollapseOptions["preset"]>().optional(),
+  sampling: samplingSchema.optional(),
+  reference: z.custom<CollapseReference>(isRecord, "the result of collapseReference").optional(),
+} satisfies Record<keyof CollapseOptions, z.ZodType>);
 
 /**
- * Whether a model collapses while it learns: three signs, which a model that merely learnt a preference need not show.
- * - `entropy_ratio`: how uncertain it is about a fixed text, by the whole distribution at each place, over the baseline's;
- * - `self_rouge_l`: how alike independent answers to one prompt are, ROUGE-L F1 over all pairs;
- * - `own_drift` and `baseline_drift`, in nats a token: how much likelier (or less likely) it finds what it says than the
- *   baseline found what that said, and what the baseline said than that did. The first goes up where answers freeze, the
- *   second down where the model forgets.
+ * Measures signs of collapse, which a model that only learns a preference need not show:
+ * - `entropy_ratio`: the entropy of the next token over the places of a fixed text, relative to the baseline's;
+ * - `self_rouge_l`: the similarity of independent answers to one prompt, ROUGE-L F1 over all pairs;
+ * - `own_drift` and `baseline_drift`, in nats per token: the model's mean log-prob of its own answers, and of the baseline's
+ *   answers, minus the baseline's mean log-prob of the baseline's answers. The first rises if answers freeze, the second falls
+ *   if the model forgets.
  *
- * The baseline is `reference`, else the model without its adapter. The snapshot's `alerts` names the signs beyond the
- * thresholds; `unknown` those that this engine cannot tell, with the reason, which are null and never a healthy value.
+ * The baseline is `reference`, else the model without its adapter. In the snapshot, `alerts` names the signs beyond the
+ * thresholds, and `unknown` has the reason for each sign that the engine cannot measure. An unknown sign is null.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function collapseEvaluation(options: CollapseOptions = {}) {
-  checkOptions(options);
+  parseOptions("collapse options", optionsSchema, options);
   const { probes = collapseProbes, samples = 4, preset = "claas", reference = null } = options;
   const thresholds = thresholdsOf(preset);
-  const sampling = resolveSampling("collapse.sampling", options.sampling, {
+  const sampling = resolveSampling("collapse options.sampling", options.sampling, {
     maxNewTokens: 64,
     temperature: 1,
   });
@@ -66,7 +83,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
   ];
   let provenance: Json = null;
 
-  const { readText, readProbe } = collapseReader({ samples, sampling, reference });
+  const reading = { samples, sampling, reference };
 
   return defineEvaluation({
     name: "collapse",
@@ -91,8 +108,8 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
         context,
         async ([item]) => [
           item!.kind === "text"
-            ? await readText(model, item!, context)
-            : await readProbe(model, item!, context),
+            ? await readText(model, item!, reading, context)
+            : await readProbe(model, item!, reading, context),
         ],
         1,
       ),
@@ -115,7 +132,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
   });
 }
 
-/** The signs of a snapshot's metrics. */
+/** Returns the signs from a snapshot's metrics. */
 export function signsOf(metrics: Readonly<Record<string, MetricValue>>): CollapseSigns {
   const value = (name: string) => metrics[name]?.value ?? null;
   return {
@@ -127,53 +144,25 @@ export function signsOf(metrics: Readonly<Record<string, MetricValue>>): Collaps
   };
 }
 
-/** Why signs are unknown, by sign. */
+/** Returns the reason of each unknown sign. */
 export const unknownOf = (rows: readonly CollapseRow[]): Readonly<Record<string, string>> =>
   Object.assign({}, ...rows.map(({ reasons }) => reasons)) as Record<string, string>;
 
-/** What later looks are compared with, of the rows that the baseline gave. */
+/** Returns the reference for later measurements from the baseline's rows. */
 export function collapseReference(rows: readonly CollapseRow[]): CollapseReference {
   const answers = rows
     .filter((row) => row.answers.length > 0)
     .map(
-      ({ id, answers: said }) =>
+      ({ id, answers: drawn }) =>
         [
           id,
-          said.flatMap(({ text, nats, tokens }) =>
+          drawn.flatMap(({ text, nats, tokens }) =>
             nats === null || tokens === null ? [] : [{ text, nats, tokens }],
           ),
         ] as const,
     );
   return {
     entropyNats: rows.find(({ id }) => id === "text")?.entropyNats ?? null,
-    answers: answers.some(([, said]) => said.length > 0) ? Object.fromEntries(answers) : null,
+    answers: answers.some(([, drawn]) => drawn.length > 0) ? Object.fromEntries(answers) : null,
   };
-}
-
-function checkOptions(options: CollapseOptions): void {
-  checkKeys("collapse", options, ["probes", "samples", "preset", "sampling", "reference"]);
-  const { probes = collapseProbes, samples = fewestSamples } = options;
-  const wrong = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({
-      code: "config",
-      where: `collapse.${option}`,
-      got: quoteValue(got),
-      expected,
-      fix,
-    });
-  if (!isCount(samples, fewestSamples))
-    throw wrong(
-      "samples",
-      samples,
-      `a whole number of ${fewestSamples} or more`,
-      "Fewer say little of how alike they are.",
-    );
-  checkKeys("collapse.probes", probes, ["text", "prompts"]);
-  if (!Array.isArray(probes.prompts) || probes.prompts.length < leastProbes)
-    throw wrong(
-      "probes.prompts",
-      probes.prompts,
-      `${leastProbes} prompts or more`,
-      "Add some that have many answers.",
-    );
 }

@@ -50,9 +50,9 @@ describe("complianceEvaluation", () => {
     expect(rows[0]).toMatchObject({ reward: null, raw: "out of order" });
   });
 
-  it("refuses wrong options", () => {
+  it("rejects wrong options", () => {
     expect(() => complianceEvaluation({ preference, grader: polite, samples: 0 })).toThrow(
-      "compliance.samples",
+      "compliance options.samples",
     );
     expect(() => complianceEvaluation({ preference, grader: polite, sample: 1 } as never)).toThrow(
       '"samples"',

@@ -1,13 +1,13 @@
 import {
   defineEvaluation,
-  PeriodicEvalError,
+  type CallOptions,
   type Grader,
   type Json,
   type MetricKit,
   type MetricValue,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import {
   resolveSampling,
   completionItemsPerBatch,
@@ -19,65 +19,57 @@ import {
   type CompletionRow,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { rewardOf } from "../graders/open-verifier.ts";
 import type { Preference } from "../preferences/preference.ts";
 
 export interface ComplianceOptions {
   readonly preference: Pick<Preference, "name" | "train_prompts" | "probe_prompts">;
-  /** As `openVerifier` gives it. */
+  /** The preference's grader, from `openVerifier`. */
   readonly grader: Grader;
-  /** Answers to each prompt; default 2. */
+  /** Answers to each prompt. Default 2. */
   readonly samples?: number;
-  /** Default temperature 1, no truncation of the distribution, 256 tokens. */
+  /** Default: temperature 1, no truncation of the distribution, 256 tokens. */
   readonly sampling?: Partial<SamplingOptions>;
 }
+
+const optionsSchema = z.strictObject({
+  preference: z.custom<ComplianceOptions["preference"]>(isRecord, "a preference"),
+  grader: z.custom<Grader>((value) => isRecord(value) && typeof value["grade"] === "function", "a grader"),
+  samples: z.int("an integer of 1 or more").min(1, "an integer of 1 or more").optional(),
+  sampling: samplingSchema.optional(),
+} satisfies Record<keyof ComplianceOptions, z.ZodType>);
 
 interface ComplianceItem extends CompletionItem {
   readonly isSeen: boolean;
 }
 
 export interface ComplianceRow extends CompletionRow {
-  /** Whether its prompt is trained on. */
+  /** Whether the prompt is trained on. */
   readonly isSeen: boolean;
 }
 
 export interface GradedComplianceRow extends ComplianceRow {
-  /** From 0 to 1; null where the verifier could not say, which is unknown and not 0. */
+  /** From 0 to 1; null if the verifier gave no reward. */
   readonly reward: number | null;
-  /** Why there is no reward, or what the verifier said. */
+  /** The reason for a missing reward, or the verifier's text. */
   readonly raw: string | null;
 }
 
 /**
- * Whether answers are as a preference wants them: its verifier's mean reward. `compliance`, the primary metric, is that on
- * held-out prompts, `seen_compliance` that on those that are trained on: the first without the second is luck, the second
- * without the first is no more than memory.
+ * Measures the mean reward that a preference's verifier gives to answers. `compliance`, the primary metric, uses held-out
+ * prompts; `seen_compliance` uses training prompts. A gain in the first alone is chance, a gain in the second alone is
+ * memorisation.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function complianceEvaluation(options: ComplianceOptions) {
-  checkKeys("compliance", options, ["preference", "grader", "samples", "sampling"]);
+  parseOptions("compliance options", optionsSchema, options);
   const { preference, grader, samples = 2 } = options;
-  if (!isCount(samples, 1))
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "compliance.samples",
-      got: quoteValue(samples),
-      expected: "a whole number of 1 or more",
-      fix: "Leave it out for 2.",
-    });
-  const sampling = resolveSampling("compliance.sampling", options.sampling, {
+  const sampling = resolveSampling("compliance options.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 1,
   });
-  const itemsOf = (prompts: readonly string[], isSeen: boolean): readonly ComplianceItem[] =>
-    prompts.map((question, at) => ({
-      id: `${isSeen ? "seen" : "held_out"}/${at}`,
-      question,
-      persona: null,
-      prompt: { messages: [{ role: "user", content: question }] },
-      isSeen,
-    }));
   const all = [...itemsOf(preference.probe_prompts, false), ...itemsOf(preference.train_prompts, true)];
   let provenance: Json = null;
   return defineEvaluation({
@@ -118,35 +110,52 @@ export function complianceEvaluation(options: ComplianceOptions) {
         completionItemsPerBatch,
       ),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    async grade(rows: readonly ComplianceRow[], call): Promise<readonly GradedComplianceRow[]> {
-      const answered = rows.filter(({ answer }) => answer !== null);
-      const requests = answered.map(({ question, answer }) => ({ question, answer: answer! }));
-      const verdicts = await grader.grade(requests, call);
-      const of = new Map(answered.map(({ id }, at) => [id, verdicts[at]!]));
-      return rows.map((row) => {
-        const verdict = of.get(row.id);
-        if (verdict === undefined) return { ...row, reward: null, raw: "the thinking did not end" };
-        const reward = rewardOf(verdict);
-        return { ...row, reward, raw: verdict.raw ?? (reward === null ? verdict.status : null) };
-      });
-    },
-    metrics: ({ mean }: MetricKit<GradedComplianceRow>) => {
-      const of = (isSeen: boolean, primary: boolean) =>
-        mean((row) => (row.isSeen === isSeen ? row.reward : null), {
-          unit: "share",
-          range: [0, 1],
-          higherIsBetter: true,
-          sampled: true,
-          item: (row) => row.item,
-          cluster: (row) => row.item,
-          primary,
-        });
-      return { compliance: of(false, true), seen_compliance: of(true, false) };
-    },
+    grade: (rows: readonly ComplianceRow[], call) => gradeRows(grader, rows, call),
+    metrics: metricsOf,
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedComplianceRow[]) => ({
       preference: preference.name,
       ungraded: rows.filter(({ reward }) => reward === null).length,
       truncated: rows.filter(({ finish }) => finish === "length").length,
     }),
   });
+}
+
+const itemsOf = (prompts: readonly string[], isSeen: boolean): readonly ComplianceItem[] =>
+  prompts.map((question, at) => ({
+    id: `${isSeen ? "seen" : "held_out"}/${at}`,
+    question,
+    persona: null,
+    prompt: { messages: [{ role: "user", content: question }] },
+    isSeen,
+  }));
+
+async function gradeRows(
+  grader: Grader,
+  rows: readonly ComplianceRow[],
+  call: CallOptions,
+): Promise<readonly GradedComplianceRow[]> {
+  const answered = rows.filter(({ answer }) => answer !== null);
+  const requests = answered.map(({ question, answer }) => ({ question, answer: answer! }));
+  const verdicts = await grader.grade(requests, call);
+  const of = new Map(answered.map(({ id }, at) => [id, verdicts[at]!]));
+  return rows.map((row) => {
+    const verdict = of.get(row.id);
+    if (verdict === undefined) return { ...row, reward: null, raw: "the thinking did not end" };
+    const reward = rewardOf(verdict);
+    return { ...row, reward, raw: verdict.raw ?? (reward === null ? verdict.status : null) };
+  });
+}
+
+function metricsOf({ mean }: MetricKit<GradedComplianceRow>) {
+  const meanReward = (isSeen: boolean, primary: boolean) =>
+    mean((row) => (row.isSeen === isSeen ? row.reward : null), {
+      unit: "share",
+      range: [0, 1],
+      higherIsBetter: true,
+      sampled: true,
+      item: (row) => row.item,
+      cluster: (row) => row.item,
+      primary,
+    });
+  return { compliance: meanReward(false, true), seen_compliance: meanReward(true, false) };
 }

@@ -1,11 +1,7 @@
-import {
-  PeriodicEvalError,
-  type AnyEvaluation,
-  type Awaitable,
-  type EvaluationRegistry,
-} from "@periodic-eval/core";
-import { checkKeys, nearest, quoteValue } from "@periodic-eval/core/internal";
+import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
+import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { metricNames, type MetricName } from "../config/schema.ts";
@@ -14,7 +10,6 @@ import { collapseEvaluation } from "./collapse.ts";
 import {
   collapsePresets,
   readThresholds,
-  writtenThresholds,
   type CollapsePreset,
   type CollapseThresholds,
   type WrittenThresholds,
@@ -23,50 +18,60 @@ import { complianceEvaluation } from "./compliance.ts";
 import { generalEvaluation } from "./general.ts";
 import { preferenceMarginEvaluation } from "./preference-margin.ts";
 
-type Options = Readonly<Record<string, unknown>>;
+const samplingFields = {
+  max_tokens: z.unknown().optional(),
+  temperature: z.unknown().optional(),
+  top_p: z.unknown().optional(),
+};
+/** Keys of sampling in a file, and their names in code. */
+const samplingKeys = {
+  max_tokens: "maxNewTokens",
+  temperature: "temperature",
+  top_p: "topP",
+} as const satisfies Record<keyof typeof samplingFields, keyof SamplingOptions>;
 
-interface Kind {
-  readonly keys: readonly string[];
-  make(options: Options, where: string): Awaitable<AnyEvaluation>;
-}
+const path = (expected: string) => z.string(expected).min(1, expected);
+const preferenceFields = {
+  preference: path("a preference's name, or the path of its file"),
+  preferences_dir: path("the path of a folder").nullish(),
+};
+/** The evaluations check `samples` and the sampling themselves. */
+const schemas = {
+  logprob: z.strictObject(preferenceFields),
+  compliance: z.strictObject({ ...preferenceFields, samples: z.unknown().optional(), ...samplingFields }),
+  general: z.strictObject(samplingFields),
+  collapse: z.strictObject({
+    preset: z.unknown().optional(),
+    probes: path("the path of a YAML file").optional(),
+    samples: z.unknown().optional(),
+    ...samplingFields,
+  }),
+} satisfies Record<MetricName, z.ZodType>;
 
-/** Keys of sampling in a file, and what they are in code. */
-const samplingKeys = { max_tokens: "maxNewTokens", temperature: "temperature", top_p: "topP" } as const;
-const samplingNames = Object.keys(samplingKeys);
+type Options<Name extends MetricName> = z.output<(typeof schemas)[Name]>;
 
-const kinds: Readonly<Record<MetricName, Kind>> = {
-  logprob: {
-    keys: ["preference", "preferences_dir"],
-    make: async (options, where) =>
-      preferenceMarginEvaluation({ preference: await preferenceOf(options, where) }),
+const makers: {
+  readonly [Name in MetricName]: (o: Options<Name>, where: string) => Awaitable<AnyEvaluation>;
+} = {
+  logprob: async (options, where) =>
+    preferenceMarginEvaluation({ preference: await preferenceOf(options, where) }),
+  async compliance(options, where) {
+    const preference = await preferenceOf(options, where);
+    const grader = await openVerifier(preference);
+    return complianceEvaluation({ preference, grader, ...answersOf(options) });
   },
-  compliance: {
-    keys: ["preference", "preferences_dir", "samples", ...samplingNames],
-    async make(options, where) {
-      const preference = await preferenceOf(options, where);
-      const grader = await openVerifier(preference);
-      return complianceEvaluation({ preference, grader, ...answersOf(options) });
-    },
-  },
-  general: {
-    keys: samplingNames,
-    make: (options) => generalEvaluation(answersOf(options)),
-  },
-  collapse: {
-    keys: ["preset", "probes", "samples", ...samplingNames],
-    async make(options, where) {
-      const { preset, probes } = options;
-      return collapseEvaluation({
-        ...answersOf(options),
-        ...(preset !== undefined && { preset: presetOf(preset, `${where}.preset`) }),
-        ...(probes !== undefined && { probes: await probesOf(probes, `${where}.probes`) }),
-      });
-    },
+  general: (options) => generalEvaluation(answersOf(options)),
+  async collapse({ preset, probes, ...options }, where) {
+    return collapseEvaluation({
+      ...answersOf(options),
+      ...(preset !== undefined && { preset: presetOf(preset, where) }),
+      ...(probes !== undefined && { probes: await readCollapseProbes(probes, `${where}.probes`) }),
+    });
   },
 };
 
 /**
- * What makes entries of `evaluations` in a `periodic_eval` block that watch what feedback changes:
+ * Registry of the feedback metrics, for entries of `evaluations` in a `periodic_eval` block:
  * `buildPeriodicEval(config, { evaluations: feedbackEvaluations })`.
  *
  *     - { feedback: logprob, preference: concise }
@@ -74,50 +79,41 @@ const kinds: Readonly<Record<MetricName, Kind>> = {
  *     - { feedback: general, max_tokens: 256 }
  *     - { feedback: collapse, preset: claas, probes: ./probes.yaml, every_percent: 10 }
  *
- * `preset` may be thresholds: `{ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 }`.
+ * `preset` also accepts thresholds: `{ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 }`.
  */
 export const feedbackEvaluations: EvaluationRegistry = {
   feedback(options, where) {
-    const { feedback: name, ...own } = options;
-    const { keys, make } = kinds[metricNamed(name, `${where}.feedback`)];
-    checkKeys(where, own, keys);
-    return make(own, where);
+    const { feedback: given, ...rest } = options;
+    const { feedback: name } = parseOptions(where, kindSchema, { feedback: given });
+    return make(name, rest, where);
   },
 };
 
-function metricNamed(name: unknown, where: string): MetricName {
-  const known = metricNames.find((one) => one === name);
-  if (known !== undefined) return known;
-  const close = typeof name === "string" ? nearest(name, metricNames) : null;
-  throw wrong(
-    where,
-    quoteValue(name),
-    `one of ${metricNames.join(", ")}`,
-    close === null ? "Name one of them." : `Did you mean "${close}"?`,
-  );
-}
+const kindsText = `one of ${metricNames.join(", ")}`;
+const kindSchema = z.strictObject({ feedback: z.enum(metricNames, kindsText) });
 
-async function preferenceOf(
-  { preference, preferences_dir: folder = null }: Options,
+function make<Name extends MetricName>(
+  name: Name,
+  options: unknown,
   where: string,
-): Promise<Preference> {
-  const named = textOf(preference, `${where}.preference`, "a preference's name, or the path of its file");
-  const inFolder =
-    folder === null ? null : textOf(folder, `${where}.preferences_dir`, "the path of a folder");
-  return readPreference(named, inFolder, `${where}.preference`);
+): Awaitable<AnyEvaluation> {
+  return makers[name](parseOptions(where, schemas[name], options) as Options<Name>, where);
 }
 
-const probesOf = (path: unknown, where: string) =>
-  readCollapseProbes(textOf(path, where, "the path of a YAML file"), where);
+const preferenceOf = (
+  { preference, preferences_dir: folder = null }: Options<"logprob">,
+  where: string,
+): Promise<Preference> => readPreference(preference, folder, `${where}.preference`);
 
-/** How answers are drawn; what is given is checked by those that take it. */
-function answersOf(options: Options): {
+/** Returns the options of sampling under their names in code. */
+function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samples"]?: unknown }): {
   readonly samples?: number;
   readonly sampling: Partial<SamplingOptions>;
 } {
-  const sampling = Object.entries(samplingKeys).flatMap(([key, name]) =>
-    options[key] === undefined ? [] : [[name, options[key]]],
-  );
+  const sampling = Object.entries(samplingKeys).flatMap(([key, name]) => {
+    const value = options[key as keyof typeof samplingKeys];
+    return value === undefined ? [] : [[name, value]];
+  });
   const { samples } = options;
   return {
     ...(samples !== undefined && { samples: samples as number }),
@@ -125,27 +121,22 @@ function answersOf(options: Options): {
   };
 }
 
+const thresholdsSchema = z.strictObject({
+  entropy_ratio: z.number(),
+  self_rouge_l: z.number(),
+  drift_nats: z.number(),
+} satisfies Record<keyof WrittenThresholds, z.ZodType>);
+
 function presetOf(preset: unknown, where: string): CollapsePreset | CollapseThresholds {
-  if (typeof preset === "string" && Object.hasOwn(collapsePresets, preset)) return preset as CollapsePreset;
-  const names = Object.keys(writtenThresholds(collapsePresets.claas));
   const presets = Object.keys(collapsePresets);
-  if (typeof preset === "object" && preset !== null && !Array.isArray(preset)) {
-    checkKeys(where, preset, names);
-    if (names.every((name) => Number.isFinite((preset as Options)[name])))
-      return readThresholds(preset as WrittenThresholds);
-  }
-  throw wrong(
+  if (typeof preset === "string" && presets.includes(preset)) return preset as CollapsePreset;
+  if (isRecord(preset))
+    return readThresholds(parseOptions(where, z.object({ preset: thresholdsSchema }), { preset }).preset);
+  throw configError({
     where,
-    quoteValue(preset),
-    `${presets.join(", ")}, or numbers for ${names.join(", ")}`,
-    `Write ${presets[0]}, or all three thresholds.`,
-  );
+    path: ["preset"],
+    value: preset,
+    expected: `${presets.join(", ")}, or numbers for ${Object.keys(thresholdsSchema.shape).join(", ")}`,
+    fix: `Write ${presets[0]}, or all three thresholds.`,
+  });
 }
-
-function textOf(value: unknown, where: string, expected: string): string {
-  if (typeof value === "string" && value !== "") return value;
-  throw wrong(where, value === undefined ? "nothing" : quoteValue(value), expected, "Correct the value.");
-}
-
-const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where, got, expected, fix });

@@ -1,5 +1,5 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import {
   resolveSampling,
   measureInBatches,
@@ -9,33 +9,38 @@ import {
   type CompletionRow,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import { generalProbes } from "./general-probes.ts";
 
 export interface GeneralOptions {
-  /** Default greedy, 256 tokens. */
+  /** Default: greedy, 256 tokens. */
   readonly sampling?: Partial<SamplingOptions>;
 }
 
 export interface GradedGeneralRow extends CompletionRow {
-  /** From 0 to 1; an answer whose thinking does not end is none, and has 0. */
+  /** From 0 to 1. An answer whose thinking does not end scores 0. */
   readonly score: number;
-  /** What kept it from 1. */
+  /** The reason for a score below 1. */
   readonly raw: string | null;
 }
+
+const optionsSchema = z.strictObject({
+  sampling: samplingSchema.optional(),
+} satisfies Record<keyof GeneralOptions, z.ZodType>);
 
 const isCoding = ({ item }: CompletionRow): boolean => kinds.get(item) === "coding";
 const kinds = new Map(generalProbes.map(({ id, kind }) => [id, kind]));
 
 /**
- * Whether a model still can what it could: `general`, the primary metric, is half the score of a coding task, whose code is run
- * in a sandbox, and half the mean of three instructions that a program checks. Four answers see a loss of most of it and no
- * small one: benchmarks are in `@periodic-eval/tasks`.
+ * Measures whether a model keeps its general ability. `general`, the primary metric, is half the score of a coding task, whose
+ * code runs in a sandbox, and half the mean of three instructions that a program checks. Four answers show a large loss and no
+ * small one; `@periodic-eval/tasks` has benchmarks.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function generalEvaluation(options: GeneralOptions = {}) {
-  checkKeys("general", options, ["sampling"]);
-  const sampling = resolveSampling("general.sampling", options.sampling, {
+  parseOptions("general options", optionsSchema, options);
+  const sampling = resolveSampling("general options.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 0,
   });
@@ -92,6 +97,6 @@ export function generalEvaluation(options: GeneralOptions = {}) {
   });
 }
 
-/** Ability over that of the baseline; null where the baseline had none, or either is unknown. */
+/** Returns ability relative to the baseline's; null if the baseline's is 0 or either is unknown. */
 export const capabilityRatio = (now: number | null, baseline: number | null): number | null =>
   now === null || baseline === null || baseline === 0 ? null : now / baseline;

@@ -8,17 +8,22 @@ import {
   type Row,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
+import { z } from "zod";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";
 
 export interface PreferenceMarginOptions {
   readonly preference: Pick<Preference, "name" | "logprob_pairs">;
 }
 
+const optionsSchema = z.strictObject({
+  preference: z.custom<PreferenceMarginOptions["preference"]>(isRecord, "a preference"),
+} satisfies Record<keyof PreferenceMarginOptions, z.ZodType>);
+
 interface PairItem extends Row, LogprobPair {}
 
-/** One pair: Σ log p of either answer after the prompt, in nats, and how many tokens it has. */
+/** The row of a pair: Σ log p of each answer after the prompt, in nats, and its number of tokens. */
 export interface PreferenceMarginRow extends Row {
   readonly chosenNats: number;
   readonly chosenTokens: number;
@@ -26,24 +31,24 @@ export interface PreferenceMarginRow extends Row {
   readonly rejectedTokens: number;
 }
 
-/** Of a pair, in nats: how much likelier the answer is that the preference wants. */
+/** Returns Σ log p of the chosen answer minus that of the rejected one, in nats. */
 export const marginOf = ({ chosenNats, rejectedNats }: PreferenceMarginRow): number =>
   chosenNats - rejectedNats;
 
-/** The same by token of each answer: what one answer is longer does not count. */
+/** Returns the difference of the mean log p per token, in nats, which does not depend on the answers' lengths. */
 export const marginPerTokenOf = (row: PreferenceMarginRow): number =>
   row.chosenNats / row.chosenTokens - row.rejectedNats / row.rejectedTokens;
 
 /**
- * Whether a preference is learnt, by what the model finds likely to be said: log p of the answer that the preference wants
- * minus that of the one that it does not, after the same prompt, a user turn. `logprob_margin`, the primary metric, is the
- * mean over held-out pairs of the differences of Σ log p; `logprob_margin_per_token` of those of the means by token. Nothing
- * is drawn: a look pairs each pair with itself at the baseline, so that only what training changed is left.
+ * Measures whether a preference is learnt: log p of the chosen answer minus that of the rejected one, after the same prompt as a
+ * user turn. `logprob_margin`, the primary metric, is the mean over held-out pairs of the differences of Σ log p;
+ * `logprob_margin_per_token` uses the mean log p per token. Nothing is sampled: each pair is compared with itself at the
+ * baseline, so that only the effect of training remains.
  *
- * @throws PeriodicEvalError `config` for an unknown option; `model` where a log-likelihood is no number.
+ * @throws PeriodicEvalError `config` for a wrong option; `model` if a log-likelihood is not finite.
  */
 export function preferenceMarginEvaluation(options: PreferenceMarginOptions) {
-  checkKeys("preferenceMargin", options, ["preference"]);
+  parseOptions("preferenceMargin options", optionsSchema, options);
   const { name, logprob_pairs: pairs } = options.preference;
   const items: readonly PairItem[] = pairs.map((pair, at) => ({ id: `${name}/${at}`, ...pair }));
   const provenance: Json = { preference: name, pairs_hash: hashJson(pairs.map((pair) => ({ ...pair }))) };
@@ -79,7 +84,7 @@ function rowOf(id: string, chosen: LogLikelihood, rejected: LogLikelihood): Pref
       where: `pair ${id}`,
       got: `Σ log p of ${bad.sumNats}`,
       expected: "a finite number",
-      fix: "Look at the loss: weights that are NaN or infinite answer so.",
+      fix: "Check the loss: NaN or infinite weights cause this.",
     });
   }
   return {
@@ -91,13 +96,13 @@ function rowOf(id: string, chosen: LogLikelihood, rejected: LogLikelihood): Pref
   };
 }
 
-/** How margins changed since the baseline, over the pairs that both looks have. */
+/** The change of margins since the baseline, over the pairs that both measurements have. */
 export interface MarginDelta {
   /** Mean change, in nats; null without a pair. */
   readonly delta: number | null;
   readonly deltaPerToken: number | null;
   readonly n: number;
-  /** Two-sided sign-flip test of the changes: exact up to 13 pairs, else of 10,000 draws. */
+  /** Two-sided sign-flip test of the changes: exact up to 13 pairs, else 10,000 draws. */
   readonly p: number | null;
 }
 
@@ -115,7 +120,7 @@ export function marginDelta(
     both.length === 0
       ? null
       : both.reduce((sum, [row, earlier]) => sum + margin(row) - margin(earlier), 0) / both.length;
-  // Exchanging the one value of each look turns the sign of their difference.
+  // Each side has one value, so that exchanging them flips the sign of their difference.
   const pairs = both.map(([row, earlier]) => ({ now: [marginOf(row)], before: [marginOf(earlier)] }));
   return {
     delta: changeOf(marginOf),

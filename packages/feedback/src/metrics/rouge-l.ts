@@ -1,9 +1,9 @@
-/** Words and numbers in small letters: on ASCII those of Google's `rouge-score` 0.1.2 without stemming. */
+/** Returns lower-case words and numbers: on ASCII, the tokens of Google's `rouge-score` 0.1.2 without stemming. */
 const tokensOf = (text: string): readonly string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
 /**
- * ROUGE-L F1 of two texts (Lin 2004): twice the longest common subsequence of their words over the number of both's words.
- * From 0 to 1, the same either way round. Texts that are equal have 1, without a word too.
+ * Returns the ROUGE-L F1 of two texts (Lin 2004), from 0 to 1: twice the length of their longest common subsequence of words,
+ * divided by the total number of words. Symmetric. Equal texts score 1, also without words.
  */
 export function rougeL(first: string, second: string): number {
   if (first === second) return 1;
@@ -23,7 +23,7 @@ function longestCommon(a: readonly string[], b: readonly string[]): number {
   return row[b.length]!;
 }
 
-/** The mean ROUGE-L F1 over all pairs of several texts: how alike samples of one prompt are. Null for fewer than two. */
+/** Returns the mean ROUGE-L F1 over all pairs of texts; null for fewer than two. */
 export function selfRougeL(texts: readonly string[]): number | null {
   const scores = texts.flatMap((one, at) => texts.slice(at + 1).map((other) => rougeL(one, other)));
   return scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;

@@ -49,7 +49,7 @@ it.each([
   ["null", "null", "an object"],
   ["a list", "[]", "an object"],
   ["settings of another form", { training: 1 }, "training: 1"],
-  ["settings without a seed", { seed: undefined }, "seed: nothing"],
+  ["settings without a seed", { seed: undefined }, "seed: undefined"],
   ["another version", { schema_version: 2 }, "schema_version: 2"],
 ])("an adapter.json that holds %s is said to be damaged, without its path", async (_, change, said) => {
   const before = await adapters();

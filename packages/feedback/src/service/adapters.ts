@@ -10,7 +10,7 @@ import { jsonText } from "../harness/run-files.ts";
 import { refused } from "./refusals.ts";
 import { initSchema, loraIdPattern, type InitBody } from "./wire.ts";
 
-/** What an adapter is trained with, from its first update to its last; `engine` is what it is an adapter of. */
+/** Training settings of an adapter, the same for all its updates. */
 export type AdapterSettings = Pick<InitBody, "lora_id" | "training" | "steps_per_batch" | "seed">;
 
 type AdapterFile = AdapterSettings & { readonly schema_version: 1; readonly engine: Json };
@@ -21,20 +21,20 @@ const fileSchema = z.strictObject({
   engine: z.json(),
 });
 
-/** The adapters of a service: a folder each under its root, with `adapter.json` and the checkpoints. */
+/** The adapters of a service. Each has a folder under the root, with `adapter.json` and the checkpoints. */
 export interface AdapterStore {
   folderOf(loraId: string): string;
   /**
-   * Null where there is none of this name, which may be any text.
+   * Returns the settings of an adapter; null for an unknown name. Any string is safe.
    *
    * @throws HTTPException 409 for an adapter of another model or engine; PeriodicEvalError `store` for a damaged file.
    */
   read(loraId: string): Promise<AdapterSettings | null>;
-  /** @throws HTTPException 409 where there is one of this name with other settings. */
+  /** @throws HTTPException 409 if the adapter exists with different settings. */
   check(settings: AdapterSettings): Promise<void>;
-  /** Keeps the settings of an adapter, which `check` has let pass, where it is new. */
+  /** Writes the settings of a new adapter. Call `check` first. */
   keep(settings: AdapterSettings): Promise<void>;
-  /** Of those that can be asked: none that is damaged, or of another model or engine. */
+  /** Returns the names of usable adapters: without damaged ones and those of another model or engine. */
   names(): Promise<readonly string[]>;
 }
 
@@ -43,7 +43,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
   const pathOf = (loraId: string) => join(folderOf(loraId), "adapter.json");
 
   async function read(loraId: string): Promise<AdapterSettings | null> {
-    // Nothing else comes near a path.
+    // Only a valid name may become part of a path.
     if (!loraIdPattern.test(loraId)) return null;
     const text = await readIfPresent(pathOf(loraId));
     if (text === null) return null;
@@ -56,7 +56,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
     read(name).then(
       (settings) => settings !== null,
       (error: unknown) => {
-        // What asking for it tells.
+        // A request for this adapter reports the error.
         if (PeriodicEvalError.is(error) || error instanceof HTTPException) return false;
         throw error;
       },
@@ -91,9 +91,9 @@ function differing(kept: object, asked: object, loraId: string): void {
   if (keys.length === 0) return;
   throw refused(409, "adapter_differs", {
     where: `the adapter ${loraId}`,
-    got: `another ${keys.join(", ")}`,
-    expected: "what it was begun with",
-    fix: "Choose another lora_id for another training.",
+    got: `a different ${keys.join(", ")}`,
+    expected: "the settings it was created with",
+    fix: "Choose another lora_id.",
   });
 }
 
@@ -101,11 +101,11 @@ function fileOf(loraId: string, text: string): AdapterFile {
   const damaged = (got: string, expected: string, cause: unknown) =>
     new PeriodicEvalError({
       code: "store",
-      // Not its path: who asks over the network need not know it.
+      // The path is omitted: clients on the network must not learn it.
       where: `adapter.json of the adapter ${loraId}`,
       got,
       expected,
-      fix: "Remove the adapter's folder to train it anew.",
+      fix: "Remove the adapter's folder to train it again.",
       cause,
     });
   let value: unknown;
@@ -118,7 +118,7 @@ function fileOf(loraId: string, text: string): AdapterFile {
   if (result.success) return result.data;
   const { path, value: got, expected } = describeZodIssue(result.error, value);
   throw damaged(
-    `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "nothing" : quoteValue(got)}`,
+    `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "undefined" : quoteValue(got)}`,
     expected,
     result.error,
   );

@@ -4,16 +4,16 @@ import type { MiddlewareHandler } from "hono";
 import { refused } from "./refusals.ts";
 
 export interface Admission {
-  /** What the service is bound to. */
+  /** The host that the service is bound to. */
   readonly host: string;
-  /** Null: none is asked for. */
+  /** Null: no token is required. */
   readonly token: string | null;
 }
 
 /**
- * Who may ask. Pages of other sites may not: one whose name was turned to this machine's address (DNS rebinding) comes with
- * a foreign Host, any other with a foreign Origin, and JSON it cannot send unasked. Where the service is bound beyond the
- * loopback there is a token, which no such page has, and any Host will do: names of machines are not known here.
+ * Rejects requests from web pages of other sites. DNS rebinding sends a foreign Host, other pages send a foreign Origin, and no
+ * page can send JSON without a preflight. A service that is not bound to a loopback address requires a token, which such pages
+ * lack, and accepts any Host, because it does not know the machine's names.
  */
 export function admission({ host, token }: Admission): MiddlewareHandler {
   const hash = (text: string) => createHash("sha256").update(text).digest();
@@ -25,31 +25,31 @@ export function admission({ host, token }: Admission): MiddlewareHandler {
         where: "the Host header",
         got: JSON.stringify(named),
         expected: `this machine, as ${host}`,
-        fix: "Ask the service by its own address.",
+        fix: "Use the service's own address.",
       });
     const origin = context.req.header("origin");
     if (origin !== undefined && !isOriginOf(origin, named))
       throw refused(403, "foreign_origin", {
         where: "the Origin header",
         got: JSON.stringify(origin),
-        expected: "no page of another site",
-        fix: "Ask from a program.",
+        expected: "no Origin, or the service's own",
+        fix: "Send the request from a program.",
       });
     const given = context.req.header("authorization") ?? "";
     if (expected !== null && !timingSafeEqual(hash(given), expected))
       throw refused(401, "invalid_token", {
         where: "the Authorization header",
-        got: given === "" ? "none" : "another token",
+        got: given === "" ? "no token" : "a different token",
         expected: "the bearer token that the service was started with",
-        fix: "Set OPENCLAW_GATEWAY_TOKEN to the same on both sides.",
+        fix: "Set OPENCLAW_GATEWAY_TOKEN to the same value on both sides.",
       });
     const type = context.req.header("content-type") ?? "";
     if (context.req.method === "POST" && !/^application\/json\s*(;|$)/i.test(type))
       throw refused(415, "unsupported_media_type", {
         where: "the Content-Type header",
-        got: type === "" ? "none" : JSON.stringify(type),
+        got: type === "" ? "no type" : JSON.stringify(type),
         expected: "application/json",
-        fix: "Send JSON, and say so.",
+        fix: "Send JSON with this header.",
       });
     await next();
   };

@@ -13,10 +13,10 @@ import { renderPrompt } from "@periodic-eval/core/evaluations";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
 
-/** Tokens of an answer where nobody says how many: a model that does not end its answers would fill its window. */
+/** Default of `max_tokens`: a model that does not end its answers would fill its context. */
 const usualTokens = 256;
 
-/** Answers to one conversation, or to several in one call, as OpenAI gives them: a choice for each, in order. */
+/** Answers one conversation or several in OpenAI's format, with one choice per conversation, in order. */
 export async function answer(
   model: EvaluableModel,
   body: ChatBody | ChatBatchBody,
@@ -44,9 +44,9 @@ function requestsOf(body: ChatBody | ChatBatchBody): readonly GenerateRequest[] 
   if (body.max_tokens != null && body.max_completion_tokens != null)
     throw refused(400, "invalid_value", {
       where: "max_tokens",
-      got: "max_completion_tokens beside it",
+      got: "both max_tokens and max_completion_tokens",
       expected: "one of the two",
-      fix: "They mean the same: leave one out.",
+      fix: "Remove one: they mean the same.",
     });
   const sampling = {
     maxNewTokens: body.max_completion_tokens ?? body.max_tokens ?? usualTokens,
@@ -77,7 +77,7 @@ function choiceOf(
 ): Json {
   const tokens = (ids ?? []).map((id, at) => {
     const token = tokenizer.decode([id]);
-    // A part of a letter has no text of its own, and what stands for it has other bytes.
+    // A token that is part of a character decodes to U+FFFD, whose bytes are not the token's.
     const bytes = token.includes("\uFFFD") ? null : [...Buffer.from(token)];
     return { token, logprob: tokenNats![at]!, bytes, top_logprobs: [] };
   });

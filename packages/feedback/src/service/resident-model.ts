@@ -8,20 +8,20 @@ import { refused } from "./refusals.ts";
 /** An adapter in memory. */
 export interface OpenAdapter {
   readonly evaluable: EvaluableModel;
-  /** Its updates so far. */
+  /** Returns the updates so far. */
   trained(): TrainedState;
-  /** As `FeedbackModel.update`; what failed is forgotten, and the newest checkpoint stands again. */
+  /** Does the same as `FeedbackModel.update`. After a failure, the adapter is reopened at its newest checkpoint. */
   update(batch: readonly FeedbackExample[], record: UpdateRecord): Promise<void>;
 }
 
-/** The one model that a service holds in memory: the base, or the base with an adapter. Calls must not overlap. */
+/** The single model in a service's memory: the base, or the base with an adapter. Calls must not overlap. */
 export interface ResidentModel {
-  /** @throws HTTPException 404 for a name that is neither the base's nor an adapter's. */
+  /** Returns the model of this name. Throws HTTPException 404 for a name that is neither the base's nor an adapter's. */
   evaluable(name: string): Promise<EvaluableModel>;
   /**
-   * One that there is, or a new one with settings that are not kept yet.
+   * Opens an adapter, or creates one with the settings `begun`.
    *
-   * @throws HTTPException 404.
+   * @throws HTTPException 404 for an unknown adapter without `begun`.
    */
   adapter(loraId: string, begun?: AdapterSettings): Promise<OpenAdapter>;
   dispose(): Promise<void>;
@@ -37,10 +37,10 @@ interface Held {
 
 export interface ResidentOptions {
   readonly parts: LocalEngineOptions;
-  /** What the base is asked by. */
+  /** Name of the base model in requests. */
   readonly baseName: string;
   readonly adapters: AdapterStore;
-  /** Of the service. */
+  /** Aborted when the service ends. */
   readonly signal: AbortSignal;
 }
 
@@ -102,7 +102,7 @@ function openAdapter(model: FeedbackModel, signal: AbortSignal, forget: () => Pr
         const report = await model.update(batch, record, signal);
         trained = { updates: trained.updates + 1, last: { ...record, report } };
       } catch (error) {
-        // Weights that no checkpoint has must answer nobody.
+        // Weights without a checkpoint must not answer requests.
         await forget();
         throw error;
       }
@@ -115,5 +115,5 @@ const unknownModel = (name: string) =>
     where: "model",
     got: JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name),
     expected: "the base model or an adapter of this service",
-    fix: "GET /v1/health names them; POST /v1/lora/init makes an adapter.",
+    fix: "GET /v1/health lists them; POST /v1/lora/init creates an adapter.",
   });

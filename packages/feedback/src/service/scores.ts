@@ -10,7 +10,7 @@ import { entropiesOf } from "../metrics/collapse-reference.ts";
 import { promptOf } from "./answers.ts";
 import type { ScoredBody } from "./wire.ts";
 
-/** log p of given texts, a result each, in order; all in one call of the model. */
+/** Scores given texts in one call of the model. Returns one result per text, in order. */
 export async function score(
   model: EvaluableModel,
   bodies: readonly ScoredBody[],
@@ -48,7 +48,7 @@ function contextOf({
   return prompt === undefined ? { ids: ids! } : { text: prompt };
 }
 
-/** By text: after each token but the last, the entropy of the next one, in nats. */
+/** Returns, per text, the entropy of the next token in nats after each token but the last. */
 export async function entropies(
   model: EvaluableModel,
   texts: readonly string[],
@@ -62,15 +62,15 @@ export async function entropies(
         code: "model",
         where: "entropies_of",
         got: known.reason,
-        expected: "a model that shows its distribution",
-        fix: "Leave it out.",
+        expected: "a model that returns its distribution",
+        fix: "Remove entropies_of.",
       });
     found.push(known.value.map((entropy) => finite(entropy, "an entropy")));
   }
   return found;
 }
 
-/** JSON has no word for what is no number, and null would be taken for what is not known. */
+/** Requires a finite number: JSON has no NaN, and null would mean unknown. */
 function finite(value: number, what: string): number {
   if (Number.isFinite(value)) return value;
   throw new PeriodicEvalError({
@@ -78,6 +78,6 @@ function finite(value: number, what: string): number {
     where: "/v1/score",
     got: `${what} of ${value}`,
     expected: "a finite number",
-    fix: "Look at the loss: weights that are NaN or infinite answer so.",
+    fix: "Check the loss: NaN or infinite weights cause this.",
   });
 }

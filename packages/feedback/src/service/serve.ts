@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { isLoopback, checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { configError, errorMessage, isLoopback, parseOptions } from "@periodic-eval/core/internal";
 import { nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
+import { z } from "zod";
 import { tokenEnv } from "../engine/token.ts";
 import type { LocalEngineOptions } from "../engine/local-engine.ts";
 import { adapterStore } from "./adapters.ts";
@@ -14,60 +14,69 @@ import { feedbackApp } from "./app.ts";
 import { residentModel } from "./resident-model.ts";
 
 export interface ServeFeedbackOptions extends LocalEngineOptions {
-  /** What the base model is asked by. */
+  /** Name of the base model in requests. */
   readonly model: string;
-  /** Folder of the adapters; made where it is not there. */
+  /** Folder of the adapters. Created if missing. */
   readonly root: string;
-  /** Default `127.0.0.1`. Anything beyond the loopback needs a token, of OPENCLAW_GATEWAY_TOKEN. */
+  /** Default `127.0.0.1`. A host that is not a loopback address needs a token in OPENCLAW_GATEWAY_TOKEN. */
   readonly host?: string;
-  /** Default 8000; 0 for any that is free. */
+  /** Default 8000. 0 chooses a free port. */
   readonly port?: number;
-  /** Largest request; default 16 MiB. Four times as much may wait. */
+  /** Maximum size of a request. Default 16 MiB. Waiting requests may hold four times as much. */
   readonly maxBodyBytes?: number;
-  /** Told of failures of the service's own. */
+  /** Receives internal errors of the service. */
   readonly onFailure?: (error: Error) => void;
 }
 
 export interface FeedbackService {
   readonly url: string;
   /**
-   * Ends the service after the request that is running; those that wait are refused, and connections that ask nothing are
-   * cut off. The root is free again when it returns, also where it throws what the model's end threw.
+   * Shuts the service down after the current request. Waiting requests are rejected, and idle connections are closed. When it
+   * returns, the root is free again, also if it throws the error of disposing the model.
    */
   close(): Promise<void>;
 }
 
-const names = {
-  openModel: true,
-  describe: true,
-  model: true,
-  root: true,
-  host: true,
-  port: true,
-  maxBodyBytes: true,
-  onFailure: true,
-} as const satisfies Record<keyof ServeFeedbackOptions, true>;
+const bytesRule = "an integer of 1 or more";
+const portRule = "an integer from 0 to 65535";
+const nonEmpty = z.string("a non-empty string").min(1, "a non-empty string");
+const isFunction = (value: unknown) => typeof value === "function";
+const optionsSchema = z.strictObject({
+  openModel: z.custom<ServeFeedbackOptions["openModel"]>(isFunction, "a function"),
+  describe: z.custom<ServeFeedbackOptions["describe"]>(),
+  model: nonEmpty,
+  root: nonEmpty,
+  host: nonEmpty.optional(),
+  port: z.int(portRule).min(0, portRule).max(65_535, portRule).optional(),
+  maxBodyBytes: z.int(bytesRule).min(1, bytesRule).optional(),
+  onFailure: z.custom<NonNullable<ServeFeedbackOptions["onFailure"]>>(isFunction, "a function").optional(),
+} satisfies Record<keyof ServeFeedbackOptions, z.ZodType>);
+const where = "serveFeedback options";
 
-/** How long, in milliseconds, replies have to leave once all requests are done. */
+/** Milliseconds for sending the last replies during shutdown. */
 const lastRepliesMs = 1000;
 
 /**
- * Offers a model that is trained on feedback over HTTP: `/v1/chat/completions`, `/v1/score`, `/v1/lora/init`, `/v1/feedback` and
- * `/v1/health`. Adapters lie under `root`, and are as they were when it is started again.
+ * Serves a model for training on feedback over HTTP: `/v1/chat/completions`, `/v1/score`, `/v1/lora/init`, `/v1/feedback` and
+ * `/v1/health`. Adapters are stored under `root`; a restarted service continues with them.
  *
- * @throws PeriodicEvalError `config` for a wrong option, a host beyond the loopback without a token, or a port that is taken;
- *   `store` where another service works in `root`.
+ * @throws PeriodicEvalError `config` for a wrong option, a host that is not a loopback address without a token, or a port in use;
+ *   `store` if another service uses `root`.
  */
 export async function serveFeedback(options: ServeFeedbackOptions): Promise<FeedbackService> {
-  const { openModel, describe, host, port, root, model, maxBodyBytes } = checked(options);
+  parseOptions(where, optionsSchema, options);
+  const { openModel, describe, model, host = "127.0.0.1", port = 8000 } = options;
+  const { maxBodyBytes = 16 * 2 ** 20, onFailure = () => {} } = options;
+  const root = resolve(options.root);
   const token = process.env[tokenEnv]?.trim() || null;
   if (!isLoopback(host) && token === null)
-    throw wrong(
-      "host",
-      host,
-      "the loopback, or a token",
-      `Leave it out for 127.0.0.1, or set ${tokenEnv}: whoever reaches the service can train its models.`,
-    );
+    throw configError({
+      where,
+      path: ["host"],
+      value: host,
+      expected: "a loopback address, or a token",
+      fix: `Remove host for 127.0.0.1, or set ${tokenEnv}: every client can train the service's models.`,
+    });
   await mkdir(root, { recursive: true });
   const release = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
   const ended = new AbortController();
@@ -76,7 +85,6 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   const adapters = adapterStore(root, describe);
   const parts = { openModel, describe };
   const resident = residentModel({ parts, baseName: model, adapters, signal: ended.signal });
-  const { onFailure = () => {} } = options;
   const app = feedbackApp({
     adapters,
     resident,
@@ -95,14 +103,16 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     await listening(server, port, host);
   } catch (error) {
     await release();
-    throw wrong(
-      "port",
-      port,
-      `a port that can be bound (${errorMessage(error)})`,
-      "Choose another port or host, or 0 for any port that is free.",
-    );
+    throw configError({
+      where,
+      path: ["port"],
+      value: port,
+      expected: `a port that can be bound (${errorMessage(error)})`,
+      fix: "Choose another port or host, or 0 for any free port.",
+      cause: error,
+    });
   }
-  // A connection that could not be taken ends nothing.
+  // A connection that fails to open does not stop the service.
   server.on("error", onFailure);
   const { port: bound } = server.address() as AddressInfo;
   let closed: Promise<void> | null = null;
@@ -110,11 +120,11 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     isClosing = true;
     const silent = new Promise<void>((done) => server.close(() => done()));
     try {
-      // Behind all that runs or waits.
+      // Runs after all queued requests.
       await queue(() => resident.dispose());
     } finally {
       server.closeIdleConnections();
-      // A connection that sends nothing, or half a request, would stay open: Node's own time limits end with `server.close`.
+      // A silent or stalled connection would stay open: Node's own timeouts stop with `server.close`.
       const cut = setTimeout(() => server.closeAllConnections(), lastRepliesMs);
       await silent;
       clearTimeout(cut);
@@ -128,18 +138,6 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   };
 }
 
-function checked(options: ServeFeedbackOptions) {
-  checkKeys("serveFeedback", options, Object.keys(names));
-  const { host = "127.0.0.1", port = 8000, maxBodyBytes = 16 * 2 ** 20, model, root } = options;
-  for (const [name, text] of Object.entries({ host, model, root }))
-    if (typeof text !== "string" || text === "") throw wrong(name, text, "a text", "Give it.");
-  if (!isCount(port) || port > 65_535)
-    throw wrong("port", port, "a whole number from 0 to 65535", "Leave it out for 8000.");
-  if (!isCount(maxBodyBytes, 1))
-    throw wrong("maxBodyBytes", maxBodyBytes, "a whole number of 1 or more", "Leave it out for 16 MiB.");
-  return { ...options, host, port, maxBodyBytes, root: resolve(root) };
-}
-
 const listening = (server: Server, port: number, host: string): Promise<void> =>
   new Promise((done, fail) => {
     server.once("error", fail);
@@ -147,13 +145,4 @@ const listening = (server: Server, port: number, host: string): Promise<void> =>
       server.off("error", fail);
       done();
     });
-  });
-
-const wrong = (option: string, got: unknown, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "config",
-    where: `serveFeedback.${option}`,
-    got: quoteValue(got),
-    expected,
-    fix,
   });
