@@ -54,7 +54,12 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
     pages.folder = await mkdtemp(join(tmpdir(), "pages-"));
     pages.address = await prepare(pages.folder);
     if (executablePath !== undefined)
-      browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+      browser = await chromium.launch({
+        executablePath,
+        args: ["--no-sandbox"],
+        // Chromium creates a socket there. Its path must be short; that of the tests' folder is too long.
+        env: { ...process.env, TMPDIR: "/tmp" },
+      });
   });
   afterAll(async () => {
     await browser?.close();
