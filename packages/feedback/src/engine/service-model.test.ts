@@ -84,12 +84,12 @@ describe("a model behind a service", () => {
 it.each([
   [{ timeoutSeconds: -5 }, "httpEngine options.timeoutSeconds: got -5"],
   [{ timeoutSeconds: Number.NaN }, "httpEngine options.timeoutSeconds: got NaN"],
-  [{ timeoutSeconds: "9" }, 'httpEngine.timeoutSeconds: got "9"'],
+  [{ timeoutSeconds: "9" }, 'httpEngine options.timeoutSeconds: got "9"'],
   [{ maxRetries: 1.5 }, "httpEngine options.maxRetries: got 1.5"],
   [{ maxRetries: -1 }, "httpEngine options.maxRetries: got -1"],
 ])("httpEngine rejects %j", (limits, message) => {
   const open = () => httpEngine({ serviceUrl: "http://127.0.0.1:8000", ...(limits as object) });
   expect(open).toThrow(message);
   const service = () => jsonService({ url: "http://127.0.0.1:8000", tokenEnv: "X", ...(limits as object) });
-  expect(service).toThrow(message.replace("httpEngine", "jsonService"));
+  expect(service).toThrow(message.replace("httpEngine options", "jsonService"));
 });
