@@ -9,11 +9,16 @@ const ofTools = /^(tsx-|torchinductor_|node-compile-cache|\.org\.chromium|org\.c
 
 export function setup() {
   const before = process.env.TMPDIR;
-  const folder = mkdtempSync(join(tmpdir(), "periodic-eval-tests-"));
+  // Vitest calls this once per project; one folder serves all.
+  if (process.env.PERIODIC_EVAL_TEST_FOLDER !== undefined) return undefined;
+  // A short name: Chromium's socket path must fit into 108 bytes.
+  const folder = mkdtempSync(join(tmpdir(), "pe-"));
   process.env.TMPDIR = folder;
+  process.env.PERIODIC_EVAL_TEST_FOLDER = folder;
   return () => {
     const left = readdirSync(folder).filter((name) => !ofTools.test(name));
     rmSync(folder, { recursive: true, force: true });
+    delete process.env.PERIODIC_EVAL_TEST_FOLDER;
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;
     if (left.length === 0) return;

@@ -57,8 +57,6 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
       browser = await chromium.launch({
         executablePath,
         args: ["--no-sandbox"],
-        // Chromium creates a socket there. Its path must be short; that of the tests' folder is too long.
-        env: { ...process.env, TMPDIR: "/tmp" },
       });
   });
   afterAll(async () => {

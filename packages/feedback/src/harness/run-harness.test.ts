@@ -270,7 +270,7 @@ describe("runHarness", () => {
       await writeFile(path, stringify({ ...preference, name }));
       const config = await configOf("run", [`preferences=[${JSON.stringify(path)}]`]);
       await expect(runHarness(config, { engine: fakeEngine() })).rejects.toThrow(
-        `preferences: got a preference of the name "${name}", expected a name other than summary.json, plots`,
+        `preferences: got a preference of the name "${name}", expected a name that differs from summary.json, plots`,
       );
       expect(existsSync(join(folder, "run"))).toBe(false);
     },
