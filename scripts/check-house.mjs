@@ -17,11 +17,13 @@ const packageNames = new Map(
   ]),
 );
 
-/** Every TypeScript file of a package's `src` but tests, by path from the repository's root. */
+/** Every TypeScript file of a package's `src` except tests and their helpers, by path from the repository's root. */
 const sourcesOf = (name) =>
   readdirSync(join(root, "packages", name, "src"), { recursive: true })
     .map((path) => `packages/${name}/src/${path.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(".ts") && !/\.(test|test-data|child)\.ts$/.test(path));
+    .filter((path) => path.endsWith(".ts") && !/\.(test|test-data|child)\.ts$/.test(path))
+    // Core publishes its `testing`; in other packages that folder serves their own tests.
+    .filter((path) => name === "core" || !path.includes("/src/testing/"));
 
 /**
  * The specifiers of a file: `fixed` of all static imports and re-exports, `values` of those that load code, `dynamic` of

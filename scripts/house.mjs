@@ -66,7 +66,6 @@ export const rooms = {
     "lora/",
     "outline/",
     "tokenizer/",
-    "testing/",
   ],
   trainers: [
     "losses/",
@@ -79,7 +78,6 @@ export const rooms = {
     "dpo/",
     "sdpo/",
     "pipeline/",
-    "testing/",
   ],
   tasks: [
     "documents/",

@@ -41,6 +41,8 @@ it("opens tasks by the options of the file", async () => {
   });
   await build({ task: "choices", data: "d", chat: null });
   expect(opened).toEqual({ data: "d" });
+  await build({ task: "choices", data: "d", chat: { system: "Be brief." } });
+  expect(opened).toEqual({ data: "d", chat: { system: "Be brief." } });
 });
 
 it("measures the split val of a benchmark, named after its folder or by name", async () => {
@@ -82,4 +84,16 @@ it.each([
 ])("%j is refused: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
   await expect(build(entry)).rejects.toThrow("periodic_eval.evaluations[0]");
+});
+
+it.each([
+  [{ price: 3 }, ["price"]],
+  [{ price: { output_per_millionn: 2 } }, ["price", "output_per_millionn"]],
+  [{ chat_template: null }, ["chat_template"]],
+  [{ chat_template: { user_templatee: "{prompt}" } }, ["chat_template", "user_templatee"]],
+])("rejects a benchmark entry with %j at the path of the wrong key", async (options, path) => {
+  await expect(build({ benchmark: "b", ...options })).rejects.toMatchObject({
+    code: "config",
+    path: ["evaluations", 0, ...path],
+  });
 });

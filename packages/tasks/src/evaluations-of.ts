@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { checkName, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { checkName, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
@@ -27,7 +27,9 @@ const taskSchema = z.strictObject({
   limit: z.unknown().optional(),
   subsample_n: z.int(positive).positive(positive).nullable().default(null),
   subsample_seed: z.int(notNegative).nonnegative(notNegative).default(42),
-  chat: z.strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown() }).nullish(),
+  chat: z
+    .strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown().optional() })
+    .nullish(),
 });
 
 const folder = "the path of a folder";
@@ -35,11 +37,10 @@ const folder = "the path of a folder";
 const benchmarkSchema = z.strictObject({
   ...snakeCaseKeys(fileShape),
   benchmark: z.string(folder).min(1, folder),
-});
-const chatTemplateSchema = z.strictObject(snakeCaseKeys(chatTemplateShape));
-const priceSchema = z.strictObject({
-  input_per_million: z.unknown().optional(),
-  output_per_million: z.unknown(),
+  chat_template: z.strictObject(snakeCaseKeys(chatTemplateShape)).optional(),
+  price: z
+    .strictObject({ input_per_million: z.unknown().optional(), output_per_million: z.unknown().optional() })
+    .optional(),
 });
 
 /**
@@ -58,17 +59,14 @@ export const evaluationsOf = (tasks: TaskRegistry): EvaluationRegistry => ({
     return task.open(taskOptions(options, where));
   },
   benchmark(options, where) {
-    const { benchmark } = parseOptions(where, benchmarkSchema, options);
-    const { chat_template: chat, price, ...rest } = options;
-    const name = options["name"] ?? basename(resolve(benchmark));
+    const { chat_template: chat, price, ...rest } = parseOptions(where, benchmarkSchema, options);
+    const name = options["name"] ?? basename(resolve(rest.benchmark));
     checkName(`${where}.name`, name);
-    if (isRecord(chat)) parseOptions(`${where}.chat_template`, chatTemplateSchema, chat);
-    if (isRecord(price)) parseOptions(`${where}.price`, priceSchema, price);
     return benchmarkEvaluation({
       ...camelCaseKeys(rest),
       name,
-      ...(isRecord(chat) && { chatTemplate: camelCaseKeys(chat) }),
-      ...(isRecord(price) && { price: camelCaseKeys(price) }),
+      ...(chat !== undefined && { chatTemplate: camelCaseKeys(chat) }),
+      ...(price !== undefined && { price: camelCaseKeys(price) }),
     } as unknown as BenchmarkOptions);
   },
 });

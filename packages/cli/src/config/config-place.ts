@@ -66,11 +66,12 @@ export function blockPathOf(error: unknown, pathWithoutKey: (error: unknown) => 
   return withEntryKey([...error.path, ...entryKey(error)]);
 }
 
-/** Returns a path with the key of an `evaluations` entry as the block spells it: `num_samples` for the option `numSamples`. */
+/** Returns a path with the keys of an `evaluations` entry as the block spells them: `num_samples` for the option `numSamples`. */
 function withEntryKey(path: ValuePath): ValuePath {
-  const keyAt = path.indexOf("evaluations") + 2;
+  const listAt = path[0] === "phases" ? 2 : 0;
+  if (path[listAt] !== "evaluations") return path;
   return path.map((key, at) =>
-    keyAt > 1 && at === keyAt && typeof key === "string"
+    at > listAt + 1 && typeof key === "string"
       ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
       : key,
   );

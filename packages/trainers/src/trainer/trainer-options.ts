@@ -72,7 +72,10 @@ export const trainerFields = {
   guards: objectsSchema<Guard>("guards").optional(),
   loggers: objectsSchema<Logger>("loggers").optional(),
   signal: z
-    .custom<AbortSignal>((value) => value instanceof AbortSignal, "an AbortSignal")
+    .custom<AbortSignal>(
+      (value) => typeof (value as AbortSignal | null)?.throwIfAborted === "function",
+      "an AbortSignal",
+    )
     .meta({ fix: "Pass the signal of an AbortController." })
     .optional(),
   resume: z.enum(resumeModes).optional(),

@@ -95,11 +95,15 @@ export class Baselines {
     return { start: inPhase(phase), earlier, isOtherModel: false };
   }
 
-  /** Warns once per id that its measurements are not compared. */
+  /** Warns that measurements of `id` are not compared. `warnOnceNotCompared` then stays silent about this id. */
   warnNotCompared(id: string, message: string): void {
-    if (this.#warned.has(id)) return;
     this.#warned.add(id);
     this.#reporter.warn("comparison", message);
+  }
+
+  /** Warns that a measurement is not compared, unless there was a warning about its id before. */
+  warnOnceNotCompared(id: string, message: string): void {
+    if (!this.#warned.has(id)) this.warnNotCompared(id, message);
   }
 
   #withoutAdapter(id: string): Snapshot | null {

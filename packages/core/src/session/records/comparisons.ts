@@ -108,7 +108,7 @@ export class Comparisons {
     const why = isAlike
       ? `its status is "${start.status}"`
       : "its version, options, tokenizer or model (on) are different";
-    baselines.warnNotCompared(now.id, `${keyText(now)} is not compared with ${keyText(start)}: ${why}`);
+    baselines.warnOnceNotCompared(now.id, `${keyText(now)} is not compared with ${keyText(start)}: ${why}`);
     return null;
   }
 
