@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { shared, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
@@ -26,7 +26,8 @@ function hasNativeEngine(): boolean {
   }
 }
 
-const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
+let runs = "";
+beforeAll(() => void (runs = mkdtempSync(join(tmpdir(), "persona-leakage-"))));
 afterAll(() => rmSync(runs, { recursive: true }));
 
 /** Runs the example, checks its snapshots, and returns the number that it prints after `words`. */
