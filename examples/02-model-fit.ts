@@ -22,7 +22,7 @@ const model = tf.sequential({
 model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
 
 const text = readFileSync(world("coupling.jsonl"), "utf8");
-const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 5_000));
+const ids = tokenizer.encode(text.slice(0, short ? 1_000 : 5_000));
 const count = Math.floor((ids.length - 1) / length);
 const x = tf.tensor2d(ids.slice(0, count * length), [count, length], "int32");
 const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);
@@ -31,7 +31,7 @@ const lm = fromLayersModel(model);
 const callbacks = [
   new PeriodicCapabilityCallback({
     questions: world("questions.jsonl"),
-    subsample: { n: short ? 4 : 20, seed: 42 },
+    subsample: { n: short ? 2 : 20, seed: 42 },
     schedule: [everyPercent(short ? 50 : 20)],
   }),
 ];
@@ -47,7 +47,7 @@ await withSession(
   (session) =>
     model.fit(x, y, {
       epochs: short ? 1 : 2,
-      batchSize: 4,
+      batchSize: short ? 2 : 4,
       verbose: 0,
       callbacks: fitCallbacks(session, model),
     }),

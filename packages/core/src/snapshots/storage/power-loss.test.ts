@@ -150,7 +150,7 @@ describe("a process that dies at any change of the disk", () => {
         () => "die",
         async (runDir) => {
           await expectWhole(runDir, scenario);
-          const after = fileStore(runDir, { owner: theLiving, onWarning: quiet });
+          const after = fileStore(runDir, { owner: theLiving, fs: unsynced, onWarning: quiet });
           await after.open!();
           await expectWhole(runDir, scenario);
           await scenario.act(after);
