@@ -1,8 +1,6 @@
 /**
  * Helpers that the packages of this repository share. Unstable: they change without notice, so do not import them elsewhere.
  */
-export { checkKeys } from "./check-keys.ts";
-export { checkWord } from "./check-word.ts";
 export { configError, pathText, type ConfigErrorDetails } from "./config-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";
 export { errorMessage } from "./error-message.ts";
