@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
-/** What a file imports when it is loaded, and what that does; bare names, and the files. */
+/** Returns all modules that loading `file` imports, transitively: package names and file paths. */
 function loaded(file: string, seen = new Set<string>()): ReadonlySet<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
@@ -17,7 +17,7 @@ function loaded(file: string, seen = new Set<string>()): ReadonlySet<string> {
 
 const from = (path: string) => loaded(fileURLToPath(new URL(path, import.meta.url)));
 
-it("loads a server where one is run, and nowhere else", () => {
+it("imports the server only in service/index.ts", () => {
   const isServer = (name: string) => /^(hono|@hono)\b/.test(name) || name.includes("/service/");
   expect([...from("index.ts")].filter(isServer)).toEqual([]);
   expect([...from("index.ts")]).toContain("@periodic-eval/remote");

@@ -15,7 +15,7 @@ const replies: Readonly<Record<string, unknown>> = {
   "/v1/chat/completions": { model: "x", choices: [choice] },
 };
 
-/** A model behind a service that answers so. */
+/** Starts a service with these replies by path, and returns a model over it. */
 async function served(given: Readonly<Record<string, unknown>> = replies) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -40,8 +40,8 @@ const draws = ["a", "b"].map((seed) => ({
   sampling: { maxNewTokens: 2, temperature: 1, seed },
 }));
 
-describe("a model behind a service", () => {
-  it("tells which tokens were the most likely, where the service does", async () => {
+describe("serviceModel", () => {
+  it("returns which tokens were the most likely if the service reports them", async () => {
     const { model } = await served();
     const [one] = await model.logLikelihoods!(pairs, { signal });
     expect(one).toMatchObject({ isGreedy: false, tokenIsGreedy: [true, false], truncatedTokens: 2 });
@@ -54,7 +54,7 @@ describe("a model behind a service", () => {
     }
   });
 
-  it("tells of each request before it is sent, and sends no more once told to end", async () => {
+  it("calls beforeRequest before each request, and sends none if it throws", async () => {
     const { model, asked } = await served();
     let before = 0;
     const ended: boolean[] = [];
@@ -87,7 +87,7 @@ it.each([
   [{ timeoutSeconds: "9" }, 'httpEngine options.timeoutSeconds: got "9"'],
   [{ maxRetries: 1.5 }, "httpEngine options.maxRetries: got 1.5"],
   [{ maxRetries: -1 }, "httpEngine options.maxRetries: got -1"],
-])("an engine over a service refuses %j", (limits, message) => {
+])("rejects the engine options %j", (limits, message) => {
   const open = () => httpEngine({ serviceUrl: "http://127.0.0.1:8000", ...(limits as object) });
   expect(open).toThrow(message);
   const service = () => jsonService({ url: "http://127.0.0.1:8000", tokenEnv: "X", ...(limits as object) });

@@ -5,7 +5,7 @@ import { findEmoji } from "./emoji.ts";
 const single = ["😀", "🎉", "❤️", "❤", "☀️", "✨", "👍🏽", "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪", "1️⃣", "#⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "©️", "🧑🏿‍🚀", "⭐"];
 
 describe("findEmoji", () => {
-  it.each(single)("takes %s for one", (emoji) => {
+  it.each(single)("finds %s", (emoji) => {
     expect(findEmoji(`so ${emoji} so`)).toEqual([emoji]);
   });
 
@@ -16,17 +16,17 @@ describe("findEmoji", () => {
     ":-) ;) <3 → ← ∑ √ ½ • – — … “quotes”",
     "❤\uFE0E and ☀\uFE0E as text",
     "",
-  ])("finds none in %s", (text) => {
+  ])("finds no emoji in %s", (text) => {
     expect(findEmoji(text)).toEqual([]);
   });
 
-  it("counts flags by pairs", () => {
+  it("returns adjacent flags separately", () => {
     expect(findEmoji("🇩🇪🇫🇷")).toEqual(["🇩🇪", "🇫🇷"]);
   });
 
-  it("finds those put anywhere into a text without any, all of them and nothing else", () => {
+  it("finds exactly the emoji inserted into a plain text", () => {
     const plain = fc.string({ unit: fc.constantFrom(..."abc 019#*.,!?üß日\n©") });
-    // Two flags side by side pair up otherwise, and a pictograph takes U+FE0F from its right: apart by a letter.
+    // A letter on each side keeps an emoji from combining with its neighbours: flags pair up, U+FE0F joins to the left.
     fc.assert(
       fc.property(fc.array(fc.tuple(plain, fc.constantFrom(...single))), plain, (parts, end) => {
         const text = parts.map(([before, emoji]) => `${before}x${emoji}x`).join("") + end;
@@ -35,7 +35,7 @@ describe("findEmoji", () => {
     );
   });
 
-  it("agrees with Unicode's own list of sequences", () => {
+  it("agrees with Unicode's list of recommended sequences", () => {
     // The `v` flag's RGI_Emoji is the standard's list of what keyboards offer.
     const recommended = new RegExp(String.raw`^\p{RGI_Emoji}$`, "v");
     for (const emoji of single.filter((one) => recommended.test(one)))

@@ -11,7 +11,7 @@ describe("countSentences", () => {
     ["Yes.", 1],
     ["Yes. No! Why? So.", 4],
     ["It costs 3.50 euros. That is 0.5 more.", 2],
-    // What an abbreviation ends is not told from what it stands in.
+    // An abbreviation never ends a sentence, not even at the end of one.
     ["Dr. Smith met Mr. Jones at 5 p.m. They talked.", 1],
     ["We use, e.g. Python, i.e. a language. It works.", 2],
     ["J. R. R. Tolkien wrote it. He was from England.", 2],
@@ -21,13 +21,13 @@ describe("countSentences", () => {
     ["- milk\n- bread\n- eggs", 3],
     ["This line goes on\nin the next. And ends.", 2],
     ["A title\n\nA text of one sentence.", 2],
-    // Small letters go on behind dots.
+    // A lowercase letter after dots continues the sentence.
     ["Wait... what? No.", 2],
     ["No. So did I. Then it rained.", 3],
     ["Ask the dept. of transport.", 1],
     ["It ends in etc.", 1],
     ["Really?! Yes.", 2],
-  ])("%j has %i", (text, count) => {
+  ])("counts %j as %i", (text, count) => {
     expect(countSentences(text)).toBe(count);
   });
 
@@ -41,7 +41,7 @@ describe("countSentences", () => {
   const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
   const sentence = fc.tuple(clause, fc.constantFrom(".", "!", "?")).map(([text, end]) => capital(text) + end);
 
-  it("counts sentences put side by side, decimals and abbreviations inside them or not", () => {
+  it("counts joined sentences, also with decimals and abbreviations inside", () => {
     fc.assert(
       fc.property(
         fc.array(sentence, { minLength: 1, maxLength: 12 }),
@@ -53,7 +53,7 @@ describe("countSentences", () => {
     );
   });
 
-  it("never goes down where a sentence is added", () => {
+  it("grows by 1 if a sentence is appended", () => {
     fc.assert(
       fc.property(fc.string(), sentence, (text, more) => {
         expect(countSentences(`${text}\n\n${more}`)).toBe(countSentences(text) + 1);
@@ -62,7 +62,7 @@ describe("countSentences", () => {
   });
 });
 
-it("countWords counts words and numbers, not signs", () => {
+it("countWords counts words and numbers, but not punctuation or emoji", () => {
   expect(countWords("It's 3.5 km — or so; isn't it?")).toBe(7);
   expect(countWords("… !? 😀")).toBe(0);
 });

@@ -7,7 +7,7 @@ const sentences = (n: number) =>
 
 describe("conciseness", () => {
   it.each([
-    // 3 sentences and fewer: 1; then (9 − n) / 6.
+    // 1 for up to 3 sentences, then (9 − n) / 6.
     [2, 1],
     [3, 1],
     [4, 5 / 6],
@@ -15,7 +15,7 @@ describe("conciseness", () => {
     [8, 1 / 6],
     [9, 0],
     [20, 0],
-  ])("%i sentences: %f", (n, reward) => {
+  ])("scores %i sentences as %f", (n, reward) => {
     expect(conciseness(sentences(n))).toBeCloseTo(reward, 12);
   });
 
@@ -25,7 +25,7 @@ describe("conciseness", () => {
     expect(conciseness("")).toBe(0);
   });
 
-  it("falls as sentences are added, and stays between 0 and 1", () => {
+  it("never rises as sentences are added, and stays between 0 and 1", () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 30 }), (n) => {
         const [now, more] = [conciseness(sentences(n)), conciseness(sentences(n + 1))];
@@ -53,7 +53,7 @@ describe("saysOneOf", () => {
     ["I am a wrench.", 0],
     ["My name is Bowren.", 0],
     ["", 0],
-  ])("%s: %i", (answer, reward) => {
+  ])("scores %j as %i", (answer, reward) => {
     expect(saysOneOf(["Wren"])(answer)).toBe(reward);
   });
 

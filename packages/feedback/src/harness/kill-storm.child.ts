@@ -1,4 +1,4 @@
-// A run of the harness over the fake engine, for kill-storm.test.ts: says that it begins, and runs to its end.
+// For kill-storm.test.ts: prints "begins", then runs the harness with the fake engine to its end.
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { fakeEngine } from "../engine/fake-engine.test-data.ts";
 import { runHarness } from "./run-harness.ts";

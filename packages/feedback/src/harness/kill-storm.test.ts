@@ -35,11 +35,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** To the end, or killed some milliseconds after it began. */
+/** Runs the child to its end, or kills it `killAfter` milliseconds after its start. */
 const run = (output: string, killAfter?: number) =>
   runChild(child, [output, join(root, "short.yaml")], killAfter);
 
-/** What must be equal however often a run was killed: all but times, and the adapters' names, which have one in them. */
+/** Returns a run's results without timestamps and adapter names, which contain one: kills must not change them. */
 async function outcome(output: string) {
   const lines = async (name: string) =>
     (await readLines(join(output, name, "steps.jsonl"))).map((line) => {
@@ -52,13 +52,13 @@ async function outcome(output: string) {
     concise: await lines("concise"),
     summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
     files: (await readdir(output, { recursive: true }))
-      // What was torn by a kill is kept.
+      // A kill can leave these behind: a torn line that was set aside, and an unfinished checkpoint.
       .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
       .sort(),
   };
 }
 
-it("has a run to compare with", () => {
+it("writes all files of an uninterrupted run", () => {
   expect(whole.outcome.short).toHaveLength(6);
   expect(whole.outcome.concise).toHaveLength(6);
   expect(whole.outcome.files).toEqual([
@@ -82,7 +82,7 @@ it(
       for (let isKilled = true; isKilled && left > 0;) {
         const before = await readLines(join(output, "short", "steps.jsonl"));
         ({ isKilled } = await run(output, Math.round(random() * whole.milliseconds)));
-        // What was written stands as it was, times and all.
+        // Lines from before the kill are unchanged, timestamps included.
         expect((await readLines(join(output, "short", "steps.jsonl"))).slice(0, before.length)).toEqual(
           before,
         );

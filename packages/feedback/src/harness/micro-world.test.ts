@@ -31,10 +31,10 @@ async function run(output: string, overrides: readonly string[], ports: Partial<
 
 const linesOf = (output: string, preference: string) => timelessLines(join(folder, output), preference);
 
-describe("the embedded model, trained on feedback in this process", () => {
+describe("runHarness with the embedded model in this process", () => {
   const identity = ["preferences=[identity]", "metrics=quick", "num_steps=8"];
 
-  it("learns who it is, and says so where it is asked in words that it was not trained on", async () => {
+  it("learns its identity and states it for held-out prompts", async () => {
     const { numTensors } = tf.memory();
     const { identity: learnt } = await run("whole", identity);
     expect(learnt).toMatchObject({ verdict: "learned", steps: 8 });
@@ -44,8 +44,8 @@ describe("the embedded model, trained on feedback in this process", () => {
     expect(tf.memory().numTensors).toBe(numTensors);
   });
 
-  // In npm test the run over a service (../service) goes on from such a crash.
-  it.runIf(isFull)("goes on from a crash between training and its line, bit for bit", async () => {
+  // npm test covers this crash in the run over a service (../service).
+  it.runIf(isFull)("resumes bit for bit after a crash between an update and its line", async () => {
     const cut = new Error("cut off");
     const failing = afterUpdates(engine, (updates) => {
       if (updates === 3) throw cut;
@@ -56,19 +56,16 @@ describe("the embedded model, trained on feedback in this process", () => {
     expect(await linesOf("cut", "identity")).toEqual(await linesOf("whole", "identity"));
   });
 
-  it.runIf(isFull)(
-    "collapses at a hundred times the learning rate, and the alarms go off (in test:full)",
-    async () => {
-      const overrides = [
-        "preferences=[concise]",
-        "metrics=[collapse]",
-        "num_steps=3",
-        "collapse_steps=[2]",
-        "training.learning_rate=0.1",
-      ];
-      const { concise } = await run("collapse", overrides);
-      expect(concise!.verdict).toBe("collapsed");
-      expect(concise!.collapse_alerts).toContain("baseline_drift");
-    },
-  );
+  it.runIf(isFull)("reports collapse and its alerts at a learning rate of 0.1 (in test:full)", async () => {
+    const overrides = [
+      "preferences=[concise]",
+      "metrics=[collapse]",
+      "num_steps=3",
+      "collapse_steps=[2]",
+      "training.learning_rate=0.1",
+    ];
+    const { concise } = await run("collapse", overrides);
+    expect(concise!.verdict).toBe("collapsed");
+    expect(concise!.collapse_alerts).toContain("baseline_drift");
+  });
 });

@@ -53,7 +53,7 @@ const linesOf = async (output: string) =>
 const timeless = ({ timestamp: _t, timing_s: _s, ...line }: StepLine) => line;
 
 describe("runHarness", () => {
-  it("writes the files of a run, with the fields that they have", async () => {
+  it("writes the files of a run with their documented fields", async () => {
     const told: (number | null)[] = [];
     const summary = await runHarness(await configOf("run"), {
       engine: fakeEngine(),
@@ -86,7 +86,7 @@ describe("runHarness", () => {
       feedback_given: "Shorter, please.",
       sub_step_count: 4,
       sdpo_metrics: { loss: 1, kl_reg: null, step_id: expect.stringMatching(/^pe128:[0-9a-f]{32}$/) },
-      // Each update makes chosen answers a nat likelier.
+      // Each update raises the log p of chosen answers by 1 nat.
       eval: { logprob_margin: { margin_delta: 1, n: 12 }, general: null },
     });
     expect(lines[0]!.eval.rollouts.filter(({ of }) => of === "training")).toHaveLength(2);
@@ -98,7 +98,7 @@ describe("runHarness", () => {
       logprob_margin_p: 2 / 4096,
       final_compliance: 1,
       capability_ratio: null,
-      // Its answers are all alike.
+      // The fake engine's answers are all alike.
       collapse_alerts: ["self_rouge_l"],
       verdict: "collapsed",
     });
@@ -108,7 +108,7 @@ describe("runHarness", () => {
   it("takes the baseline from the model before any update", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const baseline = await read<BaselineFile>("run", "short/baseline.json");
-    // −|yes 0| + |no, 0| = 0: nothing is learnt yet.
+    // −|yes 0| + |no, 0| = 0: the model has learned nothing yet.
     expect(baseline.eval.logprob_margin).toMatchObject({ margin: 0, margin_delta: null });
     expect(baseline.margin_rows).toHaveLength(12);
     expect(baseline.collapse_reference?.entropyNats).toBeGreaterThan(0);
@@ -118,7 +118,7 @@ describe("runHarness", () => {
   it("stops if a measurement changed the model", async () => {
     const { open, ...rest } = fakeEngine();
     let looks = 0;
-    // What asks the model for answers changes it: compliance is the first that does.
+    // Each call of `generate` changes the model; compliance is the first metric that calls it.
     const guard = fakeGuard({ name: "weights", observe: () => `${looks}` });
     const engine: HarnessPorts["engine"] = {
       ...rest,
@@ -140,7 +140,7 @@ describe("runHarness", () => {
     );
   });
 
-  it("says why there is no margin, where an engine scores no text", async () => {
+  it("reports the reason for a missing margin if the engine cannot score text", async () => {
     const { open, ...rest } = fakeEngine();
     const engine: HarnessPorts["engine"] = {
       ...rest,
@@ -178,27 +178,30 @@ describe("runHarness", () => {
     ["updated", 4],
     ["line", 4],
   ];
-  it.each(moments)("cut off at %s of %i, goes on as if it had not been", async (moment, step) => {
-    await runHarness(await configOf("whole"), { engine: fakeEngine() });
-    const cut = new Error("cut off");
-    const engine = fakeEngine((at, number) => {
-      if (at === moment && number === step) throw cut;
-    });
-    const onStep = (_: string, line: StepLine | null) => {
-      if (moment === "line" && line?.step === step - 1) throw cut;
-      if (moment === "baseline" && line === null) throw cut;
-    };
-    await expect(runHarness(await configOf("cut"), { engine, onStep })).rejects.toBe(cut);
-    await runHarness(await configOf("cut"), { engine: fakeEngine() });
-    expect((await linesOf("cut")).map(timeless)).toEqual((await linesOf("whole")).map(timeless));
-    const [one, other] = await Promise.all(
-      ["cut", "whole"].map((output) => read<SummaryFile>(output, "summary.json")),
-    );
-    const { lora_id: _, ...expected } = other!.preferences["short"]!;
-    expect(one!.preferences["short"]).toMatchObject(expected);
-  });
+  it.each(moments)(
+    "resumes to the same result after an interruption at %s of step %i",
+    async (moment, step) => {
+      await runHarness(await configOf("whole"), { engine: fakeEngine() });
+      const cut = new Error("cut off");
+      const engine = fakeEngine((at, number) => {
+        if (at === moment && number === step) throw cut;
+      });
+      const onStep = (_: string, line: StepLine | null) => {
+        if (moment === "line" && line?.step === step - 1) throw cut;
+        if (moment === "baseline" && line === null) throw cut;
+      };
+      await expect(runHarness(await configOf("cut"), { engine, onStep })).rejects.toBe(cut);
+      await runHarness(await configOf("cut"), { engine: fakeEngine() });
+      expect((await linesOf("cut")).map(timeless)).toEqual((await linesOf("whole")).map(timeless));
+      const [one, other] = await Promise.all(
+        ["cut", "whole"].map((output) => read<SummaryFile>(output, "summary.json")),
+      );
+      const { lora_id: _, ...expected } = other!.preferences["short"]!;
+      expect(one!.preferences["short"]).toMatchObject(expected);
+    },
+  );
 
-  it("sets a torn last line aside: its step is in the checkpoint", async () => {
+  it("sets a torn last line aside and restores it from the checkpoint", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const before = await linesOf("run");
     const path = file("run", "short/steps.jsonl");
@@ -209,7 +212,7 @@ describe("runHarness", () => {
     expect(JSON.parse(aside)).toMatchObject({ why: "torn", text: expect.stringContaining('"step":3') });
   });
 
-  it("sets lines aside that no checkpoint stands behind, and trains their steps again", async () => {
+  it("sets lines without a checkpoint aside and trains their steps again", async () => {
     await runHarness(await configOf("run", ["num_steps=2"]), { engine: fakeEngine() });
     await cp(file("run", "short/checkpoint.json"), file("run", "short/kept.json"));
     await runHarness(await configOf("run"), { engine: fakeEngine() });
@@ -229,7 +232,7 @@ describe("runHarness", () => {
     expect(await readFile(file("run", "short/steps.set-aside.jsonl"), "utf8")).toContain("of no checkpoint");
   });
 
-  it("asks no engine for what is finished, and goes on where more steps are wanted", async () => {
+  it("opens no engine for a finished run, and resumes it if num_steps is raised", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const engine = fakeEngine();
     const { preferences } = await runHarness(await configOf("run"), { engine });
@@ -240,7 +243,7 @@ describe("runHarness", () => {
     expect(engine.opened).toHaveLength(1);
   });
 
-  it("keeps the thresholds of collapse that a run was begun with, and watches by them to its end", async () => {
+  it("keeps the collapse thresholds of a run's first start until its end", async () => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
     const begun = await read<MetadataFile>("run", "short/metadata.json");
     expect(begun.collapse_thresholds).toEqual({ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 });
@@ -248,13 +251,13 @@ describe("runHarness", () => {
     await writeFile(file("run", "short/metadata.json"), JSON.stringify(own));
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const [first, ...later] = await linesOf("run");
-    // It says the same each time.
+    // All answers are equal: self_rouge_l is 1.
     expect(first!.eval.collapse!.alerts).toEqual(["self_rouge_l"]);
     expect(later.at(-1)!.eval.collapse!.alerts).toEqual([]);
     expect(await read("run", "short/metadata.json")).toEqual(own);
   });
 
-  it("leaves nothing of a model that cannot be opened: the next one may be another", async () => {
+  it("leaves no files after a model fails to open, so that a different model can follow", async () => {
     const engine = { ...fakeEngine(), open: () => Promise.reject(new Error("no such model")) };
     await expect(runHarness(await configOf("run", ["base_model=a/b"]), { engine })).rejects.toThrow(
       "no such model",
@@ -287,7 +290,7 @@ describe("runHarness", () => {
     );
   });
 
-  it("makes no baseline of a model that was trained", async () => {
+  it("rejects a trained model as the baseline", async () => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
     await rm(file("run", "short/baseline.json"));
     await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
@@ -303,7 +306,7 @@ describe("runHarness", () => {
     );
   });
 
-  it("is refused a folder in which another one works", async () => {
+  it("rejects a folder in which another run is active", async () => {
     const config = await configOf("run");
     const { open, ...rest } = fakeEngine();
     const seconds: Promise<unknown>[] = [];
@@ -323,7 +326,7 @@ describe("runHarness", () => {
     [{ verifier: "no_emojis" }, 'Did you mean "no_emoji"?'],
     [{ verifier: { module: "./none.mjs", export: "f" } }, "none.mjs"],
     [{ probe_prompts: ["a"] }, "one of train_prompts"],
-  ])("trains nothing where a preference is wrong: %j", async (change, message) => {
+  ])("rejects a wrong preference before training: %j", async (change, message) => {
     const config = await configOf("run");
     await writeFile(join(folder, "short.yaml"), stringify({ ...preference, ...change }));
     const engine = fakeEngine();

@@ -1,5 +1,5 @@
-// Training on feedback on SmolLM2-135M-Instruct, at a rate for a model of its size, ten times the default: five steps leave it
-// whole, and two at a hundred times that rate do not (docs/decisions/2026-11-22-sdpo.md).
+// Trains SmolLM2-135M-Instruct on feedback at ten times the default learning rate, which suits a model of its size. Five steps
+// leave the model intact; two steps at a hundred times that rate do not (docs/decisions/2026-11-22-sdpo.md).
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "feedback-smollm2-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** `concise`, collapse looked for after the last step. */
+/** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {
   await useBackend({ backend: "tfjs-node" });
   const output = join(folder, name);
@@ -46,10 +46,10 @@ async function train(name: string, numSteps: number, overrides: readonly string[
 }
 
 describe.skipIf(!isThere || !isFull)(
-  "SmolLM2-135M-Instruct (in test:full, with tfjs-node)",
+  "runHarness with SmolLM2-135M-Instruct (in test:full, with tfjs-node)",
   { timeout: 3_600_000 },
   () => {
-    it("stays whole over five steps, and every sign is known", async () => {
+    it("stays below every alert over five steps, with every collapse metric known", async () => {
       const { summary, steps, baseline, collapse } = await train("plain", 5, [
         "metrics=[logprob,collapse]",
         `training.learning_rate=${rate}`,
@@ -60,14 +60,14 @@ describe.skipIf(!isThere || !isFull)(
       expect(summary.logprob_margin_delta).not.toBeNull();
       expect(summary.logprob_margin_delta).not.toBe(0);
       expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 6), alerts: [] });
-      // Far from an alert: 0.6, and 2 nats.
+      // Alerts start at a ratio of 0.6 and a drift of 2 nats.
       expect(Math.abs(1 - collapse.entropy_ratio!)).toBeLessThan(0.2);
       expect(Math.abs(collapse.baseline_drift!)).toBeLessThan(0.2);
       expect([collapse.own_drift, collapse.self_rouge_l]).not.toContain(null);
       expect(collapse.unknown).toEqual({});
     });
 
-    it("collapses at a hundred times the learning rate, and the alarms go off", async () => {
+    it("reports collapse and its alerts at a hundred times the learning rate", async () => {
       const { summary, collapse } = await train("hundredfold", 2, [
         "metrics=[collapse]",
         `training.learning_rate=${100 * rate}`,

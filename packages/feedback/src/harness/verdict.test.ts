@@ -22,10 +22,10 @@ it.each<[string, Partial<VerdictFacts>]>([
   ["no evidence", { logprob_margin_p: null }],
   ["no evidence", { logprob_margin_delta: null }],
   ["no evidence", { final_compliance: 0.39 }],
-  // Answers of unlike length: the longer one gains more from what all tokens gain.
+  // With answers of different lengths, the longer one gains more when all tokens gain equally.
   ["no evidence", { logprob_margin_delta: -2 }],
   ["no evidence", { logprob_margin_per_token_delta: -0.1 }],
   ["no evidence", { logprob_margin_per_token_delta: null }],
-])("is %s for %o", (verdict, facts) => {
+])("returns %s for %o", (verdict, facts) => {
   expect(verdictOf({ ...learned, ...facts })).toBe(verdict);
 });

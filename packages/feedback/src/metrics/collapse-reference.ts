@@ -6,36 +6,36 @@ import {
   type Prompt,
 } from "@periodic-eval/core";
 
-/** Tokens of some text, and Σ log p of them, in nats. */
+/** Σ log p of a text, in nats, and its number of tokens. */
 export interface ScoredText {
   readonly nats: number;
   readonly tokens: number;
 }
 
-/** What a model said to a probe, and how likely it found that. */
+/** A model's answer to a probe, with the model's log p of it. */
 export interface ReferenceAnswer extends ScoredText {
   readonly text: string;
 }
 
-/** What collapse is compared with: the baseline, as JSON holds it. */
+/** The baseline that collapse is compared with, as stored in JSON. */
 export interface CollapseReference {
-  /** Mean over the places of the fixed text; null where the engine cannot tell. */
+  /** Mean entropy over the positions of the fixed text; null if the engine cannot compute it. */
   readonly entropyNats: number | null;
-  /** By probe. Null where the engine scores no text. */
+  /** Answers by probe; null if the engine cannot score text. */
   readonly answers: Readonly<Record<string, readonly ReferenceAnswer[]>> | null;
 }
 
-/** What is unknown, and why. */
+/** A value, or null with the reason why it is unknown. */
 export type Known<T> = { readonly value: T } | { readonly value: null; readonly reason: string };
 
 type TellingEntropies = Partial<Abilities> & Pick<EvaluableModel, "textEntropies">;
 
-/** Several prefixes a call: a row of the vocabulary each. */
+/** Prefixes per call. Each needs one row of the vocabulary's size. */
 const prefixesPerCall = 16;
 
 /**
- * Mean entropy of the next token over the places of a text, in nats, each by the model's whole distribution; the first token,
- * which nothing stands before, is left out.
+ * Returns the mean entropy of the next token over the positions of a text, in nats, each over the model's whole distribution.
+ * The first token has no prefix and is left out. Throws if the mean is not finite.
  */
 export async function entropyOf(
   model: TellingEntropies,
@@ -51,7 +51,7 @@ export async function entropyOf(
   return { value: sum / entropies.length };
 }
 
-/** After each token of a text but its last: see `EvaluableModel.textEntropies`. */
+/** Returns the entropy after each token of a text but the last: see `EvaluableModel.textEntropies`. */
 export async function entropiesOf(
   model: TellingEntropies,
   text: string,
@@ -68,7 +68,7 @@ export async function entropiesOf(
     const some = prompts.slice(from, from + prefixesPerCall);
     const seen = await nextToken.call(
       model,
-      // What the candidate is does not matter: the entropy is asked for.
+      // `nextToken` requires a candidate; only the entropy is used.
       some.map((prompt) => ({ prompt, candidates: [ids[0]!] })),
       options,
     );
@@ -80,7 +80,7 @@ export async function entropiesOf(
   return { value: entropies };
 }
 
-/** Σ log p of answers to a prompt; null by answer for one without a word, which has no tokens to score. */
+/** Returns Σ log p of each answer to a prompt. A blank answer has no tokens to score and gives null. */
 export async function scoreAnswers(
   model: Partial<Abilities>,
   prompt: Prompt,
@@ -103,7 +103,7 @@ export async function scoreAnswers(
   return { value: texts.map((text) => of.get(text) ?? null) };
 }
 
-/** Mean log p by token; null without a token. */
+/** Returns the mean log p per token, or null if there are no tokens. */
 export function perToken(scored: readonly (ScoredText | null)[]): number | null {
   const [nats, tokens] = scored.reduce<[number, number]>(
     (sum, one) => (one === null ? sum : [sum[0] + one.nats, sum[1] + one.tokens]),
@@ -117,7 +117,7 @@ export const unknown = (reason: string): { readonly value: null; readonly reason
   reason,
 });
 
-/** A model without its adapter that can be asked for what is compared; null where there is none. */
+/** Returns the model without its adapter, or null if there is none or it cannot generate. */
 export function baseOf(
   model: Pick<EvaluableModel, "base">,
 ): (EvaluableModel & Pick<Abilities, "generate">) | null {
@@ -131,5 +131,5 @@ const notFinite = (what: string, got: number) =>
     where: "collapse",
     got: `${what} of ${got}`,
     expected: "a finite number",
-    fix: "Look at the loss: weights that are NaN or infinite answer so.",
+    fix: "Check the loss: the weights are probably NaN or infinite.",
   });

@@ -20,7 +20,7 @@ const look = async (model: EvaluableModel, options: Parameters<typeof collapseEv
   };
 };
 
-/** Says one text whatever is asked, and finds each text as likely as `nats` a token. */
+/** A model that answers every prompt with one text and gives every token a log p of `nats`. */
 const frozen = (nats: number, base?: EvaluableModel) =>
   fakeModel({
     reply: () => "the same again",
@@ -35,7 +35,7 @@ describe("collapseEvaluation", () => {
   })))
     it(check.name, check.run);
 
-  it("sees no change in a model that is its baseline, whose answers differ", async () => {
+  it("reports no change for a model that equals its baseline", async () => {
     const baseline = await look(fakeModel());
     expect(baseline.unknown).toMatchObject({ entropy_ratio: expect.stringContaining("no baseline") });
     expect(baseline.values).toMatchObject({ entropy_ratio: null, own_drift: null, baseline_drift: null });
@@ -47,16 +47,16 @@ describe("collapseEvaluation", () => {
     expect(again.unknown).toEqual({});
   });
 
-  it("takes the model without its adapter for the baseline", async () => {
+  it("uses the model without its adapter as the baseline", async () => {
     const { values, alerts } = await look(frozen(-0.5, fakeModel({ weights: () => "base" })));
-    // 261 tokens: about −6 nats a token by the hash; −0.5 here.
+    // The fake base model, with 261 tokens, gives about −6 nats per token; this model gives −0.5.
     expect(values["own_drift"]).toBeGreaterThan(3);
     expect(values["baseline_drift"]).toBeGreaterThan(3);
     expect(values["self_rouge_l"]).toBe(1);
     expect(alerts).toEqual(["self_rouge_l", "own_drift", "baseline_drift"]);
   });
 
-  it("sees forgetting by the baseline's own words", async () => {
+  it("detects forgetting on the baseline's answers", async () => {
     const reference = {
       entropyNats: 5,
       answers: Object.fromEntries(
@@ -64,12 +64,12 @@ describe("collapseEvaluation", () => {
       ),
     };
     const { values, alerts } = await look(frozen(-3), { reference });
-    // −3 a token by the model, −0.5 by the baseline.
+    // −3 nats per token by the model, −0.5 by the baseline.
     expect(values["baseline_drift"]).toBeCloseTo(-2.5, 12);
     expect(alerts).toContain("baseline_drift");
   });
 
-  it("says null, and why, where an engine cannot tell", async () => {
+  it("returns null with a reason for metrics that the engine cannot compute", async () => {
     const { generate, identity, contextLength } = fakeModel();
     const { values, unknown, alerts } = await look({ generate, identity, contextLength });
     expect(values).toMatchObject({
@@ -88,7 +88,7 @@ describe("collapseEvaluation", () => {
     expect(alerts).toEqual([]);
   });
 
-  it("says null where the engine tells chosen log-probs and no entropy", async () => {
+  it("returns a null entropy if the engine reports only log-probs of chosen tokens", async () => {
     const { values, unknown } = await look(fakeModel({ nextToken: () => -1 }));
     expect(values["entropy_nats"]).toBeNull();
     expect(unknown).toMatchObject({
@@ -104,7 +104,7 @@ describe("collapseEvaluation", () => {
     expect(alerts).toEqual(["self_rouge_l"]);
   });
 
-  it("fails for a model whose numbers are none", async () => {
+  it("throws if the model's log p is NaN", async () => {
     await expect(look(fakeModel({ logLikelihood: () => Number.NaN }))).rejects.toThrow("NaN");
   });
 
@@ -121,7 +121,7 @@ describe("collapseEvaluation", () => {
 describe("collapseAlerts", () => {
   const signs = { entropy_nats: 3, entropy_ratio: 0.6, self_rouge_l: 0.85, own_drift: 2, baseline_drift: -2 };
 
-  it("tells what is beyond the thresholds of claas, not what is at them", () => {
+  it("reports values beyond the claas thresholds, but not values equal to them", () => {
     expect(collapseAlerts(signs, collapsePresets.claas)).toEqual([]);
     const beyond = {
       entropy_nats: 3,
@@ -138,7 +138,7 @@ describe("collapseAlerts", () => {
     ]);
   });
 
-  it("tells nothing of what is unknown", () => {
+  it("returns no alert for unknown values", () => {
     const unknown = {
       entropy_nats: null,
       entropy_ratio: null,

@@ -23,14 +23,14 @@ describe("complianceEvaluation", () => {
   })))
     it(check.name, check.run);
 
-  it("keeps prompts that are trained on apart from those that are held out", async () => {
+  it("averages training prompts and held-out prompts separately", async () => {
     const { snapshot, rows } = await look((prompt) => (/seen|new 1/.test(prompt) ? "yes please" : "no"));
     expect(snapshot.metrics["compliance"]).toMatchObject({ value: expect.closeTo(1 / 3, 12), n: 6 });
     expect(snapshot.metrics["seen_compliance"]).toMatchObject({ value: 1, n: 4 });
     expect(rows).toHaveLength(10);
   });
 
-  it("grades what follows the thinking, and counts what has no answer apart", async () => {
+  it("grades the text after the thinking, and counts answers without one as ungraded", async () => {
     const { snapshot } = await look((prompt) =>
       /new 1/.test(prompt) ? "<think>please" : "<think>please</think>no",
     );
@@ -38,7 +38,7 @@ describe("complianceEvaluation", () => {
     expect(snapshot["ungraded"]).toBe(2);
   });
 
-  it("has no value where the verifier gives none", async () => {
+  it("returns null if the verifier throws", async () => {
     const grader = ruleGrader({
       name: "broken",
       rule: () => {

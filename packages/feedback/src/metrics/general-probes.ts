@@ -1,15 +1,15 @@
 import { runInSandbox, type SandboxResult } from "../sandbox/run-in-sandbox.ts";
 
-/** What general ability is looked for with. */
+/** A prompt that tests general ability, with its scorer. */
 export interface GeneralProbe {
   readonly id: string;
   readonly kind: "coding" | "instruction";
   readonly prompt: string;
-  /** From 0 to 1, and what kept it from 1. */
+  /** Returns a score from 0 to 1, and the reason if it is below 1. */
   score(answer: string): Promise<{ readonly score: number; readonly raw: string | null }>;
 }
 
-/** Calls of the function that is asked for, and what they give. */
+/** Calls of the requested function, with their correct values. */
 const fibonacci: readonly (readonly [call: string, value: number])[] = [
   ["fibonacci(0)", 0],
   ["fibonacci(1)", 1],
@@ -18,7 +18,7 @@ const fibonacci: readonly (readonly [call: string, value: number])[] = [
   ["fibonacci(20)", 6765],
 ];
 
-/** The code of an answer: its last fenced block, else all of it. */
+/** Returns the code of an answer: its last fenced block, or else the whole answer. Removes `export`. */
 export function codeOf(answer: string): string {
   const blocks = [...answer.matchAll(/```[^\n`]*\n(.*?)(?:```|$)/gs)];
   return (blocks.at(-1)?.[1] ?? answer).replaceAll(
@@ -45,7 +45,7 @@ const instruction = (id: string, prompt: string, fault: (answer: string) => stri
   },
 });
 
-/** One coding task, run in the sandbox, and three instructions that a program can check. */
+/** One coding task, whose code runs in the sandbox, and three instructions that a program can check. */
 export const generalProbes: readonly GeneralProbe[] = [
   {
     id: "fibonacci",

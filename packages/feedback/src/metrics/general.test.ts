@@ -23,7 +23,7 @@ const look = async (answers: { code: string; fruits: string; hot: string; sea: s
 };
 
 describe("generalEvaluation", () => {
-  it("is 1 where all is as asked", async () => {
+  it("scores 1 when every task is solved", async () => {
     const answers = {
       code: `Here:\n\`\`\`js\nexport ${code}\n\`\`\`\nDone.`,
       fruits: "- figs\n- plums\n- pears",
@@ -33,8 +33,8 @@ describe("generalEvaluation", () => {
     expect(await look(answers)).toEqual({ values: [1, 1, 1], failures: {} });
   });
 
-  it("is half the coding task and half the mean of the instructions", async () => {
-    // Right for 0 and 1 alone, of five: 2/5 (and 2 gives 2); one instruction of three.
+  it("weights the coding task and the mean of the instructions equally", async () => {
+    // The code is right for 0 and 1 only, 2 of 5 calls; the answers follow one instruction of three.
     const answers = {
       code: "const fibonacci = (n) => n",
       fruits: "- figs\n- plums",
@@ -52,7 +52,7 @@ describe("generalEvaluation", () => {
     });
   });
 
-  it("is 0 for code that tries to get out, or does not end", async () => {
+  it("scores 0 for code that tries to escape, does not end or returns objects", async () => {
     for (const bad of ["process.exit(1)", "for (;;);", "const fibonacci = () => ({ valueOf: () => 1 })"]) {
       const { values } = await look({ code: bad, fruits: "", hot: "cold", sea: "" });
       expect(values).toEqual([0, 0, 0]);
@@ -60,13 +60,13 @@ describe("generalEvaluation", () => {
   });
 });
 
-it("codeOf takes the last fenced block, also one that was cut off, else everything", () => {
+it("codeOf returns the last fenced block, even without its end, or else the whole answer", () => {
   expect(codeOf("a\n```\nb\n```\nc\n```js\nd\n```")).toBe("d\n");
   expect(codeOf("```js\nlet x = 1;")).toBe("let x = 1;");
   expect(codeOf("let x = 1;")).toBe("let x = 1;");
 });
 
-it("capabilityRatio is null where there is nothing to compare with", () => {
+it("capabilityRatio returns null for a missing score or a baseline of 0", () => {
   expect(capabilityRatio(0.5, 0.25)).toBe(2);
   expect(capabilityRatio(0, 0.5)).toBe(0);
   expect(capabilityRatio(0.5, 0)).toBeNull();

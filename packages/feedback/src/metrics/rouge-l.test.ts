@@ -15,20 +15,20 @@ describe("rougeL", () => {
     ["", "two", 0],
     ["!?", "two", 0],
     ["The fox found a bag of gold.", "A fox found gold and gave it back.", 0.4],
-  ])("of %j and %j is %f", (first, second, value) => {
+  ])("scores %j and %j as %f", (first, second, value) => {
     expect(rougeL(first, second)).toBeCloseTo(value, 12);
   });
 
-  it("is 1 for equal texts, without a word too", () => {
+  it("returns 1 for equal texts, also without words", () => {
     expect(rougeL("", "")).toBe(1);
     expect(rougeL("…", "…")).toBe(1);
   });
 
-  it("is the same either way, from 0 to 1, and by no more than two shares of a subsequence", () => {
+  it("is symmetric and equals the F1 of the longest common subsequence", () => {
     const text = fc
       .array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 8 })
       .map((words) => words.join(" "));
-    /** By trying every subsequence. */
+    /** Returns the length of the longest common subsequence, by brute force. */
     const longest = (a: readonly string[], b: readonly string[]): number => {
       if (a.length === 0 || b.length === 0) return 0;
       const at = b.indexOf(a[0]!);
@@ -49,7 +49,7 @@ describe("rougeL", () => {
   });
 });
 
-it("selfRougeL is the mean over pairs", () => {
+it("selfRougeL returns the mean over pairs, and null for fewer than two answers", () => {
   // Pairs: (a, a) 1, (a, b) 0, (a, b) 0.
   expect(selfRougeL(["a", "a", "b"])).toBeCloseTo(1 / 3, 12);
   expect(selfRougeL(["a", "a", "a", "a"])).toBe(1);

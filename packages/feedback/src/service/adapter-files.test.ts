@@ -32,7 +32,7 @@ afterAll(async () => {
 const ask = (path: string, body?: unknown) => asked(service.url, path, body);
 const adapters = async () => (await ask("/v1/health")).body["adapters"];
 
-it("an adapter whose model could not be opened leaves its name free", async () => {
+it("keeps an adapter's name free if its model fails to open", async () => {
   isFull = true;
   const { status } = await ask("/v1/lora/init", { lora_id: "begun", seed: 1 });
   isFull = false;
@@ -45,13 +45,13 @@ it("an adapter whose model could not be opened leaves its name free", async () =
 });
 
 it.each([
-  ["what is no JSON", "{", "JSON"],
+  ["invalid JSON", "{", "JSON"],
   ["null", "null", "an object"],
-  ["a list", "[]", "an object"],
-  ["settings of another form", { training: 1 }, "training: 1"],
+  ["an array", "[]", "an object"],
+  ["training settings of the wrong type", { training: 1 }, "training: 1"],
   ["settings without a seed", { seed: undefined }, "seed: undefined"],
-  ["another version", { schema_version: 2 }, "schema_version: 2"],
-])("an adapter.json that holds %s is said to be damaged, without its path", async (_, change, said) => {
+  ["an unknown schema version", { schema_version: 2 }, "schema_version: 2"],
+])("reports an adapter.json with %s as damaged, without its path", async (_, change, said) => {
   const before = await adapters();
   await mkdir(join(root, "damaged"), { recursive: true });
   const whole = {

@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 afterEach(() => void vi.unstubAllEnvs());
 
-/** With headers that `fetch` sets by itself. */
+/** Sends `GET /v1/health` with headers that `fetch` does not let callers set. Returns the status. */
 const askAs = (headers: Record<string, string>, url = service.url) =>
   new Promise<number>((done, fail) => {
     httpRequest(`${url}/v1/health`, { headers }, (response) => {
@@ -31,8 +31,8 @@ const askAs = (headers: Record<string, string>, url = service.url) =>
       .end();
   });
 
-describe("who may ask", () => {
-  it("is told of no path that is none, no JSON, too much, and what is not JSON at all", async () => {
+describe("request admission", () => {
+  it("rejects unknown paths, invalid JSON, deep or large bodies and other content types", async () => {
     expect(await ask(service.url, "/v2/health")).toMatchObject({
       status: 404,
       body: { error: { code: "no_such_path" } },
@@ -54,7 +54,7 @@ describe("who may ask", () => {
     expect((await ask(service.url, "/v1/score", "{}", { "content-type": "text/plain" })).status).toBe(415);
   });
 
-  it("is no page of another site, whatever name it gave this machine", async () => {
+  it("rejects foreign Host and Origin headers", async () => {
     const { host, port } = new URL(service.url);
     expect(await askAs({ host })).toBe(200);
     expect(await askAs({ host: `localhost:${port}` })).toBe(200);
@@ -68,7 +68,7 @@ describe("who may ask", () => {
     expect(await askAs({ host, origin: `http://${host}` })).toBe(200);
   });
 
-  it("has the token, where there is one, and there is one beyond the loopback", async () => {
+  it("requires a token beyond the loopback, and checks it if one is set", async () => {
     const secret = "s3cret-of-the-gateway";
     const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
     await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");
@@ -86,7 +86,7 @@ describe("who may ask", () => {
     await open.close();
   });
 
-  it("is no second service of the same root, nor one of a port that is taken", async () => {
+  it("rejects a second service in the same root, a port in use and unknown options", async () => {
     await expect(serveFeedback(options())).rejects.toThrow(".feedback-service.lock");
     const port = Number(new URL(service.url).port);
     const other = { ...options(), root: join(folder, "taken") };

@@ -6,7 +6,7 @@ export interface Reply {
   readonly body: { readonly error?: Readonly<Record<string, string>>; readonly [field: string]: unknown };
 }
 
-/** The embedded model, on any port that is free. */
+/** Options of a service with the embedded model on a free port. */
 export const microWorldService = (root: string, failures: Error[]): ServeFeedbackOptions => ({
   ...microWorldParts,
   model: "micro-world",
@@ -16,7 +16,7 @@ export const microWorldService = (root: string, failures: Error[]): ServeFeedbac
   onFailure: (error) => failures.push(error),
 });
 
-/** Texts are sent as they are. */
+/** Sends `body` as JSON, a string unchanged; without a body, a GET request. */
 export async function ask(
   url: string,
   path: string,

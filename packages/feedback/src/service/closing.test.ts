@@ -34,21 +34,21 @@ it.each([
   ["sends nothing", ""],
   ["sends half its headers", half.slice(0, 2).join("\r\n")],
   ["sends half its body", half.join("\r\n")],
-])("a service ends though a connection is open that %s, and frees its root", async (_, sent) => {
+])("closes and unlocks its root despite an open connection that %s", async (_, sent) => {
   const service = await serveFeedback(microWorldService(root, failures));
   const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
   await once(socket, "connect");
   const cut = once(socket, "close");
   socket.on("error", () => {}).resume();
   socket.write(sent);
-  // Behind what was sent.
+  // This reply shows that the server has read the bytes above.
   expect((await ask(service.url, "/v1/health")).status).toBe(200);
   await service.close();
   await cut;
   await (await serveFeedback(microWorldService(root, failures))).close();
 });
 
-it("a service whose model cannot be ended says so, and frees its root", async () => {
+it("rejects close and unlocks its root if the model's dispose throws", async () => {
   const service = await serveFeedback({
     ...microWorldService(root, failures),
     async openModel(adapter) {

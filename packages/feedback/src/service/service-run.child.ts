@@ -1,4 +1,4 @@
-// A run over a service, for service-run.test.ts, that is killed when its first update is done and its line not yet written.
+// For service-run.test.ts: a run over a service that kills itself after the first update, before it writes the line.
 import type { HarnessConfig } from "../config/schema.ts";
 import { afterUpdates } from "../engine/after-updates.test-data.ts";
 import { httpEngine } from "../engine/http-engine.ts";

@@ -56,7 +56,7 @@ const baseline = async (output: string) => {
   return rest;
 };
 
-/** Before the service: it loses what that says to the first update, after it was done. */
+/** Starts a proxy that drops the service's reply to the first update, after the update is done. */
 async function losingOneReply(url: string) {
   const updates: number[] = [];
   const proxy = createServer((request, response) => {
@@ -84,7 +84,7 @@ async function losingOneReply(url: string) {
 }
 
 describe("a run over the service", () => {
-  it("is that of this process to the last bit, with no metric unknown", async () => {
+  it("equals a run in this process bit for bit, with every metric known", async () => {
     const summary = await run("served", httpEngine({ serviceUrl: service.url }), everything);
     expect(summary.status).toBe("finished");
     expect(await baseline("served")).toEqual(await baseline("local"));
@@ -98,7 +98,7 @@ describe("a run over the service", () => {
     });
   });
 
-  it("goes on where the service was ended and started again in the middle of it", async () => {
+  it("resumes after a restart of the service", async () => {
     const { port } = new URL(service.url);
     const engine = afterUpdates(httpEngine({ serviceUrl: service.url }), async (updates) => {
       if (updates > 1) return;
@@ -109,7 +109,7 @@ describe("a run over the service", () => {
     expect(await lines("restarted")).toEqual(await lines("short"));
   });
 
-  it("goes on where it was killed between an update and its line, and trains nothing twice", async () => {
+  it("resumes after a kill between an update and its line, and trains no step twice", async () => {
     const config = JSON.stringify(await configOf("killed", short));
     const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, service.url, config];
     const node = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] });
@@ -120,7 +120,7 @@ describe("a run over the service", () => {
     expect(await lines("killed")).toEqual(await lines("short"));
   });
 
-  it("asks again where a reply is lost, and trains nothing twice", async () => {
+  it("repeats a request if its reply is lost, and trains no step twice", async () => {
     const proxy = await losingOneReply(service.url);
     await run("lost", httpEngine({ serviceUrl: proxy.url }), short);
     await proxy.close();
@@ -128,8 +128,8 @@ describe("a run over the service", () => {
     expect(await lines("lost")).toEqual(await lines("short"));
   });
 
-  it("through a gateway that hides tokens is one of its own, and learns from what is encoded", async () => {
-    // As OpenAI's own: neither ids nor log p, seeds are numbers.
+  it("trains on encoded answers if a gateway hides their tokens", async () => {
+    // Like OpenAI's API: returns neither token ids nor log p, and seeds are numbers.
     const gateway = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));

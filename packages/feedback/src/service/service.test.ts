@@ -32,8 +32,8 @@ const ask = (path: string, body?: unknown) => asked(service.url, path, body);
 const messages = [{ role: "user", content: "What is the colour of the sky?" }];
 const chat = { model: "micro-world", messages, max_tokens: 8, seed: 3 };
 
-describe("chat completions", () => {
-  it("answer the official client, alike for the same seed, with tokens and log p as asked", async () => {
+describe("POST /v1/chat/completions", () => {
+  it("answers the official client, reproducibly by seed, with tokens and log p", async () => {
     const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: "none", maxRetries: 0 });
     const draw = (seed: number) =>
       client.chat.completions.create({
@@ -59,7 +59,7 @@ describe("chat completions", () => {
     const others = await Promise.all([4, 5, 6].map(draw));
     expect(others.some(({ choices }) => choices[0]!.message.content !== choice!.message.content)).toBe(true);
 
-    // What was drawn is scored as it was drawn.
+    // Scoring the drawn tokens returns the log p that they were drawn with.
     const prompt = { model: "micro-world", messages, completion_token_ids: ids };
     const { body } = await ask("/v1/score", prompt);
     const scores = body["logprobs"] as number[];
@@ -69,7 +69,7 @@ describe("chat completions", () => {
     expect(body).toMatchObject({ n: ids.length, token_ids: ids });
   });
 
-  it("of a batch are those of the same conversations by themselves", async () => {
+  it("returns the same completions in a batch as one at a time", async () => {
     const other = [{ role: "user", content: "Who are you?" }];
     const { model, max_tokens } = chat;
     const batch = { model, max_tokens, messages: [messages, other], seeds: [3, "named"] };
@@ -101,18 +101,18 @@ describe("chat completions", () => {
     [{ max_tokens: 0 }, "max_tokens"],
     [{ max_tokens: 1, max_completion_tokens: 1 }, "one of the two"],
     [{ frequency_penalty: 1 }, "frequency_penalty"],
-  ])("refuse %j", async (change, message) => {
+  ])("rejects %j", async (change, message) => {
     const { status, body } = await ask("/v1/chat/completions", { ...chat, ...change });
     expect([status, body.error!["type"]]).toEqual([400, "invalid_request_error"]);
     expect(body.error!["message"]).toContain(message);
   });
 });
 
-describe("scores", () => {
+describe("POST /v1/score", () => {
   const of = (context: object, said: object) =>
     ask("/v1/score", { model: "micro-world", ...context, ...said });
 
-  it("come alike by themselves and in a batch, of chats, texts and ids", async () => {
+  it("returns the same scores in a batch as one at a time, for chats, texts and ids", async () => {
     const requests = [
       { messages, completion: "Blue." },
       { prompt: "The sky is", completion: " blue" },
@@ -128,11 +128,11 @@ describe("scores", () => {
     expect(again["logprob_sum"]).toBeCloseTo(results[0]!.logprob_sum, 4);
   });
 
-  it("tell the entropy of the whole distribution after each token but the last", async () => {
+  it("returns the entropy of the whole distribution after each token but the last", async () => {
     const { body } = await ask("/v1/score", { model: "micro-world", entropies_of: ["The sky is blue."] });
     const [entropies] = body["entropies"] as number[][];
     expect(entropies!.length).toBeGreaterThan(1);
-    // Beyond 0 and below the log of any vocabulary of ours.
+    // Above 0, and below the log of any vocabulary size here.
     entropies!.forEach((nats) => expect(nats > 0 && nats < 12).toBe(true));
   });
 
@@ -141,13 +141,13 @@ describe("scores", () => {
     [{ messages, prompt: "x" }, { completion: "y" }, "one of messages"],
     [{ messages }, { completion: "" }, "at least one token"],
     [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids[0]"],
-  ])("refuse %j %j", async (context, said, message) => {
+  ])("rejects %j with %j", async (context, said, message) => {
     const { status, body } = await of(context, said);
     expect([status, body.error!["message"]]).toEqual([400, expect.stringContaining(message)]);
   });
 });
 
-describe("adapters", () => {
+describe("POST /v1/lora/init and /v1/feedback", () => {
   const training = { learning_rate: 0.001 };
   const init = (lora_id: string, rest: object = {}) =>
     ask("/v1/lora/init", { lora_id, training, steps_per_batch: 1, ...rest });
@@ -160,7 +160,7 @@ describe("adapters", () => {
   const sumOf = async (model: string) =>
     (await ask("/v1/score", { model, messages, completion: "Blue." })).body["logprob_sum"];
 
-  it("begin as the base, learn once from each step, and are as they were after a restart", async () => {
+  it("starts an adapter as the base, trains each step once, and keeps it over a restart", async () => {
     expect(await init("first")).toEqual({
       status: 200,
       body: { lora_id: "first", updates: 0, last: null },
@@ -191,7 +191,7 @@ describe("adapters", () => {
     expect(await ask("/v1/feedback", step)).toEqual(done);
   });
 
-  it("learn nothing from another update under the last one's name, and refuse it, also after a restart", async () => {
+  it("rejects a different update under the last step_id, also after a restart", async () => {
     await init("named");
     const step = (rest: object) => ({ lora_id: "named", step_id: "s1", requests: [told("Blue.")], ...rest });
     const done = await ask("/v1/feedback", step({}));
@@ -216,7 +216,7 @@ describe("adapters", () => {
     await refuse();
   });
 
-  it("learn once from a step that has a number and no name", async () => {
+  it("trains a step with a number but no step_id once", async () => {
     await init("numbered");
     const step = { lora_id: "numbered", step: 0, requests: [told("Blue.")] };
     const done = await ask("/v1/feedback", step);
@@ -226,7 +226,7 @@ describe("adapters", () => {
     expect(status).toBe(409);
   });
 
-  it("are trained once by a request that is sent twice at once, and not by one that could not be kept", async () => {
+  it("trains once if a request is sent twice at once, and rolls back an update that it cannot save", async () => {
     const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
     await init("twice");
     const both = await Promise.all([1, 2].map(() => ask("/v1/feedback", step("twice"))));
@@ -249,7 +249,7 @@ describe("adapters", () => {
     expect(await sumOf("unkept")).toBe(await sumOf("twice"));
   });
 
-  it("take the names of kfallah/CLaaS, and log p of what is not told from the weights before", async () => {
+  it("accepts the field names of kfallah/CLaaS, and computes missing log p with the weights before the update", async () => {
     await init("second");
     await init("third");
     await init("guessed");
@@ -264,7 +264,7 @@ describe("adapters", () => {
     const [hidden, all, guessed] = [
       await ask("/v1/feedback", claas("second", {})),
       await ask("/v1/feedback", claas("third", scored)),
-      // Log p of tokens that nobody names.
+      // Log p without token ids.
       await ask(
         "/v1/feedback",
         claas("guessed", { response_logprobs: scored.response_logprobs.map(() => -9) }),
@@ -278,7 +278,7 @@ describe("adapters", () => {
     expect((await ask("/v1/feedback", claas("second", { training: { alpha: 1 } }))).status).toBe(409);
   });
 
-  it("are refused with other settings, another model or the model's own name", async () => {
+  it("rejects an adapter with other settings, another base model or the model's own name", async () => {
     await init("fourth");
     expect((await init("fourth")).status).toBe(200);
     for (const [id, rest, code] of [
@@ -309,7 +309,7 @@ describe("adapters", () => {
     ".hidden",
     "a".repeat(129),
     "ａ",
-  ])("are never outside the root: %j", async (hostile) => {
+  ])("rejects adapter names that are no plain file name: %j", async (hostile) => {
     await writeFile(join(folder, "adapter.json"), JSON.stringify({ lora_id: hostile }));
     const before = await readdir(folder);
     const feedback = { lora_id: hostile, requests: [told("x")] };
@@ -321,7 +321,7 @@ describe("adapters", () => {
     expect(await readdir(folder)).toEqual(before);
   });
 
-  it("are not those of a file that another model's service left", async () => {
+  it("rejects an adapter that was trained on another model", async () => {
     const elsewhere = join(folder, "other", "sixth");
     const other = await serveFeedback({
       ...options(),
@@ -350,7 +350,7 @@ describe("adapters", () => {
     [{ lora_id: "first", requests: [told("x", { training: { learning_rat: 1 } })] }, 400],
     [{ lora_id: "first", requests: [told("x", { training: { constructor: 1 } })] }, 400],
     [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
-  ])("are not trained by %j", async (body, expected) => {
+  ])("rejects %j without training", async (body, expected) => {
     const before = (await init("first")).body["updates"];
     const { status, body: reply } = await ask("/v1/feedback", body);
     expect([status, typeof reply.error!["message"]]).toEqual([expected, "string"]);
@@ -358,8 +358,8 @@ describe("adapters", () => {
   });
 });
 
-it("draws no more for a caller that hung up, and goes on with the next", async () => {
-  // The first has its turn while the model is opened, which waits until both have gone; the second is in the queue.
+it("stops work for a client that disconnects, and serves the next one", async () => {
+  // The first request waits for the model to open, which happens after both clients have gone; the second is in the queue.
   const asked: string[] = [];
   let goOn = () => {};
   const held = new Promise<void>((done) => void (goOn = done));

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-it("bodies beyond four of the largest do not wait, and are told to come again", async () => {
+it("answers 503 with Retry-After once waiting bodies exceed four times the largest", async () => {
   let goOn = () => {};
   const held = new Promise<void>((done) => void (goOn = done));
   const service = await serveFeedback({
@@ -54,7 +54,7 @@ it("bodies beyond four of the largest do not wait, and are told to come again", 
   expect(failures.splice(0)).toHaveLength(0);
 });
 
-it("an error of the listening server is told, and the service goes on", async () => {
+it("reports an error of the listening server and keeps serving", async () => {
   const listen = vi.spyOn(Server.prototype, "listen");
   const service = await serveFeedback(microWorldService(root, failures));
   const server = listen.mock.contexts[0] as Server;
