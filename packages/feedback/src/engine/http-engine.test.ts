@@ -103,7 +103,7 @@ describe("httpEngine with a service by another vendor", () => {
       reason: "the engine scores no given text",
     });
     expect(line.eval.preference_compliance!.held_out).toBe(1);
-    // Equal answers: a sign that needs no score.
+    // The answers are equal. This metric needs no scores.
     expect(line.eval.collapse).toMatchObject({
       entropy_ratio: null,
       own_drift: null,

@@ -52,7 +52,7 @@ async function outcome(output: string) {
     concise: await lines("concise"),
     summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
     files: (await readdir(output, { recursive: true }))
-      // A kill can leave these behind: a torn line that was set aside, and an unfinished checkpoint.
+      // A kill can leave two files behind: torn lines, which the next start sets aside, and an unfinished checkpoint.
       .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
       .sort(),
   };

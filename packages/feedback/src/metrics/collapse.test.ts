@@ -49,7 +49,7 @@ describe("collapseEvaluation", () => {
 
   it("uses the model without its adapter as the baseline", async () => {
     const { values, alerts } = await look(frozen(-0.5, fakeModel({ weights: () => "base" })));
-    // The fake base model, with 261 tokens, gives about −6 nats per token; this model gives −0.5.
+    // The fake base model has a vocabulary of 261 tokens and gives about −6 nats per token; this model gives −0.5.
     expect(values["own_drift"]).toBeGreaterThan(3);
     expect(values["baseline_drift"]).toBeGreaterThan(3);
     expect(values["self_rouge_l"]).toBe(1);

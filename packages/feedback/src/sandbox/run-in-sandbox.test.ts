@@ -48,7 +48,7 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     expect(reasonOf(await runInSandbox("", ["Symbol('x')"]))).toBe("a value of type symbol");
   });
 
-  // The engine cannot interrupt these.
+  // The engine cannot interrupt these operations.
   it.each([
     ["a number that grows", "let n = 7n; for (;;) n = n * n;", "1"],
     ["a huge sparse array", "new Array(2 ** 32 - 1).join('x')", "1"],

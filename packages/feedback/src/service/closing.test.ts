@@ -48,7 +48,7 @@ it.each([
   await (await serveFeedback(microWorldService(root, failures))).close();
 });
 
-it("rejects close and unlocks its root if the model's dispose throws", async () => {
+it("throws from close, but unlocks its root, if the model's dispose throws", async () => {
   const service = await serveFeedback({
     ...microWorldService(root, failures),
     async openModel(adapter) {

@@ -309,7 +309,7 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
     ".hidden",
     "a".repeat(129),
     "ａ",
-  ])("rejects adapter names that are no plain file name: %j", async (hostile) => {
+  ])("rejects the adapter name %j, which is not a plain file name", async (hostile) => {
     await writeFile(join(folder, "adapter.json"), JSON.stringify({ lora_id: hostile }));
     const before = await readdir(folder);
     const feedback = { lora_id: hostile, requests: [told("x")] };
