@@ -87,14 +87,14 @@ describe("fromCheckpoint", () => {
 });
 
 describe("an adapter's base", () => {
-  it("is the same folder, however its path is written", async () => {
+  it("matches the same folder, however its path is written", async () => {
     const folder = await checkpoint("base", "B");
     for (const written of [`${folder}/`, relative(process.cwd(), folder), join(folder, "..", "base")]) {
       await run(folder, await adapterOf(written));
     }
   });
 
-  it("is a folder with the same weights", async () => {
+  it("matches a folder with the same weights", async () => {
     const folder = await checkpoint("base", "B");
     await run(folder, await adapterOf(await checkpoint("copy", "B")));
     const other = await checkpoint("deeper/base", "C");
@@ -105,7 +105,7 @@ describe("an adapter's base", () => {
     expect(asked).toEqual([]); // before anything is loaded
   });
 
-  it("is a name of the hub that ends as the folder, or as its config.json says", async () => {
+  it("matches a hub name that ends like the folder's name, or like the name in its config.json", async () => {
     await run(await checkpoint("smollm2-135m", "B"), await adapterOf("HuggingFaceTB/SmolLM2-135M"));
     const named = await checkpoint("here", "B", { _name_or_path: "HuggingFaceTB/SmolLM2-135M" });
     await run(named, await adapterOf("HuggingFaceTB/SmolLM2-135M"));
