@@ -20,7 +20,7 @@ const options: PerplexityComparisonOptions<Ending> = {
   choices: ({ endings }) => endings,
   gold: () => 1,
 };
-/** A byte-level fake model: short endings cost −2 per token, long ones −1, and an ending after `it` another −30. */
+/** A fake byte-level model: short endings cost 2 nats per token, long ones 1, and " we slid on" another 30. */
 const model = () =>
   fakeModel({
     logLikelihood: (_, ending) => (ending.length === 3 ? -6 : ending === " we slid on" ? -41 : -11),

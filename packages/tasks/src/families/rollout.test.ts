@@ -92,7 +92,7 @@ describe("a rollout that is sampled and scored", () => {
   for (const check of evaluationConformance(() => ({ evaluation: lengths, model: fakeModel() })))
     it(check.name, check.run);
 
-  it("records a row per sample, averages over questions and groups, and sends the prefix", async () => {
+  it("records a row per sample, averages over questions and groups, and prefixes metric names", async () => {
     const { snapshot, rows } = await measure(lengths, fakeModel());
     expect(rows.map(({ id }) => id).toSorted()).toEqual(
       ["a", "b", "c", "d"].flatMap((id) => [0, 1, 2].map((sample) => `${id}#${sample}`)),
@@ -142,8 +142,8 @@ it.each([
   ["score", undefined, "got undefined, expected a number, or null"],
   ["score", "yes", 'got "yes", expected a number'],
 ])("rejects a `%s` function that returns %j", async (option, given, says) => {
-  const given = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
-  await expect(measure(rolloutEvaluation(given), scripted())).rejects.toThrow(
+  const changed = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
+  await expect(measure(rolloutEvaluation(changed), scripted())).rejects.toThrow(
     `rolloutEvaluation options.${option} for row "a#0": ${says}`,
   );
 });
