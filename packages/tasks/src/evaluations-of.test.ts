@@ -43,7 +43,7 @@ it("opens tasks with the options of the file", async () => {
   expect(opened).toEqual({ data: "d" });
 });
 
-it("measures the val split of a benchmark, which is named by its folder or by `name`", async () => {
+it("measures the val split of a benchmark, named by its folder or by `name`", async () => {
   const benchmark = await benchmarkFolder({
     tasks: [
       { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" },

@@ -80,7 +80,7 @@ describe("nConcurrent", () => {
     [{ nConcurrent: 8, numSamples: 4, temperature: 1 }, [8, 8, 8]],
     // The eight completions of a task are split over three calls.
     [{ nConcurrent: 3, numSamples: 8, temperature: 1, limit: 2 }, [3, 3, 2, 3, 3, 2]],
-  ])("sends with %j calls of %j requests to the engine", async (options, expected) => {
+  ])("turns %j into engine calls with %j requests", async (options, expected) => {
     const { model, calls } = counting();
     await measured(options, model);
     expect(calls).toEqual(expected);

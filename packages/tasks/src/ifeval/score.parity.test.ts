@@ -29,11 +29,11 @@ const knownToDiffer: Readonly<Record<string, readonly object[]>> = {
 };
 
 describe("IFEval's instructions against lm-evaluation-harness, over 1,305 responses", () => {
-  it("has them all", () => {
+  it("covers every response", () => {
     expect(goldens.length).toBe(1305);
   });
 
-  it.each([...instructionKinds.keys()])("%s, strict and loose", (id) => {
+  it.each([...instructionKinds.keys()])("scores %s alike, strictly and loosely", (id) => {
     const own = goldens
       .map((golden, at) => ({ ...golden, line: at + 1 }))
       .filter(({ instruction_id_list: ids }) => ids[0] === id);

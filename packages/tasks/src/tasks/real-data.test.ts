@@ -1,4 +1,4 @@
-// Every document of the real files is read, and its prompt formed.
+// Reads every document of the real files, and builds its prompt.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Prompt } from "@periodic-eval/core";
@@ -51,7 +51,7 @@ describe("hf:owner/dataset", () => {
   });
   afterAll(() => hub.close());
 
-  it("chooses config and split, and reads the hub once for all measurements", async () => {
+  it("selects config and split, and reads the hub once for all measurements", async () => {
     const problems = (...questions: readonly string[]) =>
       new Uint8Array(
         parquetWriteBuffer({
