@@ -218,7 +218,7 @@ describe("the subset", () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({ id: `d${at}`, question: `${at}`, answer: "" }));
   const of = (n: number) => rolloutEvaluation({ ...options, documents, subsample: { n, seed: 7 } });
 
-  it("is the same at every measurement, is nested, and is recorded in the snapshot", async () => {
+  it("is the same at every measurement, contains smaller subsets, and reports its size", async () => {
     const model = scripted();
     const first = (await of(5).items(model)).map(({ id }) => id);
     expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);

@@ -25,7 +25,8 @@ it("has an interval above 0 when no instruction is followed", () => {
   const none = { strict: [false, false], loose: [true] };
   const rows: readonly ScoredRow[] = ["1", "2", "3"].map((id) => ({ id, score: none }));
   const values = summarize(ifevalMetrics(metricKit<ScoredRow>()), rows);
-  // Wilson's bound for 0 of 3 prompts is 3.841459 / (3 + 3.841459); n counts prompts because instructions of a prompt may be correlated.
+  // Wilson's upper bound for 0 of 3 prompts is 3.841459 / (3 + 3.841459). It counts prompts because a prompt's instructions can
+  // all pass or fail together.
   expect(values["inst_level_strict_acc"]).toMatchObject({ value: 0, ci95: [0, expect.closeTo(0.561497, 6)] });
   expect(values["inst_level_loose_acc"]).toMatchObject({ value: 1, ci95: [expect.closeTo(0.438503, 6), 1] });
 });

@@ -45,13 +45,13 @@ describe("ifeval", () => {
   });
 
   it("sends the prompt unchanged, greedily, with at most 1,280 new tokens and no stop string", async () => {
-    const asked: unknown[] = [];
+    const sent: unknown[] = [];
     const reply = (prompt: string, { maxNewTokens, temperature, stop }: Record<string, unknown>) => {
-      asked.push([prompt, maxNewTokens, temperature, stop ?? []]);
+      sent.push([prompt, maxNewTokens, temperature, stop ?? []]);
       return "";
     };
     await measure(ifeval.open({ data, limit: 1 }), fakeModel({ reply: reply as never }));
-    expect(asked).toEqual([[records[0]!.prompt, 1280, 0, []]]);
+    expect(sent).toEqual([[records[0]!.prompt, 1280, 0, []]]);
   });
 
   it("reports the shares of followed prompts and instructions, strict and loose", async () => {
@@ -130,10 +130,10 @@ const shared = "../shared/data/ifeval";
 
 describe.skipIf(!existsSync(shared))(`${shared}${existsSync(shared) ? "" : " (absent)"}`, () => {
   it("sends all 541 documents with 834 instructions", async () => {
-    const asked = new Set<string>();
+    const sent = new Set<string>();
     const model = fakeModel({
       reply: (prompt) => {
-        asked.add(prompt);
+        sent.add(prompt);
         return "My answer is no.";
       },
     });
@@ -143,7 +143,7 @@ describe.skipIf(!existsSync(shared))(`${shared}${existsSync(shared) ? "" : " (ab
       .split("\n")
       .map((line) => (JSON.parse(line) as { readonly prompt: string }).prompt);
     expect([rows.length, prompts.length]).toEqual([541, 541]);
-    expect(asked).toEqual(new Set(prompts));
+    expect(sent).toEqual(new Set(prompts));
     expect(snapshot).toMatchObject({ num_samples: 541, scored: 541, truncated: 0 });
     expect(snapshot.metrics["prompt_level_strict_acc"]!.n).toBe(541);
     const scores = (

@@ -43,9 +43,9 @@ describe.each([
 });
 
 describe("scores", () => {
-  it("of ARC use the highest sum, and the highest sum per character", async () => {
-    // "two …" has the highest sum, which is correct in 1 of 4 (answers 1, 2, 3, 1). By code point −6/5, −5/5 and −5.5/7: "three …",
-    // right in 1 of 4.
+  it("of ARC use the highest log-likelihood, and the highest per code point", async () => {
+    // The answers are 1, 2, 3, 1. "two …" has the highest sum: 1 of 4 is correct. Per code point, −6/5, −5/5 and −5.5/7 favour
+    // "three …": 1 of 4 is correct.
     const model = fakeModel({
       logLikelihood: (_, choice) => ({ one: -6, two: -5, three: -5.5 })[choice.split(" ")[1]!]!,
     });
@@ -87,8 +87,8 @@ describe("scores", () => {
   });
 
   it("of MMLU weight subjects by size, and include groups and subjects", async () => {
-    // "A" everywhere. Four questions with the answers A, B, C, D a subject, of anatomy (stem) only A and of virology (other)
-    // A and B: stem 19 subjects, 19 of 73 (18 × 4 + 1); all 57 of 223 (55 × 4 + 1 + 2).
+    // The model always prefers A. Each subject has four questions with the answers A to D; anatomy (stem) has only A, virology (other)
+    // A and B. Of stem's 19 subjects, 19 of 73 (18 × 4 + 1) are correct; of all, 57 of 223 (55 × 4 + 1 + 2).
     const uneven = await writeSmallRows(await folderWith({}), Object.values(mmluGroups).flat());
     const csv = (rows: number) =>
       `question,choice0,choice1,choice2,choice3,answer\n${["q,a,b,c,d,0", "q,a,b,c,d,1"].slice(0, rows).join("\n")}\n`;

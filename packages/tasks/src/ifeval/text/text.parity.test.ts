@@ -12,7 +12,7 @@ interface Golden {
   readonly language: string | null;
 }
 
-/** benchmarks/peers/ifeval_reference.py: nltk 3.10.4, langdetect 1.0.9 with seed 0. */
+/** Written by benchmarks/peers/ifeval_reference.py: nltk 3.10.4, langdetect 1.0.9 with seed 0. */
 const goldens = readFileSync(new URL("../goldens/texts.jsonl", import.meta.url), "utf8")
   .trimEnd()
   .split("\n")
