@@ -16,7 +16,7 @@ const tasks = {
 const build = (...evaluations: readonly object[]) =>
   buildPeriodicEval({ capability: false, evaluations }, { phase: "em", evaluations: evaluationsOf(tasks) });
 
-it("opens tasks by the options of the file", async () => {
+it("opens tasks with the options of the file", async () => {
   const all = {
     task: "choices",
     data: "d",
@@ -45,7 +45,7 @@ it("opens tasks by the options of the file", async () => {
   expect(opened).toEqual({ data: "d", chat: { system: "Be brief." } });
 });
 
-it("measures the split val of a benchmark, named after its folder or by name", async () => {
+it("measures the val split of a benchmark, named by its folder or by `name`", async () => {
   const benchmark = await benchmarkFolder({
     tasks: [
       { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" },
@@ -81,7 +81,7 @@ it.each([
   [{ benchmark: "b", max_tokens: 0 }, "evaluations[0], benchmark options.maxTokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
   [{ benchmark: "b", name: "a b" }, "[0].name"],
-])("%j is refused: %s", async (entry, message) => {
+])("rejects %j: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
   await expect(build(entry)).rejects.toThrow("periodic_eval.evaluations[0]");
 });

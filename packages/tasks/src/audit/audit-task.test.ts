@@ -43,7 +43,7 @@ const kindsOf = async (tokenizer: Tokenizer, evaluation: Parameters<typeof audit
     ({ kind, severity, documents: some }) => [kind, severity, some],
   );
 
-it("shows the first prompts cut at their tokens, and what is scored of each choice", async () => {
+it("shows the first prompts split into tokens, and the scored tokens of each choice", async () => {
   const evaluation = choosing(plain);
   const report = await auditTask(fakeModel(), evaluation, { shown: 1 });
   const [first] = await evaluation.items(fakeModel());
@@ -59,7 +59,7 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
   expect((await auditTask(fakeModel(), evaluation, { documents: 1 })).shown).toHaveLength(1);
 });
 
-it("reports how the model generates, and what ends a completion", async () => {
+it("reports the generation settings and the tokens that end a completion", async () => {
   const report = await auditTask(fakeModel(), writing(true));
   expect(report.generation).toMatchObject({
     maxNewTokens: 4,
@@ -84,8 +84,8 @@ const identity = {
   good: String,
 };
 
-it("shows a token as it is decoded after the token before it, and half a character by its id", () => {
-  // As SentencePiece: what is decoded first loses its leading space.
+it("decodes each token in the context of the previous one, and shows part of a character as its id", () => {
+  // Like SentencePiece, this tokenizer strips the leading space of the first decoded token.
   const words = ["<s>", " the", " colour"];
   const decode = (ids: readonly number[], { specialTokens = true } = {}) =>
     ids
@@ -99,7 +99,7 @@ it("shows a token as it is decoded after the token before it, and half a charact
   expect(texts([0, 1, 2])).toEqual(["!<s>", " the", " colour"]);
   expect(texts([1, 2])).toEqual(["the", " colour"]);
   expect(texts([2], 1)).toEqual([" colour"]);
-  // é is C3 A9, 195 and 169.
+  // é is encoded as C3 A9, the bytes 195 and 169.
   expect(shownTokens(fakeTokenizer(), [97, 195, 169]).map(({ text }) => text)).toEqual([
     "a",
     "[195]",
@@ -107,7 +107,7 @@ it("shows a token as it is decoded after the token before it, and half a charact
   ]);
 });
 
-it("prompts that the context does not hold, with what is scored or written behind them", async () => {
+it("reports documents whose prompt and choices or new tokens exceed the context length", async () => {
   // "1?\nA:" and " A" are 5 + 2 tokens, " Ax" one more.
   const kinds = async (contextLength: number, evaluation: Parameters<typeof auditTask>[1]) =>
     (await auditTask(fakeModel({ contextLength }), evaluation)).findings
@@ -130,7 +130,7 @@ it("prompts that the context does not hold, with what is scored or written behin
   ]);
 });
 
-it("a begin-of-text token that the text writes and the tokenizer adds", async () => {
+it("reports a begin-of-text token that both the prompt and the tokenizer add", async () => {
   const bos = fakeTokenizer({ beginOfText: true });
   const twice = writing(false);
   expect(await kindsOf(bos, twice)).toEqual([]);
@@ -142,7 +142,7 @@ it("a begin-of-text token that the text writes and the tokenizer adds", async ()
   expect((await kindsOf(fakeTokenizer(), written)).map(([kind]) => kind)).not.toContain("double_bos");
 });
 
-it("completions that nothing stops, of evaluations that write", async () => {
+it("reports generation without a matching stop token", async () => {
   const none = { ...fakeTokenizer(), stopIds: [] };
   expect(await kindsOf(none, writing(false))).toEqual([["no_stop_token", "warning", null]]);
   expect(await kindsOf(none, choosing(plain, "x "))).not.toContainEqual(["no_stop_token", "warning", null]);
@@ -156,7 +156,7 @@ it("completions that nothing stops, of evaluations that write", async () => {
   );
 });
 
-it("a system prompt that the template adds", async () => {
+it("reports a system prompt that the template adds", async () => {
   const injecting = fakeTokenizer({ defaultSystem: "Be kind." });
   const report = await auditTask(withTokenizer(injecting), writing(true));
   expect(report.findings).toMatchObject([{ kind: "injected_system_prompt", documents: 2 }]);
@@ -172,8 +172,8 @@ it("a system prompt that the template adds", async () => {
   expect(await kindsOf(injecting, given)).toEqual([]);
 });
 
-it("choices whose first tokens are the same: a warning where they are labels", async () => {
-  // In a chat "A" and "B" are 65 and 66, "Ax" and "Ay" both begin with 65.
+it("reports choices that start with the same token, as a warning if they are labels", async () => {
+  // In a chat, "A" and "B" have the ids 65 and 66; "Ax" and "Ay" both start with 65.
   expect(await kindsOf(fakeTokenizer(), choosing(chat, ""))).toEqual([
     ["first_token_collision", "warning", 1],
   ]);
@@ -195,7 +195,7 @@ it("choices whose first tokens are the same: a warning where they are labels", a
   expect((await kindsOf(fakeTokenizer(), equal))[0]).toEqual(["equal_choices", "warning", 2]);
 });
 
-it("prompts that the template fails on", async () => {
+it("reports prompts on which the template throws", async () => {
   const tokenizer = fakeTokenizer({ failsOn: (messages) => messages[0]!.content.startsWith("2") });
   const report = await auditTask(withTokenizer(tokenizer), writing(true));
   expect(report.findings).toMatchObject([

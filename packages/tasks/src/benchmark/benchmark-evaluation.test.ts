@@ -32,12 +32,12 @@ describe.each([
 });
 
 describe("a custom benchmark", () => {
-  it("asks each task, checks each completion by the task's verifier, and counts by metadata", async () => {
+  it("generates for each task, grades each completion with the task's verifier, and breaks metrics down by metadata", async () => {
     const { snapshot, rows } = await measured({ breakdownKeys: ["topic"] });
     expect(snapshot.status).toBe("complete");
-    const told = Object.entries(snapshot.metrics).map(([name, { value, n }]) => [name, value, n]);
-    // Right are 2, 4, 6 and yes; 4 + 4 is not 6, and "Yes!" is not "no".
-    expect(told).toEqual([
+    const metrics = Object.entries(snapshot.metrics).map(([name, { value, n }]) => [name, value, n]);
+    // The answers 2, 4, 6 and yes are correct; 4 + 4 is not 6, and "Yes!" is not "no".
+    expect(metrics).toEqual([
       ["mean_reward", 4 / 6, 6],
       ["mean_reward/topic/words", 1 / 2, 2],
       ["mean_reward/topic/sums", 3 / 4, 4],
@@ -94,7 +94,7 @@ describe("a custom benchmark", () => {
       num_tasks: 7,
       metrics: { pass_rate: { value: 4 / 6, n: 6 } },
     });
-    // 1 of 7 is more than a tenth.
+    // A share of 1 in 7 exceeds the default of 10 %.
     await expect(measured({}, undefined, all)).rejects.toThrow(
       "verifiers: got no grade for 1 of 7 completions (one of them: no parser), expected at most 10 %",
     );
@@ -123,7 +123,7 @@ describe("a custom benchmark", () => {
 });
 
 describe("mistakes reported before step 1", () => {
-  it("a split without tasks, a breakdown that no task has", async () => {
+  it("reports a split without tasks, and a breakdown key that no task has", async () => {
     const test = tasks.map((task) => ({ ...task, split: "test" }));
     await expect(measured({}, undefined, { tasks: test })).rejects.toThrow("got no tasks of the split val");
     await expect(measured({ breakdownKeys: ["topics"] })).rejects.toThrow(
@@ -131,20 +131,20 @@ describe("mistakes reported before step 1", () => {
     );
   });
 
-  it("a task longer than the window, with its line; no question is cut for maxTokens", async () => {
+  it("reports the line of a task that exceeds the context length, and never truncates a prompt for maxTokens", async () => {
     const long = { id: "long", prompt: "x".repeat(50), answer: "x", split: "val", verifier: "exact_match" };
     const model = fakeModel({ contextLength: 40, reply });
     await expect(measured({}, model, { tasks: [...tasks, long] })).rejects.toThrow(
       /tasks\.jsonl:7: got a prompt of 53 tokens, expected at most 40/,
     );
-    // 10 or 11 tokens of 40: none has room for 256, each for 29.
+    // The prompts have 10 or 11 of 40 tokens: none has room for 256 new tokens, each has room for 29.
     const roomOf = async (maxTokens: number) =>
       (await measured({ maxTokens }, model)).snapshot.provenance.evaluation;
     expect(await roomOf(256)).toMatchObject({ short_of_room: 6 });
     expect(await roomOf(29)).toMatchObject({ short_of_room: 0 });
   });
 
-  it("a template that fails on a task, with its line", async () => {
+  it("reports the line of a task on which the template fails", async () => {
     const tokenizer = fakeTokenizer({
       failsOn: (messages) => messages.some(({ content }) => content === "3 + 3 ="),
     });
@@ -153,7 +153,7 @@ describe("mistakes reported before step 1", () => {
     );
   });
 
-  it("wrong options", () => {
+  it("rejects invalid options", () => {
     const made = (options: object) => () =>
       benchmarkEvaluation({ name: "sums", benchmark: "sums", ...options });
     expect(made({ maxToken: 1 })).toThrow('benchmark options.maxToken: got the unknown option "maxToken"');
@@ -194,7 +194,7 @@ describe("mistakes reported before step 1", () => {
   });
 });
 
-it("is not comparable after a change of tasks, a verifier's code or the chat template", async () => {
+it("is not comparable after the tasks, a verifier's code or the chat template change", async () => {
   const source = (text: string) => ({ "own.mjs": `export const check = () => ${text};` });
   const own = { id: "own", prompt: "?", split: "val", verifier: { module: "own.mjs", export: "check" } };
   const hashOf = async (options: Partial<BenchmarkOptions>, files: FolderFiles) =>
@@ -217,7 +217,7 @@ it("is not comparable after a change of tasks, a verifier's code or the chat tem
   ).toBe(hashes[0]);
 });
 
-it("grades stored rows as they were answered, after the folder has changed", async () => {
+it("grades rows against the tasks they were generated for, after the folder has changed", async () => {
   const benchmark = await benchmarkFolder({ tasks });
   const evaluation = benchmarkEvaluation({ name: "sums", benchmark });
   const { rows } = await measure(evaluation, fakeModel({ reply }));

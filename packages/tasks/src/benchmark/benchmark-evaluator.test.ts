@@ -66,14 +66,14 @@ describe.each([0, 3])("callback conformance, runEvery %d", (runEvery) => {
 });
 
 describe("in the loop", () => {
-  it("measures val every `runEvery` steps, at the start and the end, and compares with the baseline", async () => {
+  it("measures the val split every `runEvery` steps, at the start and at the end, and compares with the baseline", async () => {
     const { snapshots } = await trained(await evaluatorOf({ runEvery: 3 }));
     expect(snapshots.map(({ id, step, status, crossed }) => [id, step, status, crossed])).toEqual([
       ["sums", 0, "complete", ["start"]],
       ["sums", 3, "complete", ["every 3 steps: 3"]],
       ["sums", 4, "complete", ["end"]],
     ]);
-    // 0, 3 and 3 of 1 + 1, 2 + 2 and 3 + 3.
+    // Correct answers to 1 + 1, 2 + 2 and 3 + 3: none, three and three.
     expect(snapshots.map(({ metrics }) => metrics["pass_rate"]!.value)).toEqual([0, 1, 1]);
     expect(snapshots.map((snapshot) => snapshot["split"])).toEqual(["val", "val", "val"]);
     expect(snapshots[1]!.paired.baseline!["pass_rate"]).toMatchObject({
@@ -83,14 +83,14 @@ describe("in the loop", () => {
     });
   });
 
-  it("with runEvery 0 neither measures nor reads the folder", async () => {
+  it("neither measures nor reads the folder if `runEvery` is 0", async () => {
     const { snapshots, warnings } = await trained(
       new BenchmarkEvaluator({ name: "sums", benchmark: "nowhere" }),
     );
     expect([snapshots, warnings]).toEqual([[], []]);
   });
 
-  it("reports a wrong folder before step 1", async () => {
+  it("reports an invalid folder before step 1", async () => {
     const benchmark = await benchmarkFolder({ tasks: [{ ...tasks[0], answer: "two" }] });
     const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 2 });
     await expect(trained(evaluator)).rejects.toThrow(/tasks\.jsonl:1 answer: got "two"/);
@@ -130,7 +130,7 @@ describe("in the loop", () => {
 });
 
 describe("evaluate", () => {
-  it("measures the test split of any model, by the options of the loop", async () => {
+  it("measures the test split of any model with the options of the training loop", async () => {
     const chatTemplate = { systemPrompt: "Add." };
     const evaluator = await evaluatorOf({ runEvery: 4, chatTemplate, maxTokens: 9 });
     const { snapshots, model } = await trained(evaluator);
@@ -225,7 +225,7 @@ describe("stores", () => {
     warned.mockRestore();
   });
 
-  it("one that hangs holds up no step, and the end for half a minute", async () => {
+  it("do not delay a step when one hangs, and delay the end by half a minute at most", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const store: BenchmarkStore = { name: "slow", put: () => new Promise(() => {}) };
@@ -264,7 +264,7 @@ describe("stores", () => {
   });
 });
 
-it("wrong options are errors at construction", () => {
+it("throws for invalid options at construction", () => {
   const made = (options: object) => () =>
     new BenchmarkEvaluator({ name: "sums", benchmark: "sums", ...options });
   expect(made({ runEvry: 5 })).toThrow("BenchmarkEvaluator options.runEvry: got the unknown option");

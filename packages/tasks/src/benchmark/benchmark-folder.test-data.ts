@@ -8,13 +8,13 @@ export const metadata = 'name: sums\nversion: "2"\n';
 export interface FolderFiles {
   /** The text of `metadata.yaml`. */
   readonly metadata?: string;
-  /** Lines of `tasks.jsonl`: objects, or texts as they are. */
+  /** Lines of `tasks.jsonl`: objects to serialize, or raw strings. */
   readonly tasks?: readonly (object | string)[];
-  /** Further files by name. */
+  /** Additional files by name. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** A folder for one test. */
+/** Creates a benchmark folder for one test. */
 export async function benchmarkFolder({ tasks = [], files = {}, ...given }: FolderFiles): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "periodic-eval-benchmark-"));
   onTestFinished(() => rm(folder, { recursive: true }));

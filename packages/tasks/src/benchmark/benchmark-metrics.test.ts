@@ -12,7 +12,7 @@ interface Given {
   readonly metadata?: BenchmarkRow["metadata"];
 }
 
-/** A row of these rewards, 1 or more passing. */
+/** Builds a row with these rewards; a reward of 1 or more passes. */
 const row = ({ id, rewards, metadata = {} }: Given): BenchmarkRow => ({
   id,
   prompt: [{ role: "user", content: id }],
@@ -46,7 +46,7 @@ function valuesOf(
 }
 
 describe("closed forms", () => {
-  it("one completion a task: the mean and its standard error s/√n, a pass rate with Wilson's interval", () => {
+  it("gives the mean with the standard error s/√n, and a pass rate with Wilson's interval, for one completion per task", () => {
     const rows = [1, 0, 0.5, 1].map((reward, at) => row({ id: String(at), rewards: [reward] }));
     const { mean_reward, pass_rate, ...others } = valuesOf([], rows);
     expect(others).toEqual({});
@@ -72,7 +72,7 @@ describe("closed forms", () => {
     expect(pass_rate!.ci95![1]).toBeCloseTo(0.849961, 6);
   });
 
-  it("weighs all tasks equally if each has several completions", () => {
+  it("weights all tasks equally if each has several completions", () => {
     const rows = [
       row({ id: "a", rewards: [1, 1, 1, 1] }),
       row({ id: "b", rewards: [1, 0, 0, 0] }),
@@ -192,7 +192,7 @@ const goldens = findFixtures(/^statistics\/[^/]*\.json$/).flatMap(
 
 describe(`pass@k and pass^k of ${fixtures}`, () => {
   if (goldens.length === 0) reportMissing("statistics/*.json with pass_k");
-  it.each(goldens)("pass@$k and pass^$k of $c in $n", ({ n, c, k, pass_at_k, pass_hat_k }) => {
+  it.each(goldens)("computes pass@$k and pass^$k for $c passes in $n completions", ({ n, c, k, pass_at_k, pass_hat_k }) => {
     const one = row({ id: "a", rewards: Array.from({ length: n }, (_, at) => (at < c ? 1 : 0)) });
     const values = valuesOf([`pass@${k}`, `pass^${k}`], [one]);
     expect(values[`pass@${k}`]!.value).toBeCloseTo(pass_at_k, 12);

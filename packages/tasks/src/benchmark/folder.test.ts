@@ -66,8 +66,8 @@ describe("a folder", () => {
   });
 });
 
-describe("a folder that is wrong", () => {
-  /** Returns the message of each mistake: `tasks.jsonl:2: got …`. */
+describe("an invalid folder", () => {
+  /** Returns the message of each error: `tasks.jsonl:2: got …`. */
   const wrongs = async (tasks: readonly (object | string)[], metadata?: string, files = {}) => {
     const folder = await benchmarkFolder({ tasks, files, ...(metadata !== undefined && { metadata }) });
     const errors = await errorsOf(readBenchmark(folder));
@@ -75,7 +75,7 @@ describe("a folder that is wrong", () => {
     return errors.map(({ message }) => message.replaceAll(`${folder}/`, "").replace("[periodic-eval] ", ""));
   };
 
-  it.each(["tasks.jsonl", "metadata.yaml"])("in Latin-1 is refused: %s", async (file) => {
+  it.each(["tasks.jsonl", "metadata.yaml"])("rejects a Latin-1 encoded %s", async (file) => {
     const folder = await benchmarkFolder({ tasks: [task] });
     const texts = { "tasks.jsonl": JSON.stringify(task), "metadata.yaml": "name: sums" };
     const text = `${texts[file as keyof typeof texts]}\n# caf\u00e9\n`;
@@ -85,7 +85,7 @@ describe("a folder that is wrong", () => {
     );
   });
 
-  it("reports all wrong lines together, each with its file and line", async () => {
+  it("reports all invalid lines together, each with its file and line number", async () => {
     const said = await wrongs([
       "{ id: 1 }",
       "[1]",
@@ -136,7 +136,7 @@ describe("a folder that is wrong", () => {
       'got messages[0] = {"role":"usr","content":"?"}, expected messages: an array of { role, content }',
     ],
     ["hello", 'got messages = "hello"'],
-  ])("reports a wrong chat: %j", async (messages, expected) => {
+  ])("reports an invalid chat: %j", async (messages, expected) => {
     const [said] = await wrongs([{ ...task, prompt: undefined, messages }]);
     expect(said).toMatch(/^tasks\.jsonl:1: /);
     expect(said).toContain(expected);
@@ -239,7 +239,7 @@ describe("a folder that is wrong", () => {
     expect(said).toContain(expected);
   });
 
-  it("reports mistakes in metadata.yaml with their lines, together with those of tasks", async () => {
+  it("reports errors in metadata.yaml with their lines, together with errors in tasks.jsonl", async () => {
     const metadata = "name: sums\nversion: 2\nsplits: val\nsplit: train\nverifier: numerc\ndescription:\n";
     expect(await wrongs([{ ...task, id: 1 }], metadata)).toEqual([
       'metadata.yaml:3: got the unknown key "splits", expected some of name, version, description, split, verifier. Did you mean "split"?',
@@ -268,10 +268,10 @@ describe("a folder that is wrong", () => {
     await expect(readBenchmark(folder)).rejects.toThrow(/tasks\.jsonl", which does not exist/);
   });
 
-  it("lists twenty mistakes in its message, and keeps all in `errors`", async () => {
+  it("lists twenty errors in its message, and keeps all in `errors`", async () => {
     const folder = await benchmarkFolder({ tasks: Array.from({ length: 25 }, () => ({ id: 1 })) });
     const error = await readBenchmark(folder).catch((reason: unknown) => reason);
-    // Four a line: no id, no prompt, no split, no verifier.
+    // Each line has four errors: no id, no prompt, no split, no verifier.
     expect((error as AggregateError).errors).toHaveLength(100);
     expect((error as AggregateError).message.split("\n")).toHaveLength(21);
     expect((error as AggregateError).message).toMatch(/\nand 80 more$/);

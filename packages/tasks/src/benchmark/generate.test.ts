@@ -5,7 +5,7 @@ import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { measured } from "./sums.test-data.ts";
 
 describe("the chat template", () => {
-  const asked = async (options: Partial<BenchmarkOptions>, messages?: readonly object[]) => {
+  const requestOf = async (options: Partial<BenchmarkOptions>, messages?: readonly object[]) => {
     const requests: GenerateRequest[] = [];
     const inner = fakeModel({ reply: () => "4" });
     const model: EvaluableModel = {
@@ -32,12 +32,12 @@ describe("the chat template", () => {
       userTemplate: "{prompt} = ?\n$& {prompt}",
       enableThinking: false,
     };
-    expect((await asked({ chatTemplate, maxTokens: 5 })).prompt).toEqual({
+    expect((await requestOf({ chatTemplate, maxTokens: 5 })).prompt).toEqual({
       messages: [{ role: "user", content: "2 + 2 = ?\n$& 2 + 2" }],
       system: { text: "Add." },
       templateKwargs: { enable_thinking: false },
     });
-    expect(await asked({ maxTokens: 5 })).toMatchObject({
+    expect(await requestOf({ maxTokens: 5 })).toMatchObject({
       prompt: { messages: [{ role: "user", content: "2 + 2" }] },
       sampling: { maxNewTokens: 5, temperature: 0 },
     });
@@ -51,7 +51,7 @@ describe("the chat template", () => {
       { role: "user", content: "2 + 2" },
     ];
     const chatTemplate = { systemPrompt: "Add.", userTemplate: "{prompt} =" };
-    expect((await asked({ chatTemplate }, own)).prompt).toEqual({
+    expect((await requestOf({ chatTemplate }, own)).prompt).toEqual({
       messages: [...own.slice(0, 3), { role: "user", content: "2 + 2 =" }],
     });
   });
@@ -76,17 +76,17 @@ describe("nConcurrent", () => {
   it.each([
     [{ nConcurrent: 4 }, [4, 2]],
     [{ nConcurrent: 1 }, [1, 1, 1, 1, 1, 1]],
-    // Two tasks a call, and the last two.
+    // Each call holds two tasks with four completions each.
     [{ nConcurrent: 8, numSamples: 4, temperature: 1 }, [8, 8, 8]],
-    // A task's eight completions in three portions.
+    // The eight completions of a task are split over three calls.
     [{ nConcurrent: 3, numSamples: 8, temperature: 1, limit: 2 }, [3, 3, 2, 3, 3, 2]],
-  ])("%j gives the engine requests of %j", async (options, expected) => {
+  ])("turns %j into engine calls with %j requests", async (options, expected) => {
     const { model, calls } = counting();
     await measured(options, model);
     expect(calls).toEqual(expected);
   });
 
-  it("changes no completion", async () => {
+  it("does not change the completions", async () => {
     const sampled = { numSamples: 3, temperature: 1, maxTokens: 6 };
     const [a, b] = [
       await measured({ ...sampled, nConcurrent: 2 }, fakeModel()),
@@ -106,7 +106,7 @@ describe("accounting", () => {
   });
   const price = { inputPerMillion: 2, outputPerMillion: 10 };
 
-  it("takes the server's count of tokens, and the price", async () => {
+  it("uses the server's token counts and the given price", async () => {
     const { snapshot } = await measured({ price }, served({ inputTokens: 100, outputTokens: 7 }));
     // 6 tasks: 600 · 2 $/M + 42 · 10 $/M
     expect(snapshot["usage"]).toEqual({
@@ -120,7 +120,7 @@ describe("accounting", () => {
     expect(snapshot.timing.measure_seconds).toBeGreaterThan(0);
   });
 
-  it("counts tokens with the tokenizer if the server reports none, and as unknown without a tokenizer", async () => {
+  it("counts tokens with the tokenizer if the server reports no usage, and reports null without a tokenizer", async () => {
     const { rows, snapshot } = await measured({ price, maxTokens: 4 }, fakeModel({ contextLength: 64 }));
     for (const { prompt, completions } of rows) {
       expect(completions[0]!.inputTokens).toBe(prompt[0]!.content.length + 3);

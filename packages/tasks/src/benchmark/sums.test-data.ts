@@ -5,7 +5,7 @@ import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
 import type { BenchmarkOptions } from "./benchmark-options.ts";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 
-/** Sums whose prompts are `1 + 1 =`, and two words. */
+/** Addition tasks with prompts such as `1 + 1 =`, and two tasks whose answers are words. */
 export const tasks = [
   ...[1, 2, 3, 4].map((n) => ({
     id: `sum-${n}`,
@@ -24,7 +24,7 @@ export const tasks = [
   { id: "odd", prompt: "Say no.", answer: "no", verifier: "exact_match", metadata: { topic: "words" } },
 ].map((task) => ({ ...task, split: "val" }));
 
-/** Adds right up to three, says "Yes!" to everything else. */
+/** Answers sums up to 3 + 3 correctly, and everything else with "Yes!". */
 export const reply = (prompt: string) => {
   const sum = /(\d) \+ \d =/.exec(prompt);
   return sum === null ? "Yes!" : String(Math.min(6, 2 * Number(sum[1])));

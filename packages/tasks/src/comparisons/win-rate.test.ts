@@ -7,7 +7,7 @@ import { winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";
 const prompts = ["win", "loss", "tie", "place"].map((id) => ({ id, prompt: `Say ${id}.` }));
 const answers = { win: "c", loss: "c", tie: "c", place: "c" };
 
-/** Answers `a`, which beats the reference's `c`; `z`, which loses; `c`, which ties; or `?`, for which the order decides. */
+/** Answers `a`, which beats the reference's `c`; `z`, which loses; `c`, which ties; or `?`, whose result depends on the order. */
 const replies: Readonly<Record<string, string>> = { win: "a", loss: "z", tie: "c", place: "?" };
 const model = () => fakeModel({ reply: (prompt) => replies[/Say (\w+)\./.exec(prompt)?.[1] ?? ""] ?? null });
 
@@ -27,7 +27,7 @@ const judge = ruleGrader({
   },
 });
 
-const look = async (options: Partial<WinRateOptions> = {}) => {
+const measured = async (options: Partial<WinRateOptions> = {}) => {
   const { snapshot, rows } = await measure(
     winRate({ prompts, reference: { answers }, judge, ...options }),
     model(),
@@ -39,14 +39,14 @@ const values = ({ metrics }: Snapshot) =>
 
 describe("the win rate", () => {
   it("counts a pair as won if both orders agree, and as a tie if they disagree", async () => {
-    const { snapshot, rows } = await look();
+    const { snapshot, rows } = await measured();
     expect(rows.map(({ id, outcome, preferences }) => [id, outcome, ...preferences])).toEqual([
       ["win", "win", "model", "model"],
       ["loss", "loss", "reference", "reference"],
       ["tie", "tie", "tie", "tie"],
       ["place", "tie", "model", "reference"],
     ]);
-    // (1 + 0 + ½ + ½) / 4. Of 2 + 2 + 0 + 2 readings that prefer one, 1 + 1 + 0 + 2 prefer the first.
+    // The win rate is (1 + 0 + ½ + ½) / 4. Of 2 + 2 + 0 + 2 decided readings, 1 + 1 + 0 + 2 prefer the first answer.
     expect(values(snapshot)).toEqual({
       win_rate: 0.5,
       tie_rate: 0.5,
@@ -55,7 +55,7 @@ describe("the win rate", () => {
       ungraded: 0,
     });
     expect(snapshot).toMatchObject({ wins: 1, losses: 1, ties: 2, ungraded: 0, num_prompts: 4 });
-    // t of 3 degrees of freedom: 3.182446; s² = (¼ + ¼) / 3, √(s² / 4) = 0.204124
+    // t with 3 degrees of freedom is 3.182446; s² = (¼ + ¼) / 3, √(s² / 4) = 0.204124
     const { stderr, ci95, n } = snapshot.metrics["win_rate"]!;
     expect(n).toBe(4);
     expect(stderr).toBeCloseTo(0.204124, 6);
@@ -63,16 +63,16 @@ describe("the win rate", () => {
     expect(snapshot.primary_metric).toBe("win_rate");
   });
 
-  it("is 0.5 for a judge that looks only at the order, and `order_disagreement` is 1", async () => {
+  it("is 0.5 for a judge that sees only the order, and `order_disagreement` is 1", async () => {
     const rule = () => ({ first: 9, second: 1 });
-    const { snapshot } = await look({ judge: ruleGrader({ name: "first", rule }) });
+    const { snapshot } = await measured({ judge: ruleGrader({ name: "first", rule }) });
     expect(values(snapshot)).toMatchObject({ win_rate: 0.5, order_disagreement: 1, first_preferred: 1 });
   });
 
   it("becomes 1 − win rate when model and reference are swapped", async () => {
     const other = fakeModel({ reply: () => "c" });
     const one = await measure(winRate({ prompts, reference: other, judge }), model());
-    expect(values(one.snapshot)).toEqual(values((await look()).snapshot));
+    expect(values(one.snapshot)).toEqual(values((await measured()).snapshot));
     const few = prompts.slice(0, 1);
     const there = await measure(winRate({ prompts: few, reference: other, judge }), model());
     const back = await measure(winRate({ prompts: few, reference: model(), judge }), other);
@@ -88,13 +88,13 @@ describe("the win rate", () => {
           return question.includes("tie") && first === "c" ? null : { first: 1, second: share };
         },
       });
-    const { snapshot, rows } = await look({ judge: failing(2), maxErrorShare: 0.25 });
+    const { snapshot, rows } = await measured({ judge: failing(2), maxErrorShare: 0.25 });
     expect(rows[2]).toMatchObject({ preferences: [null, null], outcome: null });
     expect(snapshot.metrics).toMatchObject({ win_rate: { n: 3 }, ungraded: { value: 0.25, n: 4 } });
-    await expect(look({ judge: failing(2) })).rejects.toThrow("1 of 4 pairs without a verdict");
+    await expect(measured({ judge: failing(2) })).rejects.toThrow("1 of 4 pairs without a verdict");
   });
 
-  it("shows a judge model both orders, and takes the scores that it gives", async () => {
+  it("shows a judge model both orders, and uses its scores", async () => {
     const seen: string[] = [];
     const judgeModel = fakeModel({
       reply(prompt) {
@@ -104,7 +104,7 @@ describe("the win rate", () => {
       },
     });
     const few = prompts.slice(0, 1);
-    const { snapshot } = await look({ prompts: few, judge: pairJudge({ model: judgeModel }) });
+    const { snapshot } = await measured({ prompts: few, judge: pairJudge({ model: judgeModel }) });
     expect(values(snapshot)).toMatchObject({ win_rate: 1, first_preferred: 0.5 });
     expect(seen).toHaveLength(2);
     expect(seen[0]).toContain("[REQUEST]\nSay win.\n[END OF REQUEST]\n\n[FIRST ANSWER]\na\n");

@@ -4,20 +4,20 @@ import type { AddressInfo } from "node:net";
 
 export interface DatasetHub {
   readonly url: string;
-  /** Files of the branch into which the hub converts, by data set. */
+  /** Files of the hub's Parquet conversion branch, by dataset. */
   readonly datasets: Map<string, Map<string, Uint8Array>>;
-  /** `METHOD path authorization`. */
+  /** One `METHOD path authorization` per request. */
   readonly requests: string[];
-  /** Sent in place of every file's content. */
+  /** Content to send instead of every file. */
   tampered: Uint8Array | null;
-  /** Answered to every request. */
+  /** Status with which every request fails. */
   status: number | null;
   close(): Promise<void>;
 }
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** The parts of the hub's API that reading a data set asks: tree and resolve, on the loopback interface. */
+/** Starts a server on the loopback interface with the API routes that reading a dataset needs: tree and resolve. */
 export async function startDatasetHub(): Promise<DatasetHub> {
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url!.split("?")[0]!);

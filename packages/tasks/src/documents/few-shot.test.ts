@@ -6,7 +6,7 @@ const thirty = Array.from({ length: 30 }, (_, at) => at);
 const six = thirty.slice(0, 6);
 const twins = Array.from({ length: 12 }, (_, at) => Math.floor(at / 2));
 
-describe("draws as lm-evaluation-harness", () => {
+describe("draws the examples of lm-evaluation-harness", () => {
   // lm-evaluation-harness 0.4.13, documents {"i": i}: s = ContextSampler(pool, rnd=None); s.set_rnd(1234);
   // [s.sample(n=shots, eval_doc=doc if isSame else None) for doc in documents]
   const goldens: readonly (readonly [
@@ -16,7 +16,7 @@ describe("draws as lm-evaluation-harness", () => {
     readonly (readonly number[])[],
   ])[] = [
     [
-      "from another file",
+      "from a separate pool",
       six.slice(0, 3),
       { pool: thirty, shots: 4 },
       [
@@ -26,7 +26,7 @@ describe("draws as lm-evaluation-harness", () => {
       ],
     ],
     [
-      "from its own, itself left out",
+      "from the documents' own file, without the document itself",
       six,
       { pool: thirty, shots: 4, isSame },
       [
@@ -39,7 +39,7 @@ describe("draws as lm-evaluation-harness", () => {
       ],
     ],
     [
-      "all but itself",
+      "from a pool in which only the document itself is left out",
       six.slice(0, 4),
       { pool: six, shots: 5, isSame },
       [
@@ -50,8 +50,8 @@ describe("draws as lm-evaluation-harness", () => {
       ],
     ],
     [
-      // For the first, both 0s are among the five drawn, and four are drawn again of the rest.
-      "where rows repeat the document",
+      // The first draw of five holds both 0s, so four are drawn again from the rest.
+      "from a pool with repeated rows",
       twins.slice(0, 8),
       { pool: twins, shots: 4, isSame },
       [
@@ -65,10 +65,10 @@ describe("draws as lm-evaluation-harness", () => {
         [2, 2, 1, 4],
       ],
     ],
-    // FirstNSampler in place of ContextSampler.
-    ["the pool's first", [0], { pool: thirty, shots: 2, sampler: "first" }, [[0, 1]]],
+    // These two cases use FirstNSampler instead of ContextSampler.
+    ["in order, with the sampler `first`", [0], { pool: thirty, shots: 2, sampler: "first" }, [[0, 1]]],
     [
-      "the pool's first but itself",
+      "in order, without the document itself",
       six.slice(0, 3),
       { pool: thirty, shots: 2, sampler: "first", isSame },
       [
@@ -83,18 +83,18 @@ describe("draws as lm-evaluation-harness", () => {
   });
 });
 
-it("draws a document's examples alike whatever follows it", () => {
+it("draws the same examples for a document whatever follows it", () => {
   const fewShot = { pool: thirty, shots: 3 };
   expect(drawExamples(six.slice(0, 2), fewShot, "t")).toEqual(drawExamples(six, fewShot, "t").slice(0, 2));
 });
 
-it("draws other examples with another seed, and none for 0 shots", () => {
+it("draws different examples with a different seed, and none for 0 shots", () => {
   const of = (seed: number) => drawExamples([0], { pool: thirty, shots: 4, seed }, "t");
   expect(of(1)).not.toEqual(of(1234));
   expect(drawExamples([0, 1], { pool: [], shots: 0 }, "t")).toEqual([[], []]);
 });
 
-it("refuses more than there are", () => {
+it("rejects more shots than the pool has", () => {
   const of = (fewShot: Partial<FewShot<number>>) => () =>
     drawExamples([0], { pool: six, shots: 6, ...fewShot }, "gsm8k");
   expect(of({})).not.toThrow();

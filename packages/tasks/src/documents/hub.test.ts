@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 describe("a split of the hub", () => {
-  it("is all its files in order, with the config that there is", async () => {
+  it("concatenates its files in order, and defaults to the only config", async () => {
     const { rows, sha256, provenance } = await readDocuments("hf:owner/sums/test", "task.data");
     expect(rows.map(({ row }) => row["question"])).toEqual(["a", "b", "c"]);
     expect(rows[2]!.place).toBe("hf:owner/sums/main/test/0001.parquet row 0");
@@ -54,26 +54,26 @@ describe("a split of the hub", () => {
     );
   });
 
-  it("is asked for with the token", async () => {
+  it("is requested with the token", async () => {
     vi.stubEnv("HF_TOKEN", "hf_abc");
     await readDocuments("hf:owner/sums/test", "task.data");
     expect(hub.requests.every((request) => request.endsWith(" Bearer hf_abc"))).toBe(true);
   });
 });
 
-describe("refuses", () => {
+describe("invalid sources", () => {
   it.each([
     ["hf:owner/sums/main/tset", 'the split "tset" of owner/sums, config main', 'Did you mean "test"?'],
     ["hf:owner/sums/mian/test", 'the config "mian" of owner/sums', 'Did you mean "main"?'],
     ["hf:owner/other/test", "status 404 for owner/other", "Check the name"],
     ["hf:sums/test", '"hf:sums/test", expected hf:owner/dataset/split', "Use the split's name"],
-  ])("%s", async (source, got, fix) => {
+  ])("rejects %s", async (source, got, fix) => {
     const failed = readDocuments(source, "task.data");
     await expect(failed).rejects.toThrow(`task.data: got ${got}`);
     await expect(failed).rejects.toThrow(fix);
   });
 
-  it("content that is not what the hub lists", async () => {
+  it("rejects content whose hash differs from the hub's listing", async () => {
     hub.tampered = parquet("x", "y");
     await expect(readDocuments("hf:owner/sums/test", "task.data")).rejects.toThrow(
       /got owner\/sums\/main\/test\/0000\.parquet with the SHA-256 [0-9a-f]{64}, expected the /,
@@ -84,12 +84,12 @@ describe("refuses", () => {
     [401, "set HF_TOKEN"],
     [429, "the hub limits requests"],
     [500, "or name a file"],
-  ])("an answer of status %i", async (status, fix) => {
+  ])("explains a response with status %i", async (status, fix) => {
     hub.status = status;
     await expect(readDocuments("hf:owner/sums/test", "task.data")).rejects.toThrow(fix);
   });
 
-  it("settings that cannot be", async () => {
+  it("rejects an invalid HF_TOKEN or HF_ENDPOINT", async () => {
     vi.stubEnv("HF_TOKEN", "abc");
     await expect(readDocuments("hf:owner/sums/test", "x")).rejects.toThrow("HF_TOKEN: got another string");
     vi.stubEnv("HF_TOKEN", "");
@@ -98,7 +98,7 @@ describe("refuses", () => {
   });
 });
 
-it("names no path out of the hub", () => {
+it("parses only valid names of a dataset split", () => {
   expect(parseHubSplit("a/b/c/d")).toEqual({ dataset: "a/b", config: "c", split: "d" });
   for (const text of ["a/b", "a/b/c/d/e", "a/../c", "a//c", "a/b/c?x", ""])
     expect(parseHubSplit(text)).toBeNull();

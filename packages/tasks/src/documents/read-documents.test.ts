@@ -21,7 +21,7 @@ const read = async (name: string, content: string | Uint8Array) =>
   readDocuments(await file(name, content), "task.data");
 
 describe("readDocuments", () => {
-  it("JSON Lines, with the line of each row, and the file's hash", async () => {
+  it("reads JSON Lines, with the line number of each row and the file's hash", async () => {
     const text = '\uFEFF{"q":"a\u2028b"}\r\n\n{"q":2}\n';
     const { rows, sha256, provenance } = await read("a.jsonl", text);
     expect(rows).toEqual([
@@ -32,22 +32,22 @@ describe("readDocuments", () => {
     expect(provenance).toEqual({ sha256, rows: 2 });
   });
 
-  it("a JSON list", async () => {
+  it("reads a JSON array", async () => {
     const { rows } = await read("a.json", '[{"q":1},{"q":[2]}]');
     expect(rows.map(({ row }) => row)).toEqual([{ q: 1 }, { q: [2] }]);
     expect(rows[1]!.place).toBe(join(folder, "a.json[1]"));
   });
 
-  it("CSV with quotes and lines inside them", async () => {
+  it("reads CSV with quotes and line breaks inside them", async () => {
     const { rows } = await read("a.csv", '\uFEFFq,a\n"x, ""y""\nz",1\n\n" 2",\n');
-    // A record's place is the line that ends it.
+    // The place of a record is the line on which it ends.
     expect(rows).toEqual([
       { place: join(folder, "a.csv:3"), row: { q: 'x, "y"\nz', a: "1" } },
       { place: join(folder, "a.csv:5"), row: { q: " 2", a: "" } },
     ]);
   });
 
-  it("Parquet", async () => {
+  it("reads Parquet", async () => {
     const bytes = parquetWriteBuffer({
       columnData: [
         { name: "question", data: ["a", "b"], type: "STRING" },
@@ -63,35 +63,35 @@ describe("readDocuments", () => {
   });
 
   const refused: readonly (readonly [string, string, string | Uint8Array, string])[] = [
-    ["a line that is no JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got invalid JSON"],
-    ["a line that is no object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
+    ["a line that is not JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got invalid JSON"],
+    ["a line that is not an object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
     ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected an array of objects'],
-    ["an entry that is no object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
+    ["an entry that is not an object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
     ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],
     ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
-    ["a column twice", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
-    ["no row", "b.csv", "a,b\n", "b.csv: got no row"],
-    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are not UTF-8"],
+    ["a repeated column", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
+    ["a file without rows", "b.csv", "a,b\n", "b.csv: got no row"],
+    ["bytes that are not UTF-8", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are not UTF-8"],
     [
       "a line in Latin-1",
       "b.jsonl",
       Buffer.from('{"a":"\u00e9"}\n{"a":"\xe9"}'.replace("\u00e9", "e"), "latin1"),
       "b.jsonl:2: got bytes that are not UTF-8",
     ],
-    ["what is no Parquet", "b.parquet", "PAR", "b.parquet: got "],
-    ["another kind of file", "b.txt", "x", "task.data: got "],
+    ["an invalid Parquet file", "b.parquet", "PAR", "b.parquet: got "],
+    ["an unsupported file type", "b.txt", "x", "task.data: got "],
   ];
-  it.each(refused)("refuses %s", async (_, name, content, message) => {
+  it.each(refused)("rejects %s", async (_, name, content, message) => {
     await expect(read(name, content)).rejects.toThrow(message);
   });
 
-  it("refuses a file that is not there, naming the option", async () => {
+  it("names the option in the error for a missing file", async () => {
     await expect(readDocuments(join(folder, "none.csv"), "task.data")).rejects.toThrow(
       /task\.data: got ENOENT/,
     );
   });
 
-  it("refuses what Parquet holds and JSON does not", async () => {
+  it("rejects Parquet values that JSON cannot represent", async () => {
     const bytes = parquetWriteBuffer({
       columnData: [{ name: "n", data: [1n, 2n ** 60n], type: "INT64" }],
     });

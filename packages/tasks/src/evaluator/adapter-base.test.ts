@@ -37,10 +37,10 @@ async function adapterOf(base: Json, frozenWeights?: string): Promise<string> {
 
 interface Opening {
   readonly opened?: Partial<OpenedModel>;
-  readonly asked?: CheckpointSource[];
+  readonly sources?: CheckpointSource[];
 }
 
-const run = (folder: string, adapter: string | null, { opened = {}, asked = [] }: Opening = {}) =>
+const run = (folder: string, adapter: string | null, { opened = {}, sources = [] }: Opening = {}) =>
   Evaluator.fromCheckpoint(folder, {
     name: "lora",
     tasks: { choices: choiceTask(), replies: replyTask() },
@@ -48,7 +48,7 @@ const run = (folder: string, adapter: string | null, { opened = {}, asked = [] }
     results: join(root, "results"),
     adapter,
     openModel: async (source) => {
-      asked.push(source);
+      sources.push(source);
       return { model: fakeModel(), fingerprint: () => "w", ...opened };
     },
   }).run();
@@ -57,10 +57,10 @@ describe("fromCheckpoint", () => {
   it("opens the given checkpoint, names it in the results, and disposes it", async () => {
     const folder = await checkpoint("base", "B");
     const adapter = await adapterOf(folder);
-    const asked: CheckpointSource[] = [];
+    const sources: CheckpointSource[] = [];
     let disposed = 0;
-    const { run: record } = await run(folder, adapter, { asked, opened: { dispose: () => void disposed++ } });
-    expect(asked).toEqual([{ folder, adapter, tokenizer: null }]);
+    const { run: record } = await run(folder, adapter, { sources, opened: { dispose: () => void disposed++ } });
+    expect(sources).toEqual([{ folder, adapter, tokenizer: null }]);
     expect(disposed).toBe(1);
     expect(record).toMatchObject({
       model: folder,
@@ -87,25 +87,25 @@ describe("fromCheckpoint", () => {
 });
 
 describe("an adapter's base", () => {
-  it("is the same folder, however its path is written", async () => {
+  it("matches the same folder, however its path is written", async () => {
     const folder = await checkpoint("base", "B");
     for (const written of [`${folder}/`, relative(process.cwd(), folder), join(folder, "..", "base")]) {
       await run(folder, await adapterOf(written));
     }
   });
 
-  it("is a folder with the same weights", async () => {
+  it("matches a folder with the same weights", async () => {
     const folder = await checkpoint("base", "B");
     await run(folder, await adapterOf(await checkpoint("copy", "B")));
     const other = await checkpoint("deeper/base", "C");
-    const asked: CheckpointSource[] = [];
-    await expect(run(folder, await adapterOf(other), { asked })).rejects.toThrow(
+    const sources: CheckpointSource[] = [];
+    await expect(run(folder, await adapterOf(other), { sources })).rejects.toThrow(
       `adapter_config.json: base_model_name_or_path: got an adapter of "${other}", expected an adapter of "${folder}"`,
     );
-    expect(asked).toEqual([]); // before anything is loaded
+    expect(sources).toEqual([]); // before anything is loaded
   });
 
-  it("is a name of the hub that ends as the folder, or as its config.json says", async () => {
+  it("matches a hub name that ends like the folder's name, or like the name in its config.json", async () => {
     await run(await checkpoint("smollm2-135m", "B"), await adapterOf("HuggingFaceTB/SmolLM2-135M"));
     const named = await checkpoint("here", "B", { _name_or_path: "HuggingFaceTB/SmolLM2-135M" });
     await run(named, await adapterOf("HuggingFaceTB/SmolLM2-135M"));

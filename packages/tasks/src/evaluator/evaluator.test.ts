@@ -44,7 +44,7 @@ const evaluator = (given: Partial<EvaluatorOptions> = {}, trainer = fakeTrainer(
 const jsonAt = async (...path: readonly string[]) =>
   JSON.parse(await readFile(join(results, ...path), "utf8")) as Record<string, unknown>;
 
-/** Dies at the first call of the model for `replies`. */
+/** Options of a run that crashes at the first model call for `replies`. */
 const dying = {
   tasks: tasksOf({
     before: (task) => {
@@ -92,7 +92,7 @@ describe("a run", () => {
       "replies/exact_match,flexible-extract",
     ]);
     expect(Object.keys(run.stderr)).toEqual(Object.keys(run.metrics));
-    // limit 4 of each of 3 subjects; 6 replies
+    // The limit is 4 for each of 3 subjects, which makes 12; `replies` has 6.
     expect(run.n).toMatchObject({
       "choices/acc,none": 12,
       "choices_law/acc,none": 4,
@@ -129,7 +129,7 @@ describe("a run", () => {
     ]);
   });
 
-  it("measures the current weights at each run", async () => {
+  it("measures the current weights in each run", async () => {
     let weights = "before";
     const trainer = {
       evaluableModel: fakeModel({ weights: () => weights }),
@@ -146,14 +146,14 @@ describe("a run", () => {
       ["sft", before.run.timestamp],
       ["sft", after.run.timestamp],
     ]);
-    // Both have their files, and results.json is that of the last.
+    // Both runs keep their files, and results.json comes from the last run.
     expect((await readdir(before.folder)).filter((file) => file.startsWith("results_"))).toHaveLength(2);
     expect(await jsonAt("jobs", "sft", "results.json")).toMatchObject({
       run: { timestamp: after.run.timestamp },
     });
   });
 
-  it("returns the stored results if it is already complete", async () => {
+  it("returns the stored results if it already completed", async () => {
     const before = await evaluator().run();
     const again = evaluator();
     expect(await again.run()).toEqual({ run: before.run, folder: before.folder, measured: [] });
@@ -161,7 +161,7 @@ describe("a run", () => {
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
   });
 
-  it("measures a model without a fingerprint every time, and cannot resume", async () => {
+  it("measures a model without a fingerprint again in each run, and cannot resume", async () => {
     const trainer = () => ({ ...fakeTrainer(), modelFingerprint: () => null });
     await evaluator({}, trainer()).run();
     expect((await evaluator({}, trainer()).run()).measured).toEqual(["choices", "replies"]);
@@ -171,21 +171,21 @@ describe("a run", () => {
     );
   });
 
-  it("reports its progress, and stops on an abort", async () => {
-    const told: unknown[] = [];
+  it("reports its progress, and stops when it is aborted", async () => {
+    const reported: unknown[] = [];
     const controller = new AbortController();
     const aborted = evaluator({
       signal: controller.signal,
       onProgress: (progress) => {
-        told.push(progress);
+        reported.push(progress);
         if (progress.task === "replies" && progress.done === 2)
           controller.abort(new Error("stopped by hand"));
       },
     });
     await expect(aborted.run()).rejects.toThrow("stopped by hand");
     expect(aborted.done).toBe(false);
-    expect(told).toContainEqual({ task: "choices", done: 12, total: 12 });
-    expect(told.at(-1)).toEqual({ task: "replies", done: 2, total: 6 });
+    expect(reported).toContainEqual({ task: "choices", done: 12, total: 12 });
+    expect(reported.at(-1)).toEqual({ task: "replies", done: 2, total: 6 });
     expect((await evaluator().run()).measured).toEqual(["replies"]);
   });
 
@@ -217,7 +217,7 @@ describe("a run", () => {
 
 describe("settings", () => {
   it.each(["limit", "shots", "chat", "seed", "fewshotSeed", "temperature", "maxNewTokens", "systemPrompt"])(
-    "rejects %s, which belongs into the suite",
+    "rejects the option %s, which belongs in the suite",
     (key) => {
       expect(() => evaluator({ [key]: 1 })).toThrow(
         `options.${key}: got the option ${key}, which belongs into the suite, expected the suite's settings`,
@@ -251,8 +251,8 @@ describe("settings", () => {
   });
 });
 
-describe("a run that died", () => {
-  it("resumes after its last finished task, with the same results", async () => {
+describe("an interrupted run", () => {
+  it("resumes after its last finished task and gives the same results", async () => {
     const whole = await evaluator({ results: join(folder, "whole") }).run();
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     const partial = await jsonAt("metrics.sft.partial.json");
@@ -277,7 +277,7 @@ describe("a run that died", () => {
     ["tokenizer", "tokenizer: ", () => ({}), otherTokenizerTrainer],
     ["context length", "model.context_length: null → 512", () => ({}), () => fakeTrainer("w", null, 512)],
     ["documents", "tasks.choices.items: ", () => ({ tasks: tasksOf({ edition: "2nd. " }) })],
-  ])("is not resumed with another %s", async (_, says, given, trainer = fakeTrainer) => {
+  ])("does not resume with different %s", async (_, says, given, trainer = fakeTrainer) => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     const before = await jsonAt("metrics.sft.partial.json");
     await expect(evaluator(given(), trainer()).run()).rejects.toThrow(says);
@@ -290,7 +290,7 @@ describe("a run that died", () => {
     ["replies: {}", "replies: { chat: { system: Be brief. } }", "tasks.replies.chat: null → "],
     ["name: small", "name: small\nseed: 43", "seed: 42 → 43"],
     ["name: small", "name: small\nfewshot_seed: 43", "fewshot_seed: 1234 → 43"],
-  ])("is not resumed by a suite that replaces %s with %s", async (from, to, says) => {
+  ])("does not resume with a suite that replaces %s with %s", async (from, to, says) => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");
     await writeFile(suite, suiteText.replace(from, to));
     await expect(evaluator().run()).rejects.toThrow(says);
@@ -307,7 +307,7 @@ describe("a run that died", () => {
     expect((await evaluator({}, fakeTrainer("v")).run()).measured).toEqual(["choices", "replies"]);
   });
 
-  it("leaves no drafts, however the folder of results is written", async () => {
+  it("removes its drafts, however the path of the results folder is written", async () => {
     await mkdir(results);
     const draft = ".metrics.sft.partial.json.7.1.tmp";
     const others = [".metrics.dpo.partial.json.7.1.tmp", ".notes.tmp"];
@@ -326,7 +326,7 @@ describe("a run that died", () => {
 });
 
 describe("a smoke run", () => {
-  it("has 10 documents per task, and a separate folder", async () => {
+  it("measures 10 documents per task, and writes to a separate folder", async () => {
     await writeFile(suite, suiteText.replace("limit: 4", "limit: null"));
     const { run } = await evaluator({ smoke: true, tasks: tasksOf({ documents: 20 }) }).run();
     expect(run.n).toMatchObject({ "choices/acc,none": 10, "replies/exact_match,strict-match": 10 });
@@ -338,11 +338,11 @@ describe("a smoke run", () => {
   it("is never merged into a full run after a crash", async () => {
     await expect(evaluator({ ...dying, smoke: true }).run()).rejects.toThrow("out of power");
     expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
-    // Not even where someone puts its file in the other's place,
+    // This holds even if someone moves its partial file to where a full run looks for it,
     const moved = join(results, "metrics.other.partial.json");
     await cp(join(results, "smoke", "metrics.sft.partial.json"), moved);
     await expect(evaluator({ name: "other" }).run()).rejects.toThrow("smoke: true → false");
-    // or where no task has more documents than a smoke run.
+    // or if no task has more documents than a smoke run measures.
     await rm(moved);
     await writeFile(suite, suiteText.replace("limit: 4", "subsample: 10").replace("{}", "{ subsample: 10 }"));
     await expect(evaluator({ results: join(folder, "b"), smoke: true, ...dying }).run()).rejects.toThrow(
@@ -353,7 +353,7 @@ describe("a smoke run", () => {
   });
 });
 
-describe("a death at any file operation", () => {
+describe("a crash at any file operation", () => {
   /** Returns everything that crashes must not change. */
   const outcome = async (at: string) => {
     const { runs } = await readMetrics(join(at, "metrics.json"));
@@ -376,7 +376,7 @@ describe("a death at any file operation", () => {
     const whole = await outcome(join(folder, "whole"));
     expect(whole.left).toEqual([]);
     expect(operations).toBeGreaterThan(40);
-    // All of them in `npm run test:full`; else some of the tasks', and those of the promotion and the append.
+    // `npm run test:full` crashes at every operation; a normal run covers some of those in tasks, the promotion and the append.
     const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
     for (let at = 1; at <= operations; at++) {
       if (!isFull && at % 5 !== 0 && at < operations - 24) continue;

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Runs to the end, or kills the process some milliseconds after it begins. */
+/** Runs to the end, or kills the process `killAfter` milliseconds after it starts. */
 async function evaluate(folder: string, killAfter?: number) {
   await mkdir(folder, { recursive: true });
   return runChild(
@@ -32,7 +32,7 @@ async function evaluate(folder: string, killAfter?: number) {
   );
 }
 
-/** Returns everything that kills must not change: the run without its time, and every sample. */
+/** Returns everything that kills must not change: the run without its timestamp, and every sample. */
 async function outcome(folder: string): Promise<unknown> {
   const results = join(folder, "results");
   const { runs } = await readMetrics(join(results, "metrics.json"));
@@ -52,7 +52,7 @@ const doneIn = async (folder: string): Promise<readonly string[]> => {
   return Object.keys((JSON.parse(partial ?? '{"tasks":{}}') as { readonly tasks: object }).tasks);
 };
 
-it("has a run to compare with: 12 questions and 6 replies, 2 a call", async () => {
+it("measures the reference run, 12 questions and 6 replies, with 2 per call", async () => {
   expect(await readFile(join(root, "whole", "calls"), "utf8")).toBe(
     "choices\n".repeat(6) + "replies\n".repeat(3),
   );
@@ -60,7 +60,7 @@ it("has a run to compare with: 12 questions and 6 replies, 2 a call", async () =
 });
 
 it(
-  `loses and repeats no task that was done over ${kills} kills at random moments`,
+  `neither loses nor repeats a finished task over ${kills} kills at random times`,
   { timeout: kills * 60_000 },
   async () => {
     const random = namedStream("suite-storm");

@@ -26,7 +26,7 @@ const options = (name: string) => ({
   results: join(root, "results"),
 });
 
-/** As the command line opens our models. */
+/** Opens a model as the command line does. */
 const openModel: OpenModel = async ({ folder, adapter }) => {
   const base = await loadCausalLM(folder);
   const model = adapter === null ? base : await loadLora(base, adapter);
@@ -58,7 +58,7 @@ const tiny = (seed: string) =>
     { seed, initStd: 0.2 },
   );
 
-it("a trainer's live weights and the checkpoint that it saved have the same numbers", async () => {
+it("gives the same numbers for a trainer's live weights and for its saved checkpoint", async () => {
   for (const seed of ["base", "other"]) {
     const made = tiny(seed);
     await made.save(join(root, seed));
@@ -83,7 +83,7 @@ it("a trainer's live weights and the checkpoint that it saved have the same numb
   expect(run.stderr).toEqual(live.run.stderr);
   expect(run).toMatchObject({ model: join(root, "base"), adapter: checkpoint });
   expect((await saved("base", null)).run.metrics).toEqual(before.run.metrics);
-  // The checkpoint knows the weights that it was trained on.
+  // The checkpoint records the weights that it was trained from.
   await expect(saved("other", checkpoint)).rejects.toThrow("the weights differ");
   model.dispose();
   base.dispose();

@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 const run = (timestamp: string, edition = "", sampled = true) => {
-  // Values that Python and JavaScript could write differently as JSON.
+  // Python and JavaScript could serialize these values differently as JSON.
   const odd = `${edition}“Ünï” \u007f \u2028 \\ / 𝒳 "q" \t: `;
   const tasks = [choiceTask({ edition: odd, documents: 7 }), replyTask({ edition: odd })];
   const kept = sampled ? tasks : tasks.map(({ sample: _sample, ...task }) => task);
@@ -51,7 +51,7 @@ describe.skipIf(!hasHarness())(
         }),
       ) as Record<string, unknown>;
 
-    it("names, tables, values, standard errors, hashes and samples", async () => {
+    it("finds the same names, tables, values, standard errors, hashes and samples", async () => {
       await run("2026-01-02T03:04:05.678Z");
       const { run: record, folder } = await run("2026-01-02T03:04:06.000Z", "2nd. ");
       const seen = ask(join(root, "results", "jobs"));
@@ -105,7 +105,7 @@ describe.skipIf(!hasHarness())(
       expect(seen["groups"]).not.toContain("choices_law");
     });
 
-    it("writes item, prompt and row for tasks that define no samples", async () => {
+    it("writes item, prompt and row for tasks without custom samples", async () => {
       const { folder } = await run("2026-01-02T03:04:07.000Z", "", false);
       const seen = ask(folder);
       expect(seen).toMatchObject({ hashes: true, types: ["float"] });

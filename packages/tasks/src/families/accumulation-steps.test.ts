@@ -2,17 +2,17 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { findAccumulationSteps } from "./accumulation-steps.ts";
 
-it("takes the largest batch that divides the data set", () => {
-  // 96 over 2 replicas: 48 each, and 16 is the largest divisor of 48 up to 20.
+it("returns the largest batch size that divides the dataset", () => {
+  // Each of 2 replicas has 48 of 96 samples, and 16 is the largest divisor of 48 up to 20.
   expect(findAccumulationSteps(96, 20, 2)).toEqual([16, 3]);
   expect(findAccumulationSteps(97, 20, 1)).toEqual([1, 97]);
   expect(findAccumulationSteps(8, 100, 4)).toEqual([2, 1]);
-  // 97 is odd.
+  // 97 samples cannot be split over 2 replicas.
   expect(findAccumulationSteps(97, 20, 2)).toBeNull();
   expect(findAccumulationSteps(3, 20, 4)).toBeNull();
 });
 
-it("is what trying every batch from the largest down gives", () => {
+it("returns the same as a search through all batch sizes from the largest down", () => {
   const some = fc.integer({ min: 1, max: 60 });
   fc.assert(
     fc.property(

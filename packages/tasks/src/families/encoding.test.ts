@@ -12,7 +12,7 @@ const documents = [
 const evaluation = () =>
   encodingEvaluation({ name: "next_token", documents, text: ({ text }: { readonly text: string }) => text });
 
-/** Expects that a letter is followed by itself. */
+/** A fake model that predicts that each letter repeats. */
 function repeating() {
   const model = fakeModel();
   const logLikelihoods: typeof model.logLikelihoods = async (requests, options) =>
@@ -32,8 +32,8 @@ describe("next-token accuracy", () => {
   for (const check of evaluationConformance(() => ({ evaluation: evaluation(), model: fakeModel() })))
     it(check.name, check.run);
 
-  it("is the number of right tokens over the number of tokens after the first", async () => {
-    // aab: a after a, not b after a; abababa: none of 6. 1 of 8.
+  it("is the number of correct tokens divided by the number of tokens after the first", async () => {
+    // In aab, the a after a is correct and the b after a is not; in abababa, none of 6 is. That makes 1 of 8.
     const { snapshot, rows } = await measure(evaluation(), repeating());
     expect(snapshot.metrics["accuracy"]).toMatchObject({ value: 1 / 8, n: 2, unit: "share" });
     expect(rows.find(({ id }) => id === "a")).toMatchObject({ tokens: 2, correct: 1 });
@@ -42,12 +42,12 @@ describe("next-token accuracy", () => {
     expect(await evaluate(evaluation(), repeating(), { reduce: "sum" })).toBe(1);
   });
 
-  it("counts the tokens that next-token log-probabilities put first", async () => {
+  it("counts the tokens to which the next-token log-probabilities give the highest value", async () => {
     const model = fakeModel();
     const ids = [97];
     const candidates = Array.from({ length: 128 }, (_, id) => id);
     const signal = new AbortController().signal;
-    // Appends the likeliest ASCII byte, which is not always the likeliest token.
+    // This appends the most likely ASCII byte, which is not always the most likely token.
     let expected = 0;
     const all = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
     for (let i = 0; i < 6; i++) {

@@ -19,21 +19,21 @@ const sums = rolloutEvaluation({
 const scripted = () => fakeModel({ contextLength: 16, reply: (prompt) => replies[prompt] ?? null });
 
 describe("one family by itself", () => {
-  it("is a mean, a sum, or each sample in the documents' order", async () => {
-    // 2, 6 and 8 are right, 5 is not; the last prompt of 20 tokens is over its budget of 12.
+  it("returns a mean, a sum, or the value of each sample in the documents' order", async () => {
+    // 2, 6 and 8 are correct, 5 is not; the last prompt has 20 tokens and exceeds its budget of 12.
     expect(await evaluate(sums, scripted())).toBe(3 / 4);
     expect(await evaluate(sums, scripted(), { reduce: "sum" })).toBe(3);
     expect(await evaluate(sums, scripted(), { reduce: "none" })).toEqual([1, 0, 1, 1, null]);
   });
 
-  it("is the same in chunks", async () => {
+  it("returns the same values in chunks", async () => {
     const model = scripted();
     expect(await evaluate(sums, model, { reduce: "none", chunkSize: 2 })).toEqual([1, 0, 1, 1, null]);
-    // Five documents, two at a time.
+    // Five documents in chunks of two take three calls.
     expect(model.calls.generate).toBe(3);
   });
 
-  it("is null where nothing was scored", async () => {
+  it("returns null if no sample was scored", async () => {
     const nothing = rolloutEvaluation({
       name: "nothing",
       documents,
@@ -46,7 +46,7 @@ describe("one family by itself", () => {
     expect(await evaluate(nothing, fakeModel(), { reduce: "none" })).toEqual([null, null, null, null, null]);
   });
 
-  it("samples by its seed", async () => {
+  it("samples with the given seed", async () => {
     const drawn = rolloutEvaluation({
       name: "drawn",
       documents,
@@ -66,7 +66,7 @@ describe("one family by itself", () => {
 });
 
 describe("intermediates", () => {
-  it("of a rollout are prompt and completion, with a mask over the generated tokens", async () => {
+  it("hold a rollout's prompt and completion, with a mask over the generated tokens", async () => {
     const model = fakeModel({ contextLength: 16 });
     const { value, intermediates } = await evaluate(sums, model, {
       reduce: "none",
@@ -74,7 +74,7 @@ describe("intermediates", () => {
     });
     const { rows, ids, shape, paddingMask, actionMask } = intermediates;
     expect(value).toHaveLength(5);
-    // The prompt over its budget was not asked.
+    // The prompt that exceeds its budget was not sent.
     expect(rows).toEqual(["q0#0", "q1#0", "q2#0", "q3#0"]);
     const signal = new AbortController().signal;
     const completions = await model.generate(
@@ -99,7 +99,7 @@ describe("intermediates", () => {
     expect(new Set(lengths).size, "completions of several lengths").toBeGreaterThan(1);
   });
 
-  it("of multiple choice are one sequence per choice, with a mask over the scored tokens", async () => {
+  it("hold one sequence per choice for multiple choice, with a mask over the scored tokens", async () => {
     const choice = multipleChoiceEvaluation({
       name: "choice",
       documents: [
@@ -111,7 +111,7 @@ describe("intermediates", () => {
       gold: () => 0,
     });
     const { intermediates } = await evaluate(choice, fakeModel(), { returnIntermediates: true });
-    // "B x", "B yz" and "A x", "A yz" in bytes; the first byte is the context's.
+    // The sequences are "B x", "B yz", "A x" and "A yz" in bytes; the first byte belongs to the context.
     expect(intermediates).toEqual({
       rows: ["b", "b", "a", "a"],
       ids: Int32Array.of(66, 32, 120, 0, 66, 32, 121, 122, 65, 32, 120, 0, 65, 32, 121, 122),
@@ -122,7 +122,7 @@ describe("intermediates", () => {
   });
 });
 
-it("refuses wrong options, and tokens of a model that has none", async () => {
+it("rejects invalid options, and intermediates of a model without a tokenizer", async () => {
   const { tokenizer: _, ...served } = fakeModel();
   await expect(evaluate(sums, served, { returnIntermediates: true })).rejects.toThrow(
     'the model "fake", which has no tokenizer',

@@ -26,7 +26,7 @@ const options: MultipleChoiceOptions<Capital> = {
   choices: ({ choices }) => choices,
   gold: ({ answer }) => answer,
 };
-/** Σ log p by choice, whatever the question. */
+/** Log-likelihood of each choice, for every question. */
 const scripted = (nats: Readonly<Record<string, number>>) =>
   fakeModel({ logLikelihood: (_, choice) => nats[choice] ?? null });
 const nats = { " Paris": -4, " Rome": -3.9, " Reykjavík": -9, " Bonn": -5 };
@@ -54,7 +54,7 @@ describe("choices that continue a prompt", () => {
       gold: [0],
       status: "scored",
       nats: [-9, -5],
-      // A byte each, with the space.
+      // A token is a byte, including the space.
       tokens: [11, 5],
       isGreedy: [null, null],
       truncatedTokens: 0,
@@ -68,7 +68,7 @@ describe("choices that continue a prompt", () => {
     expect(snapshot).toMatchObject({ correct: 1, total: 3, template_failures: 0, truncated: 0 });
   });
 
-  it("have metrics for the certainty of the right answer", async () => {
+  it("have metrics for the certainty of the correct answer", async () => {
     const { snapshot } = await measure(multipleChoiceEvaluation(options), scripted(nats));
     // −4, −3.9, −9; margins −0.1, 0.1, −4; 1 / (1 + e^0.1), 1 / (1 + e^−0.1), 1 / (1 + e^4).
     expect(snapshot.metrics["gold_log_prob"]!.value).toBeCloseTo(-16.9 / 3, 12);
@@ -76,7 +76,7 @@ describe("choices that continue a prompt", () => {
     expect(snapshot.metrics["gold_prob"]!.value).toBeCloseTo((1 + 1 / (1 + Math.exp(4))) / 3, 12);
   });
 
-  it("accepts several right choices, and custom metrics", async () => {
+  it("can include several correct ones, and have custom metrics", async () => {
     const evaluation = multipleChoiceEvaluation({
       ...options,
       documents: capitals
@@ -87,7 +87,7 @@ describe("choices that continue a prompt", () => {
     });
     const model = scripted({ " Paris": Math.log(0.1), " Rome": Math.log(0.2), " Bonn": Math.log(0.3) });
     const { snapshot, rows } = await measure(evaluation, model);
-    // The mass of the two right ones: 0.3 of 0.6.
+    // The two correct choices have 0.3 of the total probability 0.6.
     expect(snapshot.metrics["acc"]!.value).toBeCloseTo(0.5, 12);
     expect(Object.keys(snapshot.metrics)).toEqual(["acc"]);
     expect(rows[0]).toMatchObject({ predicted: 2, correct: false });
@@ -99,7 +99,7 @@ describe("choices that continue a prompt", () => {
   });
 });
 
-it("groups documents", async () => {
+it("reports metrics for groups of documents", async () => {
   const evaluation = multipleChoiceEvaluation({
     ...options,
     by: ({ id }) => (id === "is" ? null : ["eu", "founder"]),
@@ -109,7 +109,7 @@ it("groups documents", async () => {
   expect(snapshot.metrics["acc/founder"]).toMatchObject({ n: 2 });
 });
 
-it("counts chats that cannot be rendered, and prompts that are cut", async () => {
+it("counts chats that cannot be rendered, and truncated prompts", async () => {
   const chat = multipleChoiceEvaluation({
     ...options,
     delimiter: "",
@@ -131,8 +131,8 @@ it("counts chats that cannot be rendered, and prompts that are cut", async () =>
   expect(short.snapshot).toMatchObject({ truncated: 3, total: 3 });
 });
 
-describe("refuses", () => {
-  it("a model that diverged", async () => {
+describe("invalid options and data", () => {
+  it("rejects a diverged model", async () => {
     const model = scripted({ " Paris": NaN });
     await expect(measure(multipleChoiceEvaluation(options), model)).rejects.toThrow(
       /question (fr|it): got log-probabilities \[NaN, /,
@@ -147,17 +147,17 @@ describe("refuses", () => {
     ],
     ["an unknown option", { delimeter: "" }, 'Did you mean "delimiter"?'],
   ];
-  it.each(refused)("%s", (_, changes, message) => {
+  it.each(refused)("rejects %s", (_, changes, message) => {
     expect(() => multipleChoiceEvaluation({ ...options, ...changes })).toThrow(message);
   });
 
   const wrong: readonly (readonly [string, Partial<MultipleChoiceOptions<Capital>>, string])[] = [
-    ["an answer that is no choice", { gold: () => 2 }, "gold [2] for 2 choices"],
+    ["an answer that is not a choice", { gold: () => 2 }, "gold [2] for 2 choices"],
     ["no answer", { gold: () => [] }, "gold [] for 2 choices"],
     ["no choices", { choices: () => [] }, "choices []"],
     ["an empty choice", { choices: () => ["a", ""] }, 'choices ["a",""]'],
   ];
-  it.each(wrong)("%s", async (_, changes, message) => {
+  it.each(wrong)("rejects %s", async (_, changes, message) => {
     const evaluation = multipleChoiceEvaluation({
       ...options,
       documents: capitals.slice(0, 1),

@@ -20,7 +20,7 @@ const options: PerplexityComparisonOptions<Ending> = {
   choices: ({ endings }) => endings,
   gold: () => 1,
 };
-/** A token is a byte: −2 a token for short endings, −1 for long ones, and −30 for the first of `it` in all. */
+/** A fake byte-level model: short endings cost 2 nats per token, long ones 1, and " we slid on" another 30. */
 const model = () =>
   fakeModel({
     logLikelihood: (_, ending) => (ending.length === 3 ? -6 : ending === " we slid on" ? -41 : -11),
@@ -33,18 +33,18 @@ describe("perplexity of continuations", () => {
   })))
     it(check.name, check.run);
 
-  it("is compared by token, or in sum", async () => {
-    // By token: −6/3 and −11/11: the long one; −6/3 and −41/11: the short one. 1 of 2.
+  it("is compared per token, or as a sum", async () => {
+    // Per token, −6/3 and −11/11 favour the long ending, −6/3 and −41/11 the short one: 1 of 2 is correct.
     const byMean = await measure(perplexityComparisonEvaluation(options), model());
     expect(byMean.snapshot.metrics["accuracy"]).toMatchObject({ value: 0.5, n: 2 });
     expect(byMean.rows.find(({ id }) => id === "a")).toMatchObject({ tokens: [3, 11], predicted: 1 });
-    // The sum favours the short choices, which are all wrong.
+    // The sum favours the short endings, which are both wrong.
     const bySum = await measure(perplexityComparisonEvaluation({ ...options, compare: "sum" }), model());
     expect(bySum.snapshot.metrics["accuracy"]).toMatchObject({ value: 0 });
   });
 
   it("divides the sum by all tokens of a choice", async () => {
-    // −4/2 against −9/4: the short choice. Divided by one token less, −4/1 against −9/3, the long choice would win.
+    // −4/2 against −9/4 favours the short choice. Divided by one token less, −4/1 against −9/3, the long choice would win.
     const evaluation = perplexityComparisonEvaluation({
       ...options,
       documents: [{ id: "x", start: "so", endings: ["ab", "abcd"] }],
@@ -54,8 +54,8 @@ describe("perplexity of continuations", () => {
     expect(rows[0]).toMatchObject({ tokens: [2, 4], nats: [-4, -9], predicted: 0 });
   });
 
-  it("counts the first token of each", async () => {
-    // The endings differ in their first token alone, which a model that skips it could not see.
+  it("counts the first token of each continuation", async () => {
+    // The endings differ only in their first token, so a score that skips it could not separate them.
     const first = perplexityComparisonEvaluation({
       ...options,
       documents: [{ id: "x", start: "so", endings: ["A…", "B…"] }],
@@ -75,7 +75,7 @@ describe("perplexity of continuations", () => {
   });
 });
 
-it("refuses another way to compare", () => {
+it("rejects an unknown value of `compare`", () => {
   expect(() => perplexityComparisonEvaluation({ ...options, compare: "max" as never })).toThrow(
     'perplexityComparisonEvaluation options.compare: got "max"',
   );

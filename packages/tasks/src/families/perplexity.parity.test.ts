@@ -1,4 +1,4 @@
-// The embedded model against lm-evaluation-harness.
+// Compares the embedded model with lm-evaluation-harness.
 import { fileURLToPath } from "node:url";
 import { measure } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
@@ -22,7 +22,7 @@ const references = [
   ["one", 1, 1, -12.910032272338867],
 ] as const;
 
-it("a text's nats in rolling windows of 16 are those of the reference within 1e-3", async () => {
+it("scores texts in rolling windows of 16 within 1e-3 nats of the reference", async () => {
   await useBackend({ backend: "wasm" });
   const lm = await loadCausalLM(world);
   try {

@@ -23,28 +23,28 @@ describe("perplexity of texts", () => {
   })))
     it(check.name, check.run);
 
-  it("is exp of all nats over all tokens, the first of each text unscored without a begin-of-text", async () => {
-    // Nine tokens of ln 2 and two of ln 8: exp((9 ln 2 + 2 · 3 ln 2) / 11) = 2^(15/11).
+  it("is exp(nats / tokens) over all texts, and skips the first token of each text without a begin-of-text", async () => {
+    // With nine tokens of ln 2 and two of ln 8, the perplexity is exp((9 ln 2 + 2 · 3 ln 2) / 11) = 2^(15/11).
     const model = costing({ a: Math.log(2), b: Math.log(8) });
     const { snapshot, rows } = await measure(of(texts("a234567890", "b23")), model);
     expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(2 ** (15 / 11), 12);
     expect(snapshot.metrics["perplexity"]).toMatchObject({ n: 2, higher_is_better: false });
     expect(snapshot.metrics["nats_per_token"]!.value).toBeCloseTo((15 / 11) * Math.LN2, 12);
-    // Of eleven bytes that were scored, 15 bits.
+    // Eleven scored bytes have 15 bits.
     expect(snapshot.metrics["bits_per_byte"]!.value).toBeCloseTo(15 / 11, 12);
     expect(snapshot.metrics["byte_perplexity"]!.value).toBeCloseTo(2 ** (15 / 11), 12);
-    // A word each: 15 bits over two.
+    // Each text has one word: 15 bits over two words.
     expect(snapshot.metrics["word_perplexity"]!.value).toBeCloseTo(2 ** 7.5, 9);
     expect(snapshot.primary_metric).toBe("perplexity");
     expect(rows.find(({ id }) => id === "t0")).toMatchObject({ tokens: 9, bytes: 9, words: 1, windows: 1 });
   });
 
-  it("is not the mean of the perplexities of the texts", async () => {
+  it("differs from the mean perplexity of the texts", async () => {
     const model = costing({ a: Math.log(2), b: Math.log(8) });
     const each = await evaluate(of(texts("a234567890", "b23")), model, { reduce: "none" });
     expect(each[0]).toBeCloseTo(2, 12);
     expect(each[1]).toBeCloseTo(8, 12);
-    // Their mean is 5; the corpus' perplexity 2^(15/11) = 2.57.
+    // The mean of the two is 5; the perplexity of the corpus is 2^(15/11) = 2.57.
     expect(await evaluate(of(texts("a234567890", "b23")), model)).toBeCloseTo(2 ** (15 / 11), 12);
     expect(await evaluate(of(texts("a234567890", "b23")), model, { reduce: "sum" })).toBeCloseTo(
       15 * Math.LN2,
@@ -53,7 +53,7 @@ describe("perplexity of texts", () => {
   });
 
   it("counts the first token after a begin-of-text", async () => {
-    // Ten tokens of ln 2, three of ln 8: 19 bits over 13.
+    // Ten tokens of ln 2 and three of ln 8 have 19 bits over 13 tokens.
     const model = costing({ a: Math.log(2), b: Math.log(8) }, true);
     const { snapshot } = await measure(of(texts("a234567890", "b23")), model);
     expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(2 ** (19 / 13), 12);
@@ -77,14 +77,14 @@ describe("perplexity of texts", () => {
     expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(Math.exp(-answer!.sumNats / 2), 12);
   });
 
-  it("leaves texts out that have nothing to score", async () => {
+  it("leaves out texts without a token to score", async () => {
     const { snapshot, rows } = await measure(of(texts("", "a", "ab")), costing({ a: 1 }));
     expect(snapshot).toMatchObject({ texts: 1, too_short: 2, tokens: 1 });
     expect(rows.find(({ id }) => id === "t1")).toMatchObject({ status: "too_short", nats: null });
     expect(snapshot.metrics["perplexity"]).toMatchObject({ n: 1 });
   });
 
-  it("counts words and bytes of the original where it is given", async () => {
+  it("counts words and bytes of the original text if it is given", async () => {
     const wiki = perplexityEvaluation({
       name: "wiki",
       documents: [{ id: "p", text: "abcd", page: " a b\u001cc é " }],
@@ -98,7 +98,7 @@ describe("perplexity of texts", () => {
   });
 
   it("counts all bytes of a character that begins in the unscored first token", async () => {
-    // 😀 has four bytes, of which the first token is one: it decodes to U+FFFD, three bytes of another character.
+    // 😀 has four bytes, and the first token is one of them. It decodes to U+FFFD, a different character of three bytes.
     const { rows } = await measure(of(texts("😀")), fakeModel());
     expect(rows[0]).toMatchObject({ tokens: 3, bytes: 4 });
   });
@@ -114,11 +114,11 @@ describe("a text longer than the context", () => {
       ...(stride !== undefined && { stride }),
     });
 
-  it.each([[undefined], [2]])("is scored in rolling windows, stride %s", async (stride) => {
+  it.each([[undefined], [2]])("is scored in rolling windows with stride %s", async (stride) => {
     const model = fakeModel({ contextLength: 4 });
     const { rows } = await measure(long(stride), model);
     const ids = [...model.tokenizer.encode(text)];
-    // Windows of 4: tokens 1–4 after 0, then as many as the stride, each as far back as 4 tokens reach from the last.
+    // The first window of 4 scores tokens 1–4 after token 0. Each later window scores `stride` tokens and starts 4 tokens before its last.
     const ends = stride === undefined ? [5, 9, 10] : [5, 7, 9, 10];
     let nats = 0;
     for (const [at, end] of ends.entries()) {
@@ -145,14 +145,14 @@ describe("a text longer than the context", () => {
     expect([...intermediates.actionMask]).toEqual([0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1]);
   });
 
-  it("refuses a stride longer than the context", async () => {
+  it("rejects a stride longer than the context", async () => {
     await expect(measure(long(5), fakeModel({ contextLength: 4 }))).rejects.toThrow(
       "perplexityEvaluation options.stride: got 5, expected at most 4, the model's context length",
     );
   });
 });
 
-it("refuses wrong options and a model that diverged", async () => {
+it("rejects invalid options and a diverged model", async () => {
   const options = { name: "p", documents: texts("ab"), text: ({ text }: { readonly text: string }) => text };
   expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow(
     "perplexityEvaluation options.stride: got 0",

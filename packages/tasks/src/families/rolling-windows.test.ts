@@ -65,7 +65,7 @@ const goldens: readonly (readonly [
 ];
 
 describe("rollingWindows", () => {
-  it.each(goldens)("%i tokens by %i, context_len %i, as the reference", (n, window, contextLen, expected) => {
+  it.each(goldens)("splits %i tokens by %i with context_len %i like the reference", (n, window, contextLen, expected) => {
     const ids = Array.from({ length: n + 1 }, (_, id) => id);
     const windows = rollingWindows(ids.length, window, window - contextLen + 1);
     expect(windows.map(({ start, from, to }) => [ids.slice(start, from), ids.slice(from, to)])).toEqual(
@@ -73,7 +73,7 @@ describe("rollingWindows", () => {
     );
   });
 
-  it("scores each token but the first once, after at least one, in windows that fit", () => {
+  it("scores each token after the first exactly once, after at least one token, in windows that fit", () => {
     const size = fc.integer({ min: 1, max: 9 });
     fc.assert(
       fc.property(fc.nat(40), size, size, (length, window, some) => {
@@ -84,7 +84,7 @@ describe("rollingWindows", () => {
         expect(scored).toEqual(Array.from({ length: Math.max(0, length - 1) }, (_, i) => i + 1));
         for (const { start, from, to } of windows) {
           expect(start).toBeLessThan(from);
-          // The last token is scored and not read.
+          // The model scores the last token but does not read it.
           expect(to - 1 - start).toBeLessThanOrEqual(window);
         }
       }),

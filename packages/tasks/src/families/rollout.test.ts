@@ -37,9 +37,9 @@ describe("a rollout that is checked", () => {
   })))
     it(check.name, check.run);
 
-  it("cleans, checks and counts", async () => {
+  it("cleans and checks completions, and counts correct ones", async () => {
     const { snapshot, rows } = await measure(rolloutEvaluation(options), scripted());
-    // 2 and 6 of 2, 5, 6, 7.
+    // 2 and 6 are correct among 2, 5, 6 and 7.
     expect(snapshot.metrics["accuracy"]).toMatchObject({ value: 0.5, n: 4, higher_is_better: true });
     expect(rows.find(({ id }) => id === "a#0")).toEqual({
       id: "a#0",
@@ -61,7 +61,7 @@ describe("a rollout that is checked", () => {
     const rows = (await measure(rolloutEvaluation(options), scripted())).rows as never;
     const strict = rolloutEvaluation({ ...options, clean: (text) => text });
     const again = await strict.grade!(rows, { signal: new AbortController().signal });
-    // " 2" and "6 " are no longer right.
+    // " 2" and "6 " are no longer correct.
     expect(again.map(({ score }) => score)).toEqual([false, false, false, false]);
   });
 
@@ -92,7 +92,7 @@ describe("a rollout that is sampled and scored", () => {
   for (const check of evaluationConformance(() => ({ evaluation: lengths, model: fakeModel() })))
     it(check.name, check.run);
 
-  it("has a row for each sample, a mean over questions, groups, and a prefix", async () => {
+  it("records a row per sample, averages over questions and groups, and prefixes metric names", async () => {
     const { snapshot, rows } = await measure(lengths, fakeModel());
     expect(rows.map(({ id }) => id).toSorted()).toEqual(
       ["a", "b", "c", "d"].flatMap((id) => [0, 1, 2].map((sample) => `${id}#${sample}`)),
@@ -127,7 +127,7 @@ describe("several scores of one completion", () => {
     expect(snapshot.metrics["loose"]).toMatchObject({ value: 0.5 });
   });
 
-  it("require `metrics`", async () => {
+  it("require the option `metrics`", async () => {
     const without = rolloutEvaluation({ ...asking, score: () => ({ strict: true }) });
     await expect(measure(without, scripted())).rejects.toThrow(
       'rolloutEvaluation options.score for row "a#0": got {"strict":true}, expected a number',
@@ -141,31 +141,31 @@ it.each([
   ["check", 1, "got 1, expected true, false or null"],
   ["score", undefined, "got undefined, expected a number, or null"],
   ["score", "yes", 'got "yes", expected a number'],
-])("refuses a %s that gives %j", async (option, given, says) => {
-  const told = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
-  await expect(measure(rolloutEvaluation(told), scripted())).rejects.toThrow(
+])("rejects a `%s` function that returns %j", async (option, given, says) => {
+  const changed = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
+  await expect(measure(rolloutEvaluation(changed), scripted())).rejects.toThrow(
     `rolloutEvaluation options.${option} for row "a#0": ${says}`,
   );
 });
 
-describe("a prompt over its budget", () => {
+describe("a prompt that exceeds its budget", () => {
   const long = [...sums, { id: "long", question: "9".repeat(30), answer: "9" }];
   const model = () => fakeModel({ contextLength: 20 });
 
-  it("is reported and not asked", async () => {
-    const asked: string[] = [];
+  it("is reported and not sent to the model", async () => {
+    const sent: string[] = [];
     const watched: EvaluableModel = fakeModel({
       contextLength: 20,
       reply: (prompt) => {
-        asked.push(prompt);
+        sent.push(prompt);
         return "2";
       },
     });
     const { snapshot, rows } = await measure(rolloutEvaluation({ ...options, documents: long }), watched);
-    expect(asked.toSorted()).toEqual(sums.map(({ question }) => question).toSorted());
+    expect(sent.toSorted()).toEqual(sums.map(({ question }) => question).toSorted());
     expect(rows.find(({ id }) => id === "long#0")).toMatchObject({
       status: "overflow",
-      // 20 tokens less 4 new ones.
+      // The context of 20 tokens reserves 4 for new ones.
       reason: "a prompt of 30 tokens, 16 fit",
       promptTokens: 30,
       text: null,
@@ -175,7 +175,7 @@ describe("a prompt over its budget", () => {
     expect(snapshot.metrics["accuracy"]).toMatchObject({ n: 4 });
   });
 
-  it("is cut on the left if `overflow` is left, and its row counts the cut tokens", async () => {
+  it("is truncated on the left if `overflow` is left, and its row counts the removed tokens", async () => {
     const prompts: string[] = [];
     const cut = rolloutEvaluation({ ...options, documents: long, overflow: "left" });
     const watched = fakeModel({ contextLength: 20, reply: (prompt) => (prompts.push(prompt), "9") });
@@ -218,13 +218,13 @@ describe("the subset", () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({ id: `d${at}`, question: `${at}`, answer: "" }));
   const of = (n: number) => rolloutEvaluation({ ...options, documents, subsample: { n, seed: 7 } });
 
-  it("is the same at every measurement, nested, and counted", async () => {
+  it("is the same at every measurement, contains smaller subsets, and reports its size", async () => {
     const model = scripted();
     const first = (await of(5).items(model)).map(({ id }) => id);
     expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);
     expect((await of(9).items(model)).slice(0, 5).map(({ id }) => id)).toEqual(first);
     expect([await of(5).length(), await of(90).length()]).toEqual([5, 50]);
-    // Drawn by the seed: neither the first of the file, nor what another seed draws.
+    // The seed draws the subset: it is neither the start of the file nor the subset of another seed.
     const places = first.map((id) => Number(id.slice(1)));
     expect(places).not.toEqual([0, 1, 2, 3, 4]);
     expect(places).toEqual(nestedSubset([...documents.keys()], { n: 5, seed: 7 }));
@@ -233,14 +233,14 @@ describe("the subset", () => {
   });
 });
 
-it("reads documents of a function, with their provenance", async () => {
+it("reads documents from a function, with their provenance", async () => {
   const read = rolloutEvaluation({
     ...options,
     documents: async () => ({ documents: sums, provenance: { file: "sums.jsonl" } }),
   });
   const { snapshot } = await measure(read, scripted());
   expect(snapshot.provenance.evaluation).toMatchObject({ documents: { file: "sums.jsonl" } });
-  // Graded in another process, which asked for no items.
+  // Another process grades, without a call of `items`.
   const fresh = rolloutEvaluation({
     ...options,
     documents: async () => ({ documents: sums, provenance: null }),
@@ -267,7 +267,7 @@ it("reads documents of a function, with their provenance", async () => {
   ).rejects.toThrow('sums row of "z"');
 });
 
-describe("refuses", () => {
+describe("invalid options", () => {
   const refused: readonly (readonly [string, object, string])[] = [
     ["an unknown option", { maxNewToken: 3 }, 'Did you mean "maxNewTokens"?'],
     ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation options.maxNewTokens: got undefined"],
@@ -278,9 +278,9 @@ describe("refuses", () => {
     ["neither check nor score", { check: undefined }, "got neither check and score"],
     ["both", { score: () => 1 }, "got both check and score"],
     ["no documents", { documents: "file" }, 'rolloutEvaluation options.documents: got "file"'],
-    ["a prompt that is no function", { prompt: "q" }, 'rolloutEvaluation options.prompt: got "q"'],
+    ["a prompt that is not a function", { prompt: "q" }, 'rolloutEvaluation options.prompt: got "q"'],
   ];
-  it.each(refused)("%s", (_, changes, message) => {
+  it.each(refused)("rejects %s", (_, changes, message) => {
     expect(() => rolloutEvaluation({ ...options, ...changes })).toThrow(message);
   });
 });

@@ -26,7 +26,7 @@ it("puts a group below the group that contains all its rows, in any order of nam
     ["mmlu_stem", 3, ["mmlu_algebra", "mmlu_physics"]],
     ["mmlu_algebra", 1, []],
     ["mmlu_physics", 2, []],
-    // of equal groups, the later one is below
+    // If two groups have the same rows, the later one is below.
     ["mmlu_humanities", 1, ["mmlu_law"]],
     ["mmlu_law", 1, []],
   ];
@@ -46,7 +46,7 @@ it("puts overlapping groups on the same level, and returns one entry for a task 
   expect(tree([[], []])).toEqual([["mmlu", 2, []]]);
 });
 
-it("a metric's name has metric, filter and group", () => {
+it("splits a metric's name into metric, filter and group", () => {
   const names = ["acc", "acc_norm", "exact_match,strict-match"];
   expect(placeOf("acc", names)).toEqual({ metric: "acc", filter: "none", group: null });
   expect(placeOf("acc_norm/high school/us", names)).toEqual({

@@ -26,7 +26,7 @@ interface Sample {
   readonly filter: string;
 }
 
-/** The samples of one task, in their file's order. */
+/** Returns the samples of one task, in the order of their file. */
 async function samplesOf(
   name: string,
   settings: SuiteDefinition["tasks"][string],
@@ -46,7 +46,7 @@ async function samplesOf(
     .map((line) => JSON.parse(line) as Sample);
 }
 
-it("of choices are each choice with its score, and the document as it was read", async () => {
+it("records each choice with its score, and the document as it was read", async () => {
   const scores: Readonly<Record<string, number>> = { " A": -1, " B": -2.5, " C": -3, " D": -4 };
   const model = fakeModel({ logLikelihood: (_, choice) => scores[choice]! });
   const samples = await samplesOf("mmlu_anatomy", { shots: 0, data: data["mmlu"]! }, model);
@@ -72,12 +72,12 @@ it("of choices are each choice with its score, and the document as it was read",
   });
 });
 
-it("of several right choices name the first", async () => {
+it("names the first of several correct choices as the target", async () => {
   const samples = await samplesOf("truthfulqa_mc2", { data: data["truthfulqa"]! }, fakeModel());
   expect(samples.map(({ target }) => target)).toEqual(["0", "0", "0", "0"]);
 });
 
-it("of completions hold the completion and the answer that each filter extracted", async () => {
+it("records the completion and the answer that each filter extracted", async () => {
   const reply = () => "So.\n#### 3";
   const samples = await samplesOf(
     "gsm8k",
@@ -116,7 +116,7 @@ it("of completions hold the completion and the answer that each filter extracted
   });
 });
 
-it("of an own rollout are its document and completion, also where a template fails on one", async () => {
+it("records document and completion of a custom rollout, also if the template fails on one", async () => {
   const tokenizer = fakeTokenizer({ failsOn: ([first]) => first!.content === "b" });
   const model = fakeModel({ tokenizer, reply: () => "yes" });
   const own = {

@@ -10,13 +10,13 @@ interface Scored extends Row {
 const rowsOf = (values: readonly (number | null)[]): readonly Scored[] =>
   values.map((value, id) => ({ id: String(id), value }));
 
-it("the standard error of a share is that of its documents: [1, 1, 0, 1], s² = 1/4, √(1/16)", () => {
+it("computes the standard error of a share over documents: √(1/16) for [1, 1, 0, 1] with s² = 1/4", () => {
   const kit = metricKit<Scored>();
   const metric = kit.rate((row) => (row.value === null ? null : row.value === 1));
   const rows = rowsOf([1, 1, null, 0, 1]);
   const { acc } = summarize({ acc: metric }, rows);
   expect(taskSpread(metric as never, rows, acc!)).toEqual({ stderr: 0.25, n: 4 });
-  // The snapshot's: √(3/4 · 1/4 / 4), which is √(3/4) of it.
+  // The snapshot's standard error is √(3/4 · 1/4 / 4), which is smaller by the factor √(3/4).
   expect(acc!.stderr).toBeCloseTo(0.25 * Math.sqrt(3 / 4), 15);
   const one = rowsOf([1]);
   expect(taskSpread(metric as never, one, summarize({ acc: metric }, one)["acc"]!)).toEqual({

@@ -11,7 +11,7 @@ const of = (id: string, kwargs: unknown) => ({
 const read = (record: unknown) => readDocument(record, "data.jsonl:3");
 
 describe("readDocument", () => {
-  it("reads a record of the JSONL, and one of the hub with its nulls and its 64-bit integers", () => {
+  it("reads a JSONL record, and a hub record with nulls and 64-bit integers", () => {
     const kwargs = { num_bullets: 3n, relation: null, keywords: null };
     const { key, prompt, instructions } = read({
       ...of("detectable_format:number_bullet_lists", kwargs),
@@ -23,7 +23,7 @@ describe("readDocument", () => {
     ]);
   });
 
-  it("suggests the nearest kind for an unknown name", () => {
+  it("suggests the nearest instruction for an unknown name", () => {
     expect(() => read(of("keyword:existence", {}))).toThrow(
       /data\.jsonl:3 \(key 7\), kwargs\[0\]: got the instruction "keyword:existence".*Did you mean "keywords:existence"\?/su,
     );
@@ -88,7 +88,7 @@ describe("readDocument", () => {
 const data = "../shared/data/ifeval/input_data.jsonl";
 
 describe.skipIf(!existsSync(data))(`${data}${existsSync(data) ? "" : " (absent)"}`, () => {
-  it("is read whole", () => {
+  it("reads every document", () => {
     const documents = readFileSync(data, "utf8")
       .trimEnd()
       .split("\n")

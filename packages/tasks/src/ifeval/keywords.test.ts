@@ -3,7 +3,7 @@ import { checkOf, type IFEvalInstruction } from "./ifeval-document.ts";
 
 const check = (id: string, kwargs: IFEvalInstruction["kwargs"]) => checkOf({ id, kwargs }, "test");
 
-it("keywords are texts, not patterns", () => {
+it("matches keywords literally, not as patterns", () => {
   expect(check("keywords:existence", { keywords: ["C++"] })("I write C++.")).toBe(true);
   expect(check("keywords:existence", { keywords: ["node.js"] })("nodexjs")).toBe(false);
   expect(check("keywords:frequency", { keyword: "?", frequency: 2, relation: "at least" })("So? Why?")).toBe(

@@ -12,15 +12,15 @@ interface Golden {
   readonly loose: readonly boolean[];
 }
 
-/** benchmarks/peers/ifeval_reference.py: lm-evaluation-harness 0.4.13, nltk 3.10.4, langdetect 1.0.9 with seed 0. */
+/** Written by benchmarks/peers/ifeval_reference.py: lm-evaluation-harness 0.4.13, nltk 3.10.4, langdetect 1.0.9 with seed 0. */
 const goldens = readFileSync(new URL("goldens/responses.jsonl", import.meta.url), "utf8")
   .trimEnd()
   .split("\n")
   .map((line) => JSON.parse(line) as Golden);
 
 /**
- * The responses that are scored otherwise, by their line. Line 263 is a text in English and Swahili, of which langdetect names one
- * by chance, and with other chances without its profiles ca and cy: docs/decisions/2026-11-22-ifeval.md.
+ * Known differences, with the line of each response. Line 263 mixes English and Swahili: langdetect names one of them by
+ * chance, and the odds change without its profiles ca and cy (docs/decisions/2026-11-22-ifeval.md).
  */
 const knownToDiffer: Readonly<Record<string, readonly object[]>> = {
   "language:response_language": [
@@ -29,11 +29,11 @@ const knownToDiffer: Readonly<Record<string, readonly object[]>> = {
 };
 
 describe("IFEval's instructions against lm-evaluation-harness, over 1,305 responses", () => {
-  it("has them all", () => {
+  it("covers all 1,305 responses", () => {
     expect(goldens.length).toBe(1305);
   });
 
-  it.each([...instructionKinds.keys()])("%s, strict and loose", (id) => {
+  it.each([...instructionKinds.keys()])("scores %s alike, strictly and loosely", (id) => {
     const own = goldens
       .map((golden, at) => ({ ...golden, line: at + 1 }))
       .filter(({ instruction_id_list: ids }) => ids[0] === id);

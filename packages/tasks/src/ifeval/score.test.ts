@@ -13,8 +13,8 @@ const document = {
 };
 
 describe("scoreResponse", () => {
-  it("is strict about the whole response, and loose about its first and last line and asterisks", () => {
-    // Without its first line no comma is left and the rest is JSON; the keyword stands only in what is passed over.
+  it("checks the whole response strictly, and loosely also without its first line, last line and asterisks", () => {
+    // Without its first line, the response has no comma and the rest is JSON; the keyword occurs only in the removed parts.
     expect(scoreResponse(document, 'Sure, here it is:\n**{"a": 1}**')).toEqual({
       strict: [false, false, true],
       loose: [true, true, true],
@@ -25,11 +25,11 @@ describe("scoreResponse", () => {
     const nothing = { strict: [false, false, false], loose: [false, false, false] };
     expect(scoreResponse(document, " \n\u00a0")).toEqual(nothing);
     expect(scoreResponse(document, "*, *").loose).toEqual([false, false, false]);
-    // An asterisk alone is no comma; what is left without it is blank and follows nothing.
+    // An asterisk alone has no comma; the response without it is blank and follows no instruction.
     expect(scoreResponse(document, "*").strict).toEqual([true, false, false]);
   });
 
-  it("is never stricter when loose", () => {
+  it("never fails an instruction loosely that it passes strictly", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom("a", "\n", "*", ",", "{", "}", " ") }), (response) => {
         const { strict, loose } = scoreResponse(document, response);
@@ -40,7 +40,7 @@ describe("scoreResponse", () => {
 });
 
 describe("looseForms", () => {
-  it("are eight: without first line, last line or both, and these without asterisks", () => {
+  it("returns eight forms: the response without first line, last line or both, each with and without asterisks", () => {
     expect(looseForms("*a*\n b* \nc")).toEqual([
       "*a*\n b* \nc",
       "b* \nc",
@@ -53,7 +53,7 @@ describe("looseForms", () => {
     ]);
   });
 
-  it("are listed once if they are equal", () => {
+  it("returns equal forms once", () => {
     expect(looseForms("one line")).toEqual(["one line", ""]);
   });
 });

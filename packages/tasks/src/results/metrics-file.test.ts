@@ -22,7 +22,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const namesIn = async () => (await readMetrics(path)).runs.map(({ name }) => name);
 
-it("adds runs in order, each once, and keeps unknown keys", async () => {
+it("adds each run once, in order, and keeps unknown keys", async () => {
   await appendRun(path, exampleRun);
   const { runs } = await readMetrics(path);
   await writeFile(
@@ -37,7 +37,7 @@ it("adds runs in order, each once, and keeps unknown keys", async () => {
   expect(await readdir(folder)).toEqual(["metrics.json"]);
 });
 
-it("reads its own files, and names the wrong field of others", async () => {
+it("reads the files that it writes, and names the invalid field of others", async () => {
   await appendRun(path, exampleRun);
   expect((await readMetrics(path)).runs).toEqual([exampleRun]);
   const wrong = async (change: (run: Record<string, unknown>) => void, says: string) => {
@@ -61,17 +61,17 @@ it("reads its own files, and names the wrong field of others", async () => {
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 
-it("reads and extends files of other programs, which have fewer fields", async () => {
+it("reads and extends files from other programs, which have fewer fields", async () => {
   const { stderr: _, n: _n, ci95: _c, higher_is_better: _h, run_hash: _r, suite: _s, ...plain } = exampleRun;
-  const told = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
+  const defaults = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
   await writeFile(path, JSON.stringify({ schema_version: 1, runs: [plain] }));
-  expect((await readMetrics(path)).runs).toEqual([{ ...plain, ...told }]);
+  expect((await readMetrics(path)).runs).toEqual([{ ...plain, ...defaults }]);
   await appendRun(path, { ...plain, name: "dpo" });
   await appendRun(path, { ...plain, name: "dpo" });
   await appendRun(path, { ...exampleRun, name: "full" });
   expect((await readMetrics(path)).runs).toEqual([
-    { ...plain, ...told },
-    { ...plain, ...told, name: "dpo" },
+    { ...plain, ...defaults },
+    { ...plain, ...defaults, name: "dpo" },
     { ...exampleRun, name: "full" },
   ]);
   await expect(appendRun(path, { ...exampleRun, config_hash: "pe128:other" })).rejects.toThrow(
@@ -90,7 +90,7 @@ it.each([
   [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs[0].ci95.a/acc,none[1]: got "2", expected a finite number'],
   [{ ci95: { "a/acc,none": [1] } }, ": runs[0].ci95.a/acc,none: got [1], expected [low, high]"],
   [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
-])("reports what is wrong with %j", async (given, says) => {
+])("names the invalid field of %j", async (given, says) => {
   const text =
     typeof given === "string"
       ? given
@@ -99,7 +99,7 @@ it.each([
   await expect(readMetrics(path)).rejects.toThrow(`${path}${says}`);
 });
 
-it("accepts one suite only, and lists how another differs", async () => {
+it("accepts runs of one suite only, and lists how another suite differs", async () => {
   await appendRun(path, exampleRun);
   const other = {
     ...exampleRun,
@@ -110,7 +110,7 @@ it("accepts one suite only, and lists how another differs", async () => {
   expect(await namesIn()).toEqual(["sft"]);
 });
 
-it("keeps a valid file when the process dies at any file operation", async () => {
+it("keeps a valid file when the process crashes at any file operation", async () => {
   await appendRun(path, exampleRun);
   const before = await readFile(path, "utf8");
   for (let at = 1; at <= 12; at++) {
@@ -124,7 +124,7 @@ it("keeps a valid file when the process dies at any file operation", async () =>
   }
 });
 
-it("leaves no drafts when processes die while they take over a dead process's lock", async () => {
+it("leaves no drafts when processes crash while they take over a dead process's lock", async () => {
   const dieAt = async (operation: number) => {
     const dying = faultyFiles(({ count }) => (count === operation ? "die" : "none"));
     await appendRun(path, exampleRun, dying).catch(() => undefined);
@@ -144,7 +144,7 @@ describe("with several processes", () => {
   const each = isFull ? 30 : 10;
   const kills = isFull ? 100 : 3;
   let shared: string;
-  /** Processes start while other tests run: most of the time that these tests take is their start. */
+  /** Processes that start while other tests run, because their start takes most of the time of these tests. */
   const waiting: Adder[] = [];
   beforeAll(async () => {
     shared = await mkdtemp(join(tmpdir(), "metrics-"));
@@ -180,7 +180,7 @@ describe("with several processes", () => {
         said.push(...(await adder.add(`k${kill}`, 10_000, Math.round(20 + 300 * random()))));
         const names = await namesIn();
         expect(names).toEqual(expect.arrayContaining(said));
-        // Each kill may leave one run that is written and not yet reported.
+        // Each kill may leave one run that is written but not yet reported.
         expect(names.length - said.length).toBeLessThanOrEqual(kill + 1);
         expect(new Set(names).size).toBe(names.length);
       }
@@ -218,7 +218,7 @@ function startAdder(file: string): Adder {
         said.push(next.value);
       clearTimeout(timer);
       if (killAfter !== undefined) await closed;
-      // A kill may cut the last line.
+      // A kill may truncate the last line.
       return said.filter((line) => line.startsWith(name) && /-\d+$/.test(line));
     },
     async stop() {

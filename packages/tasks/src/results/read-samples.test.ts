@@ -26,7 +26,7 @@ const fileOf = async (part: string) =>
     (await readdir(job)).find((file) => file.startsWith(`samples_${part}_`))!,
   );
 
-it("returns what each document adds to every metric, for groups from the entries below them", async () => {
+it("returns the value of each document for every metric; groups use the documents of their parts", async () => {
   const samples = await readSamples(folder, run);
   expect([...samples.keys()]).toEqual(Object.keys(run.metrics));
   for (const [key, parts] of samples) {
@@ -36,12 +36,12 @@ it("returns what each document adds to every metric, for groups from the entries
     const mean = values.reduce((sum, [value]) => sum + value, 0) / values.length;
     expect(mean).toBeCloseTo(run.metrics[key]!, 12);
   }
-  // Four of each of three subjects, two of them of one category.
+  // Each of three subjects has four documents; two subjects belong to one category.
   expect(samples.get("choices/acc,none")!.size).toBe(12);
   expect(samples.get("choices_stem/acc,none")!.size).toBe(8);
 });
 
-it("leaves out metrics whose samples are gone, damaged, or of other numbers", async () => {
+it("leaves out metrics whose samples are missing, damaged, or disagree with the metric", async () => {
   const law = await fileOf("choices_law");
   const text = await readFile(law, "utf8");
   const without = async () => {
@@ -64,7 +64,7 @@ it("leaves out metrics whose samples are gone, damaged, or of other numbers", as
   expect(await without()).toEqual([]);
 });
 
-it("finds nothing of a run without samples, and reads no other folder", async () => {
+it("returns nothing for a run without samples, and reads no other folder", async () => {
   expect((await readSamples(folder, { ...run, timestamp: "2020" })).size).toBe(0);
   expect((await readSamples(join(folder, "x"), { ...run, name: "../../jobs/sft" })).size).toBe(0);
 });

@@ -28,7 +28,7 @@ const categories: Readonly<Record<string, string>> = {
   law: "humanities",
 };
 
-/** The first of each subject that `limit` leaves, and of these the subsample. */
+/** Returns the first `limit` documents of each subject, or the subsample of these. */
 function chosen<I extends { readonly subject: string }>(
   all: readonly I[],
   options: TaskOptions,
@@ -45,15 +45,15 @@ function chosen<I extends { readonly subject: string }>(
 
 export interface FakeTaskOptions {
   readonly name?: string;
-  /** Of each subject. */
+  /** Documents per subject. */
   readonly documents?: number;
-  /** Called before each call of the model. */
+  /** Runs before each call of the model. */
   readonly before?: (task: string) => unknown;
-  /** Another makes other documents. */
+  /** Prefix of the documents: another edition has different documents. */
   readonly edition?: string;
 }
 
-/** Multiple choice over three subjects of two categories, in the manner of MMLU. */
+/** A multiple-choice task with three subjects in two categories, similar to MMLU. */
 export function choiceTask(given: FakeTaskOptions = {}): SampledTask {
   const { name = "choices", documents = 5, before, edition = "" } = given;
   const all = Object.entries(categories).flatMap(([subject, category], s) =>
@@ -125,7 +125,7 @@ interface ReplyRow extends Row {
   readonly gold: string;
 }
 
-/** Generation with two filters, in the manner of GSM8K. */
+/** A generation task with two filters, similar to GSM8K. */
 export function replyTask(given: FakeTaskOptions = {}): SampledTask {
   const { name = "replies", documents = 6, before, edition = "" } = given;
   const all = Array.from({ length: documents }, (_, at) => ({
@@ -191,7 +191,7 @@ export function replyTask(given: FakeTaskOptions = {}): SampledTask {
   };
 }
 
-/** A trainer whose weights are a word. */
+/** A fake trainer whose fingerprint of the weights is the given word. */
 export function fakeTrainer(
   weights = "w",
   adapter: string | null = null,
@@ -202,14 +202,14 @@ export function fakeTrainer(
   return { evaluableModel, modelFingerprint: () => weights };
 }
 
-/** The trainer above, its model under another tokenizer. */
+/** The fake trainer with a different tokenizer. */
 export const otherTokenizerTrainer = (): EvaluableTrainer => {
   const tokenizer = { ...fakeTokenizer(), fingerprint: "another" };
   const evaluableModel = fakeModel({ tokenizer, weights: () => "w", identity: { name: "tiny" } });
   return { evaluableModel, modelFingerprint: () => "w" };
 };
 
-/** A suite of the two tasks above. */
+/** A suite with the two fake tasks. */
 export const suiteText = `schema_version: 1
 name: small
 tasks:

@@ -14,7 +14,7 @@ import {
 const parse = (value: object) =>
   parseSuite({ schema_version: 1, name: "s", tasks: { mmlu: {} }, ...value }, "s.yaml");
 
-it("the default suite has the documented tasks and settings", async () => {
+it("reads the default suite with the documented tasks and settings", async () => {
   const suite = await readSuite(defaultSuitePath);
   const all = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, "/data"));
   const common = { fewshotSeed: 1234, subsample: null };
@@ -27,7 +27,7 @@ it("the default suite has the documented tasks and settings", async () => {
   expect(Object.keys(suite.tasks)).toEqual(["mmlu", "gsm8k", "truthfulqa_mc2", "ifeval"]);
 });
 
-it("a smoke run has 10 documents of each task, drawn by the suite's seed, or as few as the suite has", () => {
+it("limits a smoke run to 10 documents per task, drawn with the suite's seed, or fewer if the suite has fewer", () => {
   const smoke = smokeOf(parse({ seed: 7, tasks: { mmlu: { limit: 1000 }, few: { subsample: 3 } } }));
   const options = Object.entries(smoke.tasks).map((entry) => taskOptionsOf(smoke, entry, "."));
   expect(options).toMatchObject([
@@ -36,7 +36,7 @@ it("a smoke run has 10 documents of each task, drawn by the suite's seed, or as 
   ]);
 });
 
-it("a task's chat goes before the suite's, and null is plain text", () => {
+it("prefers a task's chat settings to the suite's, and reads null as plain text", () => {
   const suite = parse({
     chat: { system: "Be brief." },
     tasks: { a: {}, b: { chat: null }, c: { chat: { fewshot_as_multiturn: false } } },
@@ -45,7 +45,7 @@ it("a task's chat goes before the suite's, and null is plain text", () => {
   expect(chats).toEqual([{ system: "Be brief." }, undefined, { fewshotAsMultiturn: false }]);
 });
 
-it("resolves paths relative to the data folder, except absolute paths and hub names", () => {
+it("resolves relative paths against the data folder, and keeps absolute paths and hub names", () => {
   const suite = parse({
     tasks: { a: { data: "b" }, c: { data: "/d/c", fewshot_pool: "c/train.jsonl" }, e: { data: "hf:o/e" } },
   });
@@ -57,7 +57,7 @@ it("resolves paths relative to the data folder, except absolute paths and hub na
   ]);
 });
 
-it("hashes only the given settings: not the name, the order or the defaults", () => {
+it("hashes only the given settings, not the name, the order or the defaults", () => {
   const hash = (value: object) => hashOfSuite(parse(value));
   const one = hash({ tasks: { a: { shots: 1, limit: 2 }, b: {} } });
   expect(hash({ name: "t", seed: 42, tasks: { b: { limit: null }, a: { limit: 2, shots: 1 } } })).toBe(one);

@@ -5,7 +5,7 @@ const reference = "He has $1,000 + 5.\n#### 1,005";
 
 // lm-evaluation-harness 0.4.13: RegexFilter of gsm8k.yaml's two filters on the text, then exact_match_hf_evaluate of gsm8k's
 // keywords, with the reference above.
-describe("what is taken from a completion, and whether it is right", () => {
+describe("the filters of gsm8k", () => {
   it.each([
     ["So 5.\n#### 1,005", "1,005", true, "1,005", true],
     ["#### 1005.", "1005.", true, "1005.", true],

@@ -1,4 +1,4 @@
-// The tasks and lm-evaluation-harness on the same model and files.
+// Measures the tasks and lm-evaluation-harness on the same model and files.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { measure, type EvaluableModel, type Prompt } from "@periodic-eval/core";
@@ -9,35 +9,35 @@ import type { ChoicesRow } from "../families/choices.ts";
 import type { ScoredRolloutRow } from "../families/rollout.ts";
 import { tasks } from "./registry.ts";
 
-/** A task, and the files that both sides read. */
+/** A task with the files that both sides read. */
 export interface HarnessCase {
   readonly label: string;
   readonly task: string;
   readonly shots: number;
   readonly limit: number;
-  /** By split, as the harness' task names them. */
+  /** Files by split, with the split names of the harness' task. */
   readonly files: Readonly<Record<string, string>>;
   readonly data: string;
   readonly fewshotPool?: string;
 }
 
-/** How many documents are asked of each case, at most. */
+/** Maximum number of documents per case. */
 export interface CaseSizes {
-  /** Of tasks that compare choices. */
+  /** Limit for tasks that compare choices. */
   readonly scored: number;
   readonly gsm8k: number;
   readonly ifeval: number;
 }
 
-/** Log-likelihoods that differ by less count as the same. */
+/** Maximum difference of two log-likelihoods that count as equal. */
 export const toleranceNats = 1e-3;
 
-/** One of a group each, of 100 questions or little more. */
+/** One MMLU subject per group, each with about 100 questions. */
 const subjects = ["abstract_algebra", "global_facts", "us_foreign_policy"];
 
 /**
- * Writes `../shared/data` in the layout of the hub as JSON Lines into a folder. ARC has no train split there: its last 200
- * questions stand for it.
+ * Writes the files of `../shared/data` to a folder, as JSON Lines in the layout of the hub. ARC has no train split: its last 200
+ * questions replace it.
  */
 export async function harnessCases(
   source: string,
@@ -70,7 +70,7 @@ export async function harnessCases(
     fewshotPool: train,
   }));
   for (const subject of subjects) {
-    const [dev, asked] = await Promise.all(
+    const [dev, test] = await Promise.all(
       ["dev", "test"].map(async (split) => {
         const rows = await rowsOf(join(source, `mmlu/${split}/${subject}_${split}.csv`));
         return write(
@@ -84,8 +84,8 @@ export async function harnessCases(
       task: `mmlu_${subject}`,
       shots: 5,
       limit: sizes.scored,
-      files: { dev: dev!, test: asked! },
-      data: asked!,
+      files: { dev: dev!, test: test! },
+      data: test!,
       fewshotPool: dev!,
     });
   }
@@ -145,7 +145,7 @@ function truthfulRow(row: DataRow) {
 const rowsOf = async (path: string): Promise<readonly DataRow[]> =>
   (await readDocuments(path, path)).rows.map(({ row }) => row);
 
-/** The harness' log of a document and a filter. */
+/** The harness' log entry for one document and filter. */
 interface Sample {
   readonly doc_id: number;
   readonly filter: string;
@@ -158,16 +158,16 @@ interface Sample {
 export interface Comparison {
   readonly label: string;
   readonly documents: number;
-  /** Of log-likelihoods; null where texts are compared. */
+  /** Number of log-likelihoods; null for tasks that compare texts. */
   readonly requests: number | null;
   readonly largestNats: number | null;
-  /** A line for each document that differs: which and how. */
+  /** One line for each document that differs, with the difference. */
   readonly different: readonly string[];
-  /** By metric, ours and theirs. */
+  /** Our value and the harness' value of each metric. */
   readonly metrics: Readonly<Record<string, readonly [ours: number | null, theirs: number]>>;
 }
 
-/** Measures a case on both sides. */
+/** Measures a case with the task and with the harness. */
 export async function compareWithHarness(
   { label, task, shots, limit, files, data, fewshotPool }: HarnessCase,
   model: EvaluableModel,
@@ -198,19 +198,19 @@ export async function compareWithHarness(
     const where = `document ${sample.doc_id}${sample.filter === "none" ? "" : ` (${sample.filter})`}`;
     const [theirPrompt] = sample.arguments[0]!;
     const isSamePrompt = prompt.text === theirPrompt;
-    const told = isSamePrompt
+    const differences = isSamePrompt
       ? []
       : [`${where}: another prompt, from character ${firstDifference(prompt.text, theirPrompt)}`];
-    if (!("nats" in row)) return [...told, ...differentTexts(where, row, sample)];
+    if (!("nats" in row)) return [...differences, ...differentTexts(where, row, sample)];
     const theirs = sample.resps.map(([answer]) => answer as readonly [nats: number, isGreedy: boolean]);
     requests += theirs.length;
     const apart = theirs.map(([nats], at) => Math.abs(nats - row.nats![at]!));
     largestNats = Math.max(largestNats, ...apart);
     const isGreedy = theirs.every(([, greedy], at) => greedy === row.isGreedy![at]);
     if (Math.max(...apart) >= toleranceNats || row.nats!.length !== theirs.length)
-      told.push(`${where}: ${Math.max(...apart).toExponential(1)} nats apart`);
-    if (!isGreedy) told.push(`${where}: another token is the most likely one`);
-    return told;
+      differences.push(`${where}: ${Math.max(...apart).toExponential(1)} nats apart`);
+    if (!isGreedy) differences.push(`${where}: another token is the most likely one`);
+    return differences;
   });
   const metrics = Object.fromEntries(
     Object.entries(results).flatMap(([name, value]) => {
@@ -257,7 +257,7 @@ function firstDifference(a: string, b: string): number {
 
 const numberOf = (id: string): number => Number(id.split("/").at(-1));
 
-/** As rows of the table in docs/. */
+/** Formats a comparison as a row of the table in docs/harness-parity.md. */
 export function comparisonRow({
   label,
   documents,
@@ -266,10 +266,10 @@ export function comparisonRow({
   different,
   metrics,
 }: Comparison): string {
-  const told = Object.entries(metrics)
+  const values = Object.entries(metrics)
     .map(([name, [ours, theirs]]) => `${name} ${ours?.toFixed(4) ?? "none"} / ${theirs.toFixed(4)}`)
     .join("; ");
   const compared = requests === null ? "texts" : `${requests} log-likelihoods`;
   const largest = largestNats === null ? "" : largestNats.toExponential(1);
-  return `| ${label} | ${documents} | ${compared} | ${largest} | ${different.length} | ${told} |`;
+  return `| ${label} | ${documents} | ${compared} | ${largest} | ${different.length} | ${values} |`;
 }

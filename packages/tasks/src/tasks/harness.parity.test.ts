@@ -1,4 +1,4 @@
-// The tasks and lm-evaluation-harness on SmolLM2-135M-Instruct.
+// Compares the tasks with lm-evaluation-harness on SmolLM2-135M-Instruct.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,10 +26,10 @@ const isThere =
   testedEngines.includes("tfjs-node") &&
   pythonHas("lm_eval");
 const needs = `needs ${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval`;
-/** In the long form what docs/harness-parity.md tells: half an hour on two cores. */
+/** True for the full comparison of docs/harness-parity.md, which takes half an hour on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };
-/** The harness' checks want these; NLTK's models are found by NLTK_DATA. */
+/** The harness' IFEval task imports these packages; NLTK_DATA locates NLTK's models. */
 const hasIfeval = pythonHas("langdetect", "immutabledict", "nltk");
 const patience = { timeout: 3_600_000 };
 
@@ -51,7 +51,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   });
 
   it.each(["arc_challenge", "mmlu_", "truthfulqa_mc2", "gsm8k", ...(hasIfeval ? ["ifeval"] : [])])(
-    "%s: the prompts, log-likelihoods or texts, and scores of lm-evaluation-harness",
+    "%s has the prompts, log-likelihoods or texts, and scores of lm-evaluation-harness",
     patience,
     async (name) => {
       const chosen = cases.filter(({ task }) => task.startsWith(name));

@@ -9,11 +9,11 @@ import { ifeval } from "./ifeval.ts";
 import { folderWith, linesOf } from "./small-rows.test-data.ts";
 import { tasks } from "./registry.ts";
 
-const record = (key: number, prompt: string, asked: Readonly<Record<string, Json>>) => ({
+const record = (key: number, prompt: string, instructions: Readonly<Record<string, Json>>) => ({
   key,
   prompt,
-  instruction_id_list: Object.keys(asked),
-  kwargs: Object.values(asked),
+  instruction_id_list: Object.keys(instructions),
+  kwargs: Object.values(instructions),
 });
 const records = [
   record(1000, "Say hello without a comma, at most three words.", {
@@ -39,25 +39,25 @@ describe("ifeval", () => {
   for (const check of evaluationConformance(() => ({ evaluation: ifeval.open({ data }), model: scripted() })))
     it(check.name, check.run);
 
-  it("is found by its name", () => {
+  it("is registered under its name", () => {
     expect(tasks["ifeval"]).toBe(ifeval);
     expect(ifeval.defaultShots).toBe(0);
   });
 
-  it("asks the prompt as it is, greedily, for at most 1,280 tokens and with no stop text", async () => {
-    const asked: unknown[] = [];
+  it("sends the prompt unchanged, greedily, with at most 1,280 new tokens and no stop string", async () => {
+    const sent: unknown[] = [];
     const reply = (prompt: string, { maxNewTokens, temperature, stop }: Record<string, unknown>) => {
-      asked.push([prompt, maxNewTokens, temperature, stop ?? []]);
+      sent.push([prompt, maxNewTokens, temperature, stop ?? []]);
       return "";
     };
     await measure(ifeval.open({ data, limit: 1 }), fakeModel({ reply: reply as never }));
-    expect(asked).toEqual([[records[0]!.prompt, 1280, 0, []]]);
+    expect(sent).toEqual([[records[0]!.prompt, 1280, 0, []]]);
   });
 
-  it("reports the prompts and instructions that were followed, strictly and loosely", async () => {
+  it("reports the shares of followed prompts and instructions, strict and loose", async () => {
     const { snapshot, rows } = await measure(ifeval.open({ data }), scripted());
     const scores = Object.fromEntries((rows as never as ScoredRow[]).map(({ item, score }) => [item, score]));
-    // The first line has a comma and too many words; a loose reading passes over it.
+    // The first line has a comma and too many words; the loose score removes it.
     expect(scores).toEqual({
       "0": { strict: [false, false], loose: [true, true] },
       "1": { strict: [true], loose: [true] },
@@ -72,7 +72,7 @@ describe("ifeval", () => {
     expect(snapshot.primary_metric).toBe("prompt_level_strict_acc");
   });
 
-  it("takes the first of the file, or a subset of them", async () => {
+  it("measures the first documents of the file, or a subset of these", async () => {
     const first = await ifeval.open({ data, limit: 2 }).items(scripted() as never);
     expect(ids(first)).toEqual(["0", "1"]);
     const some = await ifeval
@@ -82,7 +82,7 @@ describe("ifeval", () => {
     expect(["0", "1"]).toContain(some[0]!.id);
   });
 
-  it("asks in a chat, behind a system message", async () => {
+  it("sends a chat that starts with a system message", async () => {
     const evaluation = ifeval.open({ data, limit: 1, chat: { system: "Be brief." } });
     const [item] = (await evaluation.items(scripted() as never)) as readonly { readonly prompt: Prompt }[];
     expect(item!.prompt).toEqual({
@@ -91,13 +91,13 @@ describe("ifeval", () => {
     });
   });
 
-  it("cuts a prompt on the left if the context is too short, and counts it as truncated", async () => {
+  it("truncates a prompt on the left if the context is too short, and counts it", async () => {
     const { snapshot } = await measure(ifeval.open({ data }), fakeModel({ contextLength: 1280 + 20 }));
-    // Of letters, one token each, only "A title, please." and "Two bullets." fit.
+    // With one token per letter, only "A title, please." and "Two bullets." fit.
     expect(snapshot).toMatchObject({ truncated: 1, overflows: 0, num_samples: 3 });
   });
 
-  it("reads the hub's file, which has nulls", async () => {
+  it("reads the hub's file, which contains nulls", async () => {
     const nulls = { num_bullets: null, relation: null };
     const rows = records.map((row) => ({
       ...row,
@@ -107,7 +107,7 @@ describe("ifeval", () => {
     expect((await ifeval.open({ data: folder }).items(scripted() as never)).length).toBe(3);
   });
 
-  it("says in which line the data are wrong", async () => {
+  it("names the line of invalid data", async () => {
     const folder = await folderWith({
       "input_data.jsonl": linesOf([records[1]!, { ...records[2]!, kwargs: [{}] }]),
     });
@@ -116,7 +116,7 @@ describe("ifeval", () => {
     );
   });
 
-  it("has no examples to show", () => {
+  it("rejects few-shot examples", () => {
     expect(() => ifeval.open({ data, shots: 2 })).toThrow(/ifeval options\.shots: got 2, expected 0/u);
   });
 });
@@ -129,11 +129,11 @@ interface ScoredRow {
 const shared = "../shared/data/ifeval";
 
 describe.skipIf(!existsSync(shared))(`${shared}${existsSync(shared) ? "" : " (absent)"}`, () => {
-  it("is read and asked whole: 541 documents, 834 instructions", async () => {
-    const asked = new Set<string>();
+  it("sends all 541 documents with 834 instructions", async () => {
+    const sent = new Set<string>();
     const model = fakeModel({
       reply: (prompt) => {
-        asked.add(prompt);
+        sent.add(prompt);
         return "My answer is no.";
       },
     });
@@ -143,7 +143,7 @@ describe.skipIf(!existsSync(shared))(`${shared}${existsSync(shared) ? "" : " (ab
       .split("\n")
       .map((line) => (JSON.parse(line) as { readonly prompt: string }).prompt);
     expect([rows.length, prompts.length]).toEqual([541, 541]);
-    expect(asked).toEqual(new Set(prompts));
+    expect(sent).toEqual(new Set(prompts));
     expect(snapshot).toMatchObject({ num_samples: 541, scored: 541, truncated: 0 });
     expect(snapshot.metrics["prompt_level_strict_acc"]!.n).toBe(541);
     const scores = (

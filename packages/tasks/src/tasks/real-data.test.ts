@@ -1,4 +1,4 @@
-// Every document of the real files is read, and its prompt formed.
+// Reads every document of the real files, and builds its prompt.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Prompt } from "@periodic-eval/core";
@@ -11,7 +11,7 @@ import { taskNamed, tasks } from "./registry.ts";
 const data = "../shared/data";
 const isThere = existsSync(join(data, "gsm8k"));
 
-interface Asked {
+interface TaskItem {
   readonly id: string;
   readonly prompt: Prompt;
   readonly choices?: readonly string[];
@@ -19,19 +19,19 @@ interface Asked {
 
 describe.skipIf(!isThere)("documents of real files (needs ../shared/data)", () => {
   it.each([
-    // 14,042 questions of 57 subjects (README of ../shared/data).
+    // MMLU has 14,042 questions in 57 subjects (README of ../shared/data).
     ["mmlu", "mmlu", 14_042, 5, /\nAnswer: [A-D]\n\n/g],
     ["arc_challenge", "arc_challenge", 1172, 0, /\nAnswer: /g],
     ["truthfulqa_mc2", "truthfulqa", 817, 6, /\nA: /g],
     ["gsm8k", "gsm8k", 1319, 5, /\nAnswer: /g],
-  ])("%s", async (task, folder, count, examples, answered) => {
+  ])("builds every prompt of %s", async (task, folder, count, examples, answered) => {
     const evaluation = taskNamed(tasks, task, "task").open({
       data: join(data, folder),
       ...(task === "mmlu" && { shots: 5 }),
     });
-    const items = (await evaluation.items(fakeModel() as never)) as readonly Asked[];
+    const items = (await evaluation.items(fakeModel() as never)) as readonly TaskItem[];
     expect(items).toHaveLength(count);
-    const isFormed = ({ prompt, choices = ["none"] }: Asked) => {
+    const isFormed = ({ prompt, choices = ["none"] }: TaskItem) => {
       const { text } = prompt as { readonly text: string };
       const shown = text.match(answered)?.length ?? 0;
       return /\n(Answer|A):$/.test(text) && shown === examples && choices.every((one) => one.trim() !== "");
@@ -51,7 +51,7 @@ describe("hf:owner/dataset", () => {
   });
   afterAll(() => hub.close());
 
-  it("chooses config and split, and reads the hub once for all measurements", async () => {
+  it("selects config and split, and reads the hub once for all measurements", async () => {
     const problems = (...questions: readonly string[]) =>
       new Uint8Array(
         parquetWriteBuffer({
@@ -70,12 +70,12 @@ describe("hf:owner/dataset", () => {
       ]),
     );
     const evaluation = taskNamed(tasks, "gsm8k", "task").open({ data: "hf:openai/gsm8k", shots: 1 });
-    const asked = (await evaluation.items(fakeModel() as never)) as readonly Asked[];
-    expect(asked[0]!.prompt).toEqual({
+    const items = (await evaluation.items(fakeModel() as never)) as readonly TaskItem[];
+    expect(items[0]!.prompt).toEqual({
       text: "Question: Two?\nAnswer: #### 0\n\nQuestion: One?\nAnswer:",
     });
     const requests = hub.requests.length;
-    expect(await evaluation.items(fakeModel() as never)).toEqual(asked);
+    expect(await evaluation.items(fakeModel() as never)).toEqual(items);
     expect(hub.requests).toHaveLength(requests);
   });
 });

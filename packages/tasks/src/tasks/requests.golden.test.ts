@@ -1,4 +1,4 @@
-// Requests compared with lm-evaluation-harness 0.4.13 on a few small documents.
+// Compares requests with those of lm-evaluation-harness 0.4.13 on a few small documents.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,8 +35,8 @@ beforeAll(async () => {
 });
 const pathOf = (name: string) => join(folder, `${name}.jsonl`);
 
-describe("prompts and continuations of lm-evaluation-harness", () => {
-  it.each(cases.map((one) => [titleOf(one), one] as const))("%s", async (_, golden) => {
+describe("requests", () => {
+  it.each(cases.map((one) => [titleOf(one), one] as const))("equal those of lm-evaluation-harness: %s", async (_, golden) => {
     const { task, files, shots, limit, chat, system, multiturn, requests } = golden;
     const [data, pool] = [
       files["test"] ?? files["validation"]!,
@@ -59,17 +59,17 @@ describe("prompts and continuations of lm-evaluation-harness", () => {
       readonly prompt: Prompt;
       readonly continuations?: readonly string[];
     }[];
-    const asked = items
+    const actual = items
       .toSorted((a, b) => a.at - b.at)
       .map(({ prompt, continuations }) => ({
         context: contextOf(prompt),
         ...(continuations !== undefined && { continuations }),
       }));
-    expect(asked).toEqual(requests);
+    expect(actual).toEqual(requests);
   });
 });
 
-/** As the harness hands it to a chat template: the system message is one of the chat. */
+/** Returns the prompt as the harness passes it to a chat template, with the system prompt as the first message. */
 function contextOf(prompt: Prompt): string | readonly Message[] {
   if ("text" in prompt) return prompt.text;
   if ("ids" in prompt) throw new Error("expected a prompt of text or messages, got ids");
@@ -80,5 +80,5 @@ function contextOf(prompt: Prompt): string | readonly Message[] {
 function titleOf({ task, shots, chat, system, multiturn }: Golden): string {
   if (chat !== true) return `${task}, ${shots}-shot`;
   const turns = multiturn === false ? "one turn" : "turns";
-  return `${task}, ${shots}-shot, a chat of ${turns}, ${system === undefined ? "no" : "a"} system text`;
+  return `${task}, ${shots}-shot, a chat of ${turns}, ${system === undefined ? "no" : "a"} system prompt`;
 }

@@ -1,4 +1,4 @@
-// Four documents for each task, in the layouts of ../shared/data and of the hub.
+// Each task has four documents, in the layouts of ../shared/data and of the hub.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

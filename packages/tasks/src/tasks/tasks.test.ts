@@ -43,9 +43,9 @@ describe.each([
 });
 
 describe("scores", () => {
-  it("ARC: the choice of the highest sum, and of the highest by length", async () => {
-    // "two …" has the highest sum: right in 1 of 4 (answers 1, 2, 3, 1). By code point −6/5, −5/5 and −5.5/7: "three …",
-    // right in 1 of 4.
+  it("of ARC use the highest log-likelihood, and the highest per code point", async () => {
+    // The answers are 1, 2, 3, 1. "two …" has the highest sum: 1 of 4 is correct. Per code point, −6/5, −5/5 and −5.5/7 favour
+    // "three …": 1 of 4 is correct.
     const model = fakeModel({
       logLikelihood: (_, choice) => ({ one: -6, two: -5, three: -5.5 })[choice.split(" ")[1]!]!,
     });
@@ -55,7 +55,7 @@ describe("scores", () => {
     expect(rows.find(({ id }) => id === "1")).toMatchObject({ gold: [1], correct: true, correctNorm: false });
   });
 
-  it("TruthfulQA: the probability of what is true among all answers", async () => {
+  it("of TruthfulQA are the share of probability on true answers", async () => {
     // e^-1 + e^-2 of e^-1 + e^-2 + e^-1.5 = 0.503215 of 0.726345: 0.692804; the same at −1001 and so on, where exp is 0.
     for (const shift of [0, -1000]) {
       const nats = (choice: string) => (/\d/.test(choice) ? -1 : choice.endsWith("not") ? -1.5 : -2) + shift;
@@ -65,8 +65,8 @@ describe("scores", () => {
     }
   });
 
-  it("GSM8K: by what two filters take from the completion", async () => {
-    // Of 0+1, 1+1, 2+1, 3+1: right in both, right by the last number, wrong, nothing.
+  it("of GSM8K compare the answers that two filters extract from the completion", async () => {
+    // The four answers: correct for both filters, correct for the last number only, wrong, and without a number.
     const replies: Readonly<Record<string, string>> = {
       0: " So.\n#### 1",
       1: " It is 2.",
@@ -86,9 +86,9 @@ describe("scores", () => {
     });
   });
 
-  it("MMLU: weighs subjects by their size, and also reports groups and subjects", async () => {
-    // "A" everywhere. Four questions with the answers A, B, C, D a subject, of anatomy (stem) only A and of virology (other)
-    // A and B: stem 19 subjects, 19 of 73 (18 × 4 + 1); all 57 of 223 (55 × 4 + 1 + 2).
+  it("of MMLU weight subjects by size, and include groups and subjects", async () => {
+    // The model always prefers A. Each subject has four questions with the answers A to D; anatomy (stem) has only A, virology (other)
+    // A and B. Of stem's 19 subjects, 19 of 73 (18 × 4 + 1) are correct; of all, 57 of 223 (55 × 4 + 1 + 2).
     const uneven = await writeSmallRows(await folderWith({}), Object.values(mmluGroups).flat());
     const csv = (rows: number) =>
       `question,choice0,choice1,choice2,choice3,answer\n${["q,a,b,c,d,0", "q,a,b,c,d,1"].slice(0, rows).join("\n")}\n`;
@@ -113,7 +113,7 @@ describe("documents", () => {
   const idsOf = async (task: string, options: Partial<TaskOptions>) =>
     ((await opened(task, options).items(fakeModel() as never)) as { id: string }[]).map(({ id }) => id);
 
-  it("are limited to the first of each subject, then subsampled", async () => {
+  it("are limited to the first ones of each subject, then subsampled", async () => {
     expect((await idsOf("arc_easy", { limit: 2 })).toSorted()).toEqual(["0", "1"]);
     const ids = await idsOf("mmlu_other", { limit: 2, shots: 0 });
     expect(ids).toHaveLength(26);
@@ -126,17 +126,17 @@ describe("documents", () => {
     );
   });
 
-  it("ask the same in the layout of ../shared/data and of the hub", async () => {
+  it("give the same prompts in the layouts of ../shared/data and of the hub", async () => {
     const itemsOf = (folder: string) => opened("arc_challenge", { data: folder }).items(fakeModel() as never);
-    const asked = async (folder: string) =>
+    const requestsOf = async (folder: string) =>
       ((await itemsOf(folder)) as { prompt: unknown; choices: unknown; gold: unknown }[]).map(
         ({ prompt, choices, gold }) => ({ prompt, choices, gold }),
       );
     const hub = await folderWith({ "test.jsonl": linesOf(smallRows.arcOfHub) });
-    expect(await asked(hub)).toEqual(await asked(data["arc"]!));
+    expect(await requestsOf(hub)).toEqual(await requestsOf(data["arc"]!));
   });
 
-  it("are left out of their own examples where the pool is their file", async () => {
+  it("are not their own few-shot examples if the pool is their file", async () => {
     const file = `${data["arc"]}/test.jsonl`;
     const items = (await opened("arc_easy", { data: file, fewshotPool: file, shots: 3 }).items(
       fakeModel() as never,
@@ -144,7 +144,7 @@ describe("documents", () => {
     for (const { id, prompt } of items) expect(prompt.text.split(`Which is ${id}?`)).toHaveLength(2);
   });
 
-  it("of TruthfulQA.csv are its right and then its wrong answers", async () => {
+  it("of TruthfulQA.csv list the correct answers before the incorrect ones", async () => {
     const text = 'Question,Correct Answers,Incorrect Answers\nWhy?,"Yes; It is so;  ",No ;Never\n';
     const folder = await folderWith({ "TruthfulQA.csv": text });
     const [item] = (await opened("truthfulqa_mc2", { data: folder }).items(fakeModel() as never)) as object[];
@@ -152,7 +152,7 @@ describe("documents", () => {
   });
 });
 
-describe("mistakes", () => {
+describe("invalid data and options", () => {
   const thrownBy = async (run: () => unknown) => {
     try {
       await run();
@@ -242,7 +242,7 @@ describe("mistakes", () => {
       { choices: ["a"] },
       /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four strings/,
     ],
-  ] as const)("%s: reports a wrong row with file and line (%#)", async (task, file, rows, wrong, message) => {
+  ] as const)("%s: reports an invalid row with file and line (%#)", async (task, file, rows, wrong, message) => {
     const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
     const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
     expect(error.code).toBe("data");
@@ -257,7 +257,7 @@ describe("mistakes", () => {
     [{ chat: { system: 1 } }, /arc_easy options\.chat\.system: got 1/],
     [{ chat: { fewshotAsMultiTurn: true } }, /Did you mean "fewshotAsMultiturn"/],
     [{ shot: 1 }, /Did you mean "shots"/],
-  ] as const)("rejects a wrong option (%#)", async (options, message) => {
+  ] as const)("rejects an invalid option (%#)", async (options, message) => {
     const error = await thrownBy(() => opened("arc_easy", options as never));
     expect(error.code).toBe("config");
     expect(error.message).toMatch(message);
@@ -290,7 +290,7 @@ describe("mistakes", () => {
   });
 });
 
-it("are all of lm-evaluation-harness' names and versions", () => {
+it("registers lm-evaluation-harness' names and versions", () => {
   expect(Object.keys(tasks)).toHaveLength(6 + 1 + 4 + 57);
   const versions = Object.fromEntries(Object.values(tasks).map(({ name, version }) => [name, version]));
   expect(versions).toMatchObject({

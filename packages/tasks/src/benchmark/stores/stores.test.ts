@@ -10,7 +10,7 @@ import { httpStore } from "./http-store.ts";
 const live = () => ({ signal: new AbortController().signal });
 
 describe("folderStore", () => {
-  it("writes each value whole as JSON, in place of what was there", async () => {
+  it("writes each value as a complete JSON file that replaces the previous one", async () => {
     const folder = await mkdtemp(join(tmpdir(), "periodic-eval-store-"));
     onTestFinished(() => rm(folder, { recursive: true }));
     const store = folderStore(join(folder, "new"));
@@ -63,7 +63,7 @@ async function serve(...statuses: readonly (number | null)[]) {
 describe("httpStore", () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it("sends a PUT to the address of each value, with the token from the environment", async () => {
+  it("sends a PUT to the URL of each value, with the token from the environment", async () => {
     vi.stubEnv("STORE_TOKEN", "secret-token");
     const { url, seen } = await serve(204);
     await httpStore({ url, tokenEnv: "STORE_TOKEN" }).put("a/b.json", { x: [1] }, live());
@@ -72,7 +72,7 @@ describe("httpStore", () => {
     ]);
   });
 
-  it("posts name and value to one address", async () => {
+  it("posts name and value to one URL", async () => {
     const { url, seen } = await serve(200);
     await httpStore({ url, method: "POST" }).put("a/b.json", 1, live());
     expect(seen).toEqual([
@@ -80,7 +80,7 @@ describe("httpStore", () => {
     ]);
   });
 
-  it("retries transient failures, and no others", async () => {
+  it("retries transient failures only", async () => {
     const flaky = await serve(503, null, 200);
     await httpStore({ url: flaky.url }).put("a.json", 1, live());
     expect(flaky.seen).toHaveLength(3);
@@ -94,7 +94,7 @@ describe("httpStore", () => {
     expect(down.seen).toHaveLength(2);
   });
 
-  it("sends the token along no redirect, and keeps it out of errors", async () => {
+  it("does not send the token to a redirect target, and keeps it out of errors", async () => {
     vi.stubEnv("STORE_TOKEN", "secret-token");
     const { url, seen } = await serve(302);
     const store = httpStore({ url, tokenEnv: "STORE_TOKEN", maxRetries: 0 });
@@ -104,7 +104,7 @@ describe("httpStore", () => {
     expect(seen.map(({ url: path }) => path)).toEqual(["/runs/a.json"]);
   });
 
-  it("stops at an aborted signal, between attempts too", async () => {
+  it("stops when the signal aborts, also between attempts", async () => {
     const { url } = await serve(503);
     const abort = new AbortController();
     const putting = httpStore({ url }).put("a.json", 1, { signal: abort.signal });
@@ -112,7 +112,7 @@ describe("httpStore", () => {
     await expect(putting).rejects.toThrow("enough");
   });
 
-  it("gives up an attempt that takes too long", async () => {
+  it("cancels an attempt that exceeds the timeout", async () => {
     const server = createServer(() => {});
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(async () => {
@@ -124,7 +124,7 @@ describe("httpStore", () => {
     await expect(store.put("a.json", 1, live())).rejects.toThrow(/timeout/i);
   });
 
-  it("throws for wrong options at construction, without the URL in the message", () => {
+  it("throws for invalid options at construction, without the URL in the message", () => {
     const url = "https://example.org/runs";
     const made = (options: object) => () => httpStore({ url, ...options });
     expect(made({ tokenEnv: "NOT_THERE" })).toThrow(

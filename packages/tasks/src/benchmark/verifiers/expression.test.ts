@@ -38,7 +38,7 @@ describe("numberOf", () => {
   });
 });
 
-describe("numberIn takes the whole text, else its last number or fraction", () => {
+describe("numberIn reads the whole string, or else its last number or fraction", () => {
   it.each([
     ["3/4.", 0.75],
     ["The answer is 3/4.", 0.75],

@@ -7,7 +7,7 @@ import { openVerifiers } from "./open-verifiers.ts";
 
 const live = () => ({ signal: new AbortController().signal });
 
-/** Reward and reason of each completion. */
+/** Returns the reward and the reason of each completion. */
 async function judged(verifier: VerifierSpec, answer: Json, completions: readonly string[], folder = "") {
   const grader = await openVerifiers(folder).open({ id: "t", answer, metadata: { level: 2 }, verifier });
   const requests = completions.map((one) => ({ question: "q", answer: one }));
@@ -61,7 +61,7 @@ describe("regex_match", () => {
     expect(await reason("regex_match", answer, completion, args)).toBe(expected);
   });
 
-  it("returns the same verdict each time: a match does not resume where the last one ended", async () => {
+  it("returns the same verdict each time, because no match resumes where the last one ended", async () => {
     const verdicts = await judged({ name: "regex_match", args: {} }, "a", ["a", "a", "a"]);
     expect(verdicts.map(({ raw }) => raw)).toEqual([null, null, null]);
   });
@@ -72,7 +72,7 @@ describe("numeric", () => {
     [0.5, "1/2", {}, null],
     ["1/2", "0.5", {}, null],
     [1200, "That makes $1,200.", {}, null],
-    // 0.3333 is 3.3e-5 off, 1e-4 of 1/3: within rel_tol 1e-3, not within 1e-9.
+    // 0.3333 differs by 3.3e-5, a relative 1e-4 of 1/3: within rel_tol 1e-3, outside 1e-9.
     ["1/3", "0.3333", {}, '0.3333 is not "1/3" (rel_tol 1e-9, abs_tol 0)'],
     ["1/3", "0.3333", { rel_tol: 1e-3 }, null],
     // |0 − 1e-10| ≤ max(1e-9 · 1e-10, 0) does not hold, as in Python: math.isclose(0, 1e-10) is False
@@ -95,7 +95,7 @@ describe("json_schema", () => {
     ["The {age} is 3", "no JSON"],
     ['{"age": "3"}', "/age must be integer"],
     ["[]", "the value must be object"],
-    // A list in prose is read whole, not by the first object in it; a footnote is none.
+    // A list in prose is parsed as a whole, not as its first object; a footnote mark is not a list.
     ['Sure: [{"age": 3}].', "the value must be object"],
     ['As [1] says: {"age": 3}', null],
     ['[see {"age": 3}, "unclosed', null],
@@ -145,7 +145,7 @@ describe("tool_calls_match", () => {
     [[call], JSON.stringify([call, call]), {}, false],
     [[], "No tool is needed.", {}, true],
     [[], JSON.stringify(other), {}, false],
-    // Data in JSON is no call.
+    // A JSON object without a function name is not a call.
     [[call], `${JSON.stringify({ name: "Ann" })} ${JSON.stringify(call)}`, {}, true],
   ])("%j of %s, %j: %j", async (answer, completion, args, passes) => {
     expect((await reason("tool_calls_match", answer, completion, args)) === null).toBe(passes);
@@ -155,7 +155,7 @@ describe("tool_calls_match", () => {
 describe("a custom verifier", () => {
   const source = `
     export const check = (completion, task) => completion === task.answer;
-    export const told = async (_, task) => ({ reward: 0.5, raw: JSON.stringify(task) });
+    export const echo = async (_, task) => ({ reward: 0.5, raw: JSON.stringify(task) });
     export const length = (completion) => completion.length;
     export const strict = () => ({ reward: 2, passed: false });
     export const throwing = (completion) => { if (completion === "bad") throw new Error("cannot read it"); return true; };
@@ -171,16 +171,16 @@ describe("a custom verifier", () => {
     return judged({ module: "own.mjs", export: name, args }, "yes", completions, folder);
   };
 
-  it("returns true or false, a number, or an object with a reward", async () => {
+  it("can return true or false, a number, or an object with a reward", async () => {
     const graded = (scores: object, raw: string | null = null) => ({ status: "graded", scores, raw });
     expect(await verdicts("check", ["yes", "no"])).toEqual([graded({ reward: 1 }), graded({ reward: 0 })]);
     expect(await verdicts("length", ["abc"])).toEqual([graded({ reward: 3 })]);
     expect(await verdicts("strict", ["abc"])).toEqual([graded({ reward: 2, passed: 0 })]);
-    const told = '{"id":"t","question":"q","answer":"yes","metadata":{"level":2},"args":{"strict":true}}';
-    expect(await verdicts("told", ["abc"], { strict: true })).toEqual([graded({ reward: 0.5 }, told)]);
+    const seen = '{"id":"t","question":"q","answer":"yes","metadata":{"level":2},"args":{"strict":true}}';
+    expect(await verdicts("echo", ["abc"], { strict: true })).toEqual([graded({ reward: 0.5 }, seen)]);
   });
 
-  it("gives no grade to a completion on which it throws, and grades the others", async () => {
+  it("leaves a completion ungraded if it throws, and grades the others", async () => {
     expect(await verdicts("throwing", ["good", "bad", "good"])).toEqual([
       { status: "graded", scores: { reward: 1 }, raw: null },
       { status: "error", raw: "cannot read it" },
@@ -188,7 +188,7 @@ describe("a custom verifier", () => {
     ]);
   });
 
-  it("gives no grade if it returns an invalid verdict", async () => {
+  it("leaves a completion ungraded if it returns an invalid verdict", async () => {
     const expected = "neither true, false, a number nor { reward, passed, raw }";
     expect(await verdicts("silent", ["x"])).toEqual([
       { status: "error", raw: `the verifier gave undefined, ${expected}` },
@@ -196,13 +196,13 @@ describe("a custom verifier", () => {
     expect((await verdicts("nan", ["x"]))[0]).toMatchObject({ status: "error" });
   });
 
-  it("can be a grader of core, which is called unchanged", async () => {
+  it("can be a grader from core, which is called unchanged", async () => {
     expect(await verdicts("grader", ["abc"])).toEqual([
       { status: "graded", scores: { reward: 3 }, raw: "read" },
     ]);
   });
 
-  it("stops at an aborted signal, though the function never answers", async () => {
+  it("stops when the signal aborts, even if the function never returns", async () => {
     const folder = await benchmarkFolder({
       files: { "own.mjs": "export const f = () => new Promise(() => {});" },
     });

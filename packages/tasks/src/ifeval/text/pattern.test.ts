@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { countOf, literally, literallyOfAnyCase, nltkPattern, pattern } from "./pattern.ts";
 
 describe("pattern", () => {
-  it("takes white space, digits and word characters as Python's re", () => {
+  it("matches the same white space, digits and word characters as Python's re", () => {
     // CPython 3.11: re.findall(r"\s", "\ufeff\x85 "), re.findall(r"\d", "1٣²"), len(re.findall(r"\w+", …))
     expect("\ufeff\x85 ".match(pattern(String.raw`\s`, "g"))).toEqual(["\x85", " "]);
     expect("1٣²".match(pattern(String.raw`\d`, "g"))).toEqual(["1", "٣"]);
@@ -12,7 +12,7 @@ describe("pattern", () => {
     expect(counts).toEqual([2, 2, 3, 1]);
   });
 
-  it("takes them inside classes too", () => {
+  it("also translates them inside character classes", () => {
     expect("a-\x85b".replace(pattern(String.raw`[-\s]+`), "|")).toBe("a|b");
   });
 
@@ -39,7 +39,7 @@ describe("nltkPattern", () => {
 });
 
 describe("literally", () => {
-  it("finds the text itself, whatever it holds", () => {
+  it("matches any string literally", () => {
     for (const text of ["C++", "a.b", "$5 (net)", String.raw`\d-[x]`, "{1}|^?*/"]) {
       expect(pattern(`^${literally(text)}$`).test(text)).toBe(true);
       expect(pattern(literally(text)).test("Cxb 5 d1")).toBe(false);

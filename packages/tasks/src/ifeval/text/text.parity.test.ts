@@ -12,13 +12,13 @@ interface Golden {
   readonly language: string | null;
 }
 
-/** benchmarks/peers/ifeval_reference.py: nltk 3.10.4, langdetect 1.0.9 with seed 0. */
+/** Written by benchmarks/peers/ifeval_reference.py: nltk 3.10.4, langdetect 1.0.9 with seed 0. */
 const goldens = readFileSync(new URL("../goldens/texts.jsonl", import.meta.url), "utf8")
   .trimEnd()
   .split("\n")
   .map((line) => JSON.parse(line) as Golden);
 
-/** The lines of the file for whose text our result differs. */
+/** Returns the lines of the file on whose texts the results differ. */
 const differing = <T>(ours: (text: string) => T, theirs: (golden: Golden) => T) =>
   goldens
     .map((golden, at) => ({ line: at + 1, ours: ours(golden.text), theirs: theirs(golden) }))
@@ -43,20 +43,20 @@ describe("sentences, words and languages of 114 texts, against NLTK and langdete
     ]);
   });
 
-  it("parts words as the Penn Treebank", () => {
+  it("splits words as the Penn Treebank tokenizer does", () => {
     expect(differing(treebankWords, ({ tokens }) => [...tokens])).toEqual([]);
   });
 
-  it("counts words", () => {
+  it("counts the same number of words", () => {
     expect(differing(countWords, ({ words }) => words)).toEqual([]);
   });
 
-  it("detects the language, also of texts in capitals, except where the profiles ko, ca or cy decide", () => {
+  it("detects the same language, also for texts in capitals, unless the profiles ko, ca or cy matter", () => {
     expect(differing(detectLanguage, ({ language }) => language)).toEqual([
-      // Traditional Chinese, as it is and in capitals, of which it has none: the npm package's ko knows no Chinese characters.
+      // Traditional Chinese, which capitals do not change: the profile ko of the npm package has no Chinese characters.
       { line: 37, ours: "zh-tw", theirs: "ko" },
       { line: 74, ours: "zh-tw", theirs: "ko" },
-      // A sentence each of German, English and Dutch: without the n-grams of ca and cy alone, others are drawn.
+      // One sentence each in German, English and Dutch: the detector draws other n-grams without those that only ca and cy have.
       { line: 93, ours: "en", theirs: "nl" },
     ]);
   });
