@@ -18,7 +18,8 @@ import {
 } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
 import type { VerdictCache } from "../grading/judge/verdict-cache.ts";
-import { configError } from "../internal/config-error.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { configError, pathText } from "../internal/config-error.ts";
 import type { defaultPercents, klSources, PhaseEvalConfig } from "./config-schema.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 import { blockName, parseBlock, type ParsedBlock } from "./parse-config.ts";
@@ -217,7 +218,7 @@ async function alignmentCallback(
       fix: "Pass `openJudge` of @periodic-eval/remote, or a function that returns a custom grader.",
     });
   const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = config;
-  const judge = await openJudge(config.judge_model, { ...judgeOptions(block), ...(await cacheOf(config)) });
+  const judge = await openAtJudgeModel(openJudge, block);
   return atKeys(
     () =>
       new PeriodicAlignmentCallback({
@@ -231,6 +232,24 @@ async function alignmentCallback(
     block,
     alignmentKeys,
   );
+}
+
+/** Opens the block's judge. The errors of `open` are about its own options, so they get the path of `judge_model`. */
+async function openAtJudgeModel(
+  open: NonNullable<BuildOptions["openJudge"]>,
+  block: ParsedBlock,
+): Promise<Grader> {
+  const { config, pathOf } = block;
+  const options = { ...judgeOptions(block), ...(await cacheOf(config)) };
+  try {
+    return await open(config.judge_model, options);
+  } catch (cause) {
+    if (!PeriodicEvalError.is(cause)) throw cause;
+    const path = pathOf("judge_model");
+    const { code, got, expected, fix } = cause;
+    const where = `${blockName}${pathText(path)}, ${cause.where}`;
+    throw new PeriodicEvalError({ code, where, path, got, expected, fix, cause });
+  }
 }
 
 function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {

@@ -192,10 +192,13 @@ const goldens = findFixtures(/^statistics\/[^/]*\.json$/).flatMap(
 
 describe(`pass@k and pass^k of ${fixtures}`, () => {
   if (goldens.length === 0) reportMissing("statistics/*.json with pass_k");
-  it.each(goldens)("computes pass@$k and pass^$k for $c passes in $n completions", ({ n, c, k, pass_at_k, pass_hat_k }) => {
-    const one = row({ id: "a", rewards: Array.from({ length: n }, (_, at) => (at < c ? 1 : 0)) });
-    const values = valuesOf([`pass@${k}`, `pass^${k}`], [one]);
-    expect(values[`pass@${k}`]!.value).toBeCloseTo(pass_at_k, 12);
-    expect(values[`pass^${k}`]!.value).toBeCloseTo(pass_hat_k, 12);
-  });
+  it.each(goldens)(
+    "computes pass@$k and pass^$k for $c passes in $n completions",
+    ({ n, c, k, pass_at_k, pass_hat_k }) => {
+      const one = row({ id: "a", rewards: Array.from({ length: n }, (_, at) => (at < c ? 1 : 0)) });
+      const values = valuesOf([`pass@${k}`, `pass^${k}`], [one]);
+      expect(values[`pass@${k}`]!.value).toBeCloseTo(pass_at_k, 12);
+      expect(values[`pass^${k}`]!.value).toBeCloseTo(pass_hat_k, 12);
+    },
+  );
 });

@@ -59,7 +59,10 @@ describe("fromCheckpoint", () => {
     const adapter = await adapterOf(folder);
     const sources: CheckpointSource[] = [];
     let disposed = 0;
-    const { run: record } = await run(folder, adapter, { sources, opened: { dispose: () => void disposed++ } });
+    const { run: record } = await run(folder, adapter, {
+      sources,
+      opened: { dispose: () => void disposed++ },
+    });
     expect(sources).toEqual([{ folder, adapter, tokenizer: null }]);
     expect(disposed).toBe(1);
     expect(record).toMatchObject({

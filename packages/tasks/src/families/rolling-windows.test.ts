@@ -65,13 +65,16 @@ const goldens: readonly (readonly [
 ];
 
 describe("rollingWindows", () => {
-  it.each(goldens)("splits %i tokens by %i with context_len %i like the reference", (n, window, contextLen, expected) => {
-    const ids = Array.from({ length: n + 1 }, (_, id) => id);
-    const windows = rollingWindows(ids.length, window, window - contextLen + 1);
-    expect(windows.map(({ start, from, to }) => [ids.slice(start, from), ids.slice(from, to)])).toEqual(
-      expected,
-    );
-  });
+  it.each(goldens)(
+    "splits %i tokens by %i with context_len %i like the reference",
+    (n, window, contextLen, expected) => {
+      const ids = Array.from({ length: n + 1 }, (_, id) => id);
+      const windows = rollingWindows(ids.length, window, window - contextLen + 1);
+      expect(windows.map(({ start, from, to }) => [ids.slice(start, from), ids.slice(from, to)])).toEqual(
+        expected,
+      );
+    },
+  );
 
   it("scores each token after the first exactly once, after at least one token, in windows that fit", () => {
     const size = fc.integer({ min: 1, max: 9 });

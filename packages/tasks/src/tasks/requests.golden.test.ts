@@ -36,37 +36,40 @@ beforeAll(async () => {
 const pathOf = (name: string) => join(folder, `${name}.jsonl`);
 
 describe("requests", () => {
-  it.each(cases.map((one) => [titleOf(one), one] as const))("equal those of lm-evaluation-harness: %s", async (_, golden) => {
-    const { task, files, shots, limit, chat, system, multiturn, requests } = golden;
-    const [data, pool] = [
-      files["test"] ?? files["validation"]!,
-      files["train"] ?? files["dev"] ?? files["validation"]!,
-    ];
-    const evaluation = taskNamed(tasks, task, "task").open({
-      data: pathOf(data),
-      fewshotPool: pathOf(pool),
-      shots,
-      limit,
-      ...(chat === true && {
-        chat: {
-          ...(system !== undefined && { system }),
-          ...(multiturn !== undefined && { fewshotAsMultiturn: multiturn }),
-        },
-      }),
-    });
-    const items = (await evaluation.items(fakeModel() as never)) as readonly {
-      readonly at: number;
-      readonly prompt: Prompt;
-      readonly continuations?: readonly string[];
-    }[];
-    const actual = items
-      .toSorted((a, b) => a.at - b.at)
-      .map(({ prompt, continuations }) => ({
-        context: contextOf(prompt),
-        ...(continuations !== undefined && { continuations }),
-      }));
-    expect(actual).toEqual(requests);
-  });
+  it.each(cases.map((one) => [titleOf(one), one] as const))(
+    "equal those of lm-evaluation-harness: %s",
+    async (_, golden) => {
+      const { task, files, shots, limit, chat, system, multiturn, requests } = golden;
+      const [data, pool] = [
+        files["test"] ?? files["validation"]!,
+        files["train"] ?? files["dev"] ?? files["validation"]!,
+      ];
+      const evaluation = taskNamed(tasks, task, "task").open({
+        data: pathOf(data),
+        fewshotPool: pathOf(pool),
+        shots,
+        limit,
+        ...(chat === true && {
+          chat: {
+            ...(system !== undefined && { system }),
+            ...(multiturn !== undefined && { fewshotAsMultiturn: multiturn }),
+          },
+        }),
+      });
+      const items = (await evaluation.items(fakeModel() as never)) as readonly {
+        readonly at: number;
+        readonly prompt: Prompt;
+        readonly continuations?: readonly string[];
+      }[];
+      const actual = items
+        .toSorted((a, b) => a.at - b.at)
+        .map(({ prompt, continuations }) => ({
+          context: contextOf(prompt),
+          ...(continuations !== undefined && { continuations }),
+        }));
+      expect(actual).toEqual(requests);
+    },
+  );
 });
 
 /** Returns the prompt as the harness passes it to a chat template, with the system prompt as the first message. */

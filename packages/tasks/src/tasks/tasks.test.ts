@@ -242,12 +242,15 @@ describe("invalid data and options", () => {
       { choices: ["a"] },
       /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four strings/,
     ],
-  ] as const)("%s: reports an invalid row with file and line (%#)", async (task, file, rows, wrong, message) => {
-    const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
-    const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
-    expect(error.code).toBe("data");
-    expect(error.message).toMatch(message);
-  });
+  ] as const)(
+    "%s: reports an invalid row with file and line (%#)",
+    async (task, file, rows, wrong, message) => {
+      const folder = await folderWith({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
+      const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
+      expect(error.code).toBe("data");
+      expect(error.message).toMatch(message);
+    },
+  );
 
   it.each([
     [{ data: "" }, /arc_easy options\.data: got ""/],
