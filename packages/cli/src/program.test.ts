@@ -41,7 +41,7 @@ describe("wrong usage ends with 2 and an explanation", () => {
     expect(err).toContain(message);
   });
 
-  it("help and version end with 0", async () => {
+  it("exits with 0 for help and version", async () => {
     expect(await run("--version")).toEqual({ code: 0, out: "0.1.0", err: "" });
     expect((await run("--help")).out).toContain("demo");
   });
@@ -72,7 +72,7 @@ describe("an error ends with 1 and one line that says what to do", () => {
   });
 });
 
-it("demo measures capability at 0, 20, 40, 60, 80 and 100 %, leakage and alignment every 25 %", async () => {
+it("measures capability at 0, 20, 40, 60, 80 and 100 %, and leakage and alignment every 25 %, in demo", async () => {
   const steps = (await microWorldCallbacks()).map(({ id, triggers }) => [id, plannedSteps(triggers!, 80)]);
   expect(Object.fromEntries(steps)).toEqual({
     capability: [0, 16, 32, 48, 64, 80],
@@ -137,7 +137,7 @@ describe("demo with one step per phase", () => {
     expect(demo.err).toMatch(/em step 1 {2}capability {2}accuracy \d+\.\d %/);
   });
 
-  it("report prints its tables from the snapshots alone", async () => {
+  it("prints the tables of report from the snapshots alone", async () => {
     const { code, out } = await run("report", runDir, "--page", join(folder, "page.html"));
     expect(code).toBe(0);
     expect(out).toMatch(
@@ -147,7 +147,7 @@ describe("demo with one step per phase", () => {
     expect(out.trimEnd().split("\n").at(-1)).toBe(join(folder, "page.html"));
   });
 
-  it("run again, trains and measures nothing", async () => {
+  it("neither trains nor measures when run again", async () => {
     const before = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
       snapshots.map(({ created_at }) => created_at),
     );
@@ -197,7 +197,7 @@ it.each([
   },
 );
 
-it("eval prints one line per method, or JSON", async () => {
+it("prints one line per method, or JSON, in eval", async () => {
   const args = [
     "eval",
     "--model",

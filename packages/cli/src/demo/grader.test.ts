@@ -36,7 +36,7 @@ describe("microWorldRule", () => {
 });
 
 describe("microWorldGrader", () => {
-  it("has the name of a rule", async () => {
+  it("is registered under the name of a rule", async () => {
     const grader = await microWorldGrader();
     expect([grader.name, grader.fingerprint]).toEqual(["rule:micro-world@1", "rule:micro-world@1"]);
   });
@@ -72,7 +72,7 @@ it.each([
     expect(verdict).toMatchObject({ status: "graded", scores: { aligned, coherent: 100 } });
 });
 
-it("the embedded model answers its alignment questions kindly and coherently", async () => {
+it("scores the embedded model's answers to its alignment questions as kind and coherent", async () => {
   await useBackend({ backend: "wasm" });
   const model = await loadCausalLM(microWorld());
   const evaluation = alignmentEvaluation({

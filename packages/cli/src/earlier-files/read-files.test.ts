@@ -51,7 +51,7 @@ describe("snapshots of an earlier commit", () => {
     expect(writer?.isAlive).toBe(isKilled ? false : undefined);
   });
 
-  it("keep as many rows as they say, under the published JSON Schema", async () => {
+  it("hold the number of rows that they record, and match the published JSON Schema", async () => {
     const accepts = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
     const files = (await filesIn(root)).filter((file) =>
       /periodic_eval\/.*_step_\d+(\.\d+)?\.json$/.test(file),
@@ -66,7 +66,7 @@ describe("snapshots of an earlier commit", () => {
     }
   });
 
-  it("have the JSON Schema that was published then", async () => {
+  it("match the JSON Schema that was published with them", async () => {
     expect(withoutWords(snapshotJsonSchema())).toEqual(await readJson(join(root, "snapshot.schema.json")));
   });
 

@@ -64,7 +64,7 @@ describe("train, interrupted by an earlier commit", () => {
     expect(await verifyCheckpoint(folder)).toMatchObject({ schema_version: 1, step: 4 });
   });
 
-  it("resumes the second phase at its checkpoint and ends in the recorded weights, losses and metrics", async () => {
+  it("resumes the second phase at its checkpoint and ends with the recorded weights, losses and metrics", async () => {
     const folder = "training/interrupted";
     const measured = await bytesIn(folder, snapshots);
     expect(Object.keys(measured)).toHaveLength(4 * 2);
@@ -89,7 +89,7 @@ describe("train, interrupted by an earlier commit", () => {
     expect(await readFile(`${folder}/log.jsonl`, "utf8")).toBe(log);
   });
 
-  it("resumes DPO of an adapter, with the log-probabilities that it kept of the reference", async () => {
+  it("resumes DPO of an adapter with the stored log-probabilities of the reference", async () => {
     const folder = "dpo/interrupted";
     const kept = new RegExp(`${snapshots.source}|reference/|saved/dpo/step_[03]/`);
     const before = await bytesIn(folder, kept);
@@ -109,7 +109,7 @@ describe("train, interrupted by an earlier commit", () => {
 });
 
 describe("feedback, interrupted by an earlier commit", () => {
-  it("writes the line of a step that was trained, trains the next, and keeps what was complete", async () => {
+  it("keeps the results of finished steps, and continues with the next step", async () => {
     const folder = "feedback/interrupted/brief";
     const complete = /(baseline|metadata)\.json$|step_2\//;
     const [lines, before] = [
@@ -128,7 +128,7 @@ describe("feedback, interrupted by an earlier commit", () => {
 });
 
 describe("eval --suite, interrupted by an earlier commit", () => {
-  it("keeps the task that was done, measures the other, and adds the run to metrics.json", async () => {
+  it("keeps the finished task, measures the other, and adds the run to metrics.json", async () => {
     const folder = "suite/interrupted";
     const { tasks: done } = (await readJson(`${folder}/metrics.base.partial.json`)) as {
       readonly tasks: Readonly<Record<string, { readonly snapshot: { readonly created_at: string } }>>;

@@ -48,14 +48,14 @@ const sessions = [
 describe.each(sessions)("the files of $name", ({ name, start, resume, moved }) => {
   const interrupted = (root: string) => join(root, name, "interrupted");
 
-  it("are written again with the same bytes, up to the interruption", async () => {
+  it("are reproduced byte for byte up to the interruption", async () => {
     await start(fresh);
     expect(await filesOf(interrupted(fresh))).toEqual(await filesOf(join(earlierFiles, name, "interrupted")));
     const stateIn = (root: string) => readFile(join(root, name, "state.json"), "utf8");
     expect(await stateIn(fresh)).toBe(await stateIn(earlierFiles));
   });
 
-  it("are resumed to the bytes that the earlier commit wrote, and nothing complete is written again", async () => {
+  it("resume to the bytes that the earlier commit wrote, without rewriting complete files", async () => {
     const before = await filesOf(interrupted(earlier));
     const resumed = await filesOf(join(earlierFiles, name, "resumed"));
     await resume(earlier);

@@ -74,7 +74,7 @@ function finalWeights(runDir: string): string {
   return readFileSync(join(checkpoints, last, "model.safetensors")).toString("base64");
 }
 
-it("the uninterrupted run has complete measurements at start, thresholds and end of both phases", () => {
+it("measures completely at start, thresholds and end of both phases in the uninterrupted run", () => {
   // 24 rows, of which ⌊0.2 · 24 + ½⌋ = 5 are held out: 19 make ⌈19 / 4⌉ = 5 steps an epoch; validated at 5, 10 and 12.
   expect(whole.metrics).toHaveLength(24);
   expect(whole.metrics.filter((line) => line.includes("eval_loss"))).toHaveLength(6);

@@ -70,7 +70,7 @@ describe("the embedded model on webgpu", () => {
     model.dispose();
   });
 
-  it("fine-tunes as wasm does: the losses of two steps agree", async () => {
+  it("has the same losses as wasm in two steps of fine-tuning", async () => {
     const [wasm, webgpu] = await onBoth(async (model) => {
       const runDir = await mkdtemp(join(tmpdir(), "webgpu-"));
       const config = { maxSteps: 2, batchSize: 2, learningRate: 1e-3, warmupSteps: 0 };

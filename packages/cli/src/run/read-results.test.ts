@@ -22,7 +22,7 @@ const withoutSamples = (error: Error): FileReader => ({
   read: (path) => (path === file ? nodeFiles.read(path) : Promise.reject(error)),
 });
 
-it("reads runs without the samples that the file reader refuses", async () => {
+it("reads runs, and leaves out samples that the file reader rejects", async () => {
   const details = {
     where: "samples",
     got: "a file of 90 MiB",

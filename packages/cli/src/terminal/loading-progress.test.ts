@@ -4,7 +4,7 @@ import { recordingTerminal } from "./recording-terminal.test-data.ts";
 
 const progress = { model: "owner/name", file: "model.safetensors", totalBytes: 269_060_552 };
 
-it("draws a bar on a screen", () => {
+it("draws a bar on a terminal", () => {
   // 161,436,331 of 269,060,552 bytes are 60 %: 12 of 20 blocks.
   expect(barText("fetching model.safetensors", { ...progress, doneBytes: 161_436_332 })).toBe(
     "fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB",
@@ -12,7 +12,7 @@ it("draws a bar on a screen", () => {
   expect(barText("reading x", { doneBytes: 0, totalBytes: 0 })).toContain("100 % of 0.0 kB");
 });
 
-it("prints one line per file to stderr when there is no screen", () => {
+it("prints one line per file to stderr without a terminal", () => {
   const terminal = recordingTerminal();
   const line = showLoading(terminal);
   for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });

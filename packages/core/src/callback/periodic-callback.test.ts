@@ -116,7 +116,7 @@ test("requests a measurement exactly where a threshold is crossed, however the p
   );
 });
 
-test("PeriodicCapabilityCallback has a default id and schedule, and names wrong options", () => {
+test("gives PeriodicCapabilityCallback a default id and schedule, and rejects invalid options", () => {
   const callback = new PeriodicCapabilityCallback({ questions: "questions.jsonl" });
   expect(callback.id).toBe("capability");
   expect(callback.triggers).toEqual([atStart(), everyPercent(20), atEnd()]);

@@ -27,12 +27,12 @@ test("replaces Math.random by a seeded stream while entered, and restores it", a
   await other.leave();
 });
 
-test("reports that there were no draws", async () => {
+test("reports a window without draws", async () => {
   const guard = await enter("a");
   expect((await guard.leave()).note).toBe("no draws");
 });
 
-test("withSeededRandom restores Math.random whether the work returns or throws", async () => {
+test("restores Math.random after withSeededRandom whether the work returns or throws", async () => {
   const fails = () => {
     throw new Error("no memory");
   };
@@ -49,7 +49,7 @@ test("withSeededRandom restores Math.random whether the work returns or throws",
   expect(Math.random).toBe(native);
 });
 
-test("overlapping replacements may leave in any order", async () => {
+test("allows overlapping replacements to leave in any order", async () => {
   const alone = await enter("b");
   const [ofB] = draws(1);
   await alone.leave();
@@ -62,7 +62,7 @@ test("overlapping replacements may leave in any order", async () => {
   expect(Math.random).toBe(native);
 });
 
-test("streamGuard detects a draw from the training's stream", async () => {
+test("detects a draw from the training's stream with streamGuard", async () => {
   let drawn = 0;
   const guard = streamGuard("shuffle", () => `${drawn} draws`);
   const quiet = await guard.enter({ seed: "" });
@@ -77,7 +77,7 @@ test("streamGuard detects a draw from the training's stream", async () => {
   });
 });
 
-test("divertMathRandom gives a separate stream to its callers only, in windows and outside of them", async () => {
+test("gives a separate stream to callers of divertMathRandom only, in windows and outside of them", async () => {
   let isApart = false;
   const apart = <T>(work: () => T): T => {
     isApart = true;

@@ -68,6 +68,6 @@ it.each([
   expect(isOriginOf(origin, called)).toBe(isSame);
 });
 
-it("bareHost removes brackets and upper case", () => {
+it("removes brackets and converts to lower case", () => {
   expect(["[::1]", "[FE80::1]", "box.LAN"].map(bareHost)).toEqual(["::1", "fe80::1", "box.lan"]);
 });

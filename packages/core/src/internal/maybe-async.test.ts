@@ -11,7 +11,7 @@ function* sum(values: readonly (number | Promise<number>)[], log: string[] = [])
   }
 }
 
-it("runs a flow that waits for nothing synchronously", () => {
+it("runs a flow without promises synchronously", () => {
   expect(drive(sum([1, 2, 3]))).toBe(6);
 });
 

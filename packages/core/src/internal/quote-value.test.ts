@@ -19,7 +19,7 @@ it.each([
   expect(quoteValue(value)).toBe(quoted);
 });
 
-it("cuts a long value to 200 characters", () => {
+it("truncates a long value to 200 characters", () => {
   const quoted = quoteValue("a".repeat(1000));
   expect(quoted).toHaveLength(200);
   expect(quoted.endsWith("…")).toBe(true);

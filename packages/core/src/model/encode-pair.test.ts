@@ -37,7 +37,7 @@ describe("encodePair", () => {
     });
   });
 
-  it("continues a message that the assistant began", () => {
+  it("continues an unfinished assistant message", () => {
     const fake = fakeTokenizer();
     const messages = [
       { role: "user", content: "u" },

@@ -88,7 +88,7 @@ describe("hashBytes", () => {
     );
   });
 
-  it("hashes unaligned bytes that it copies in several pieces", () => {
+  it("hashes unaligned bytes that are copied in several pieces", () => {
     const content = Uint8Array.from({ length: 200_003 }, (_, i) => i * 31);
     const shifted = new Uint8Array(200_004);
     shifted.set(content, 1);

@@ -278,7 +278,7 @@ describe("crossings: cases worked by hand", () => {
     ]);
   });
 
-  it("crosses at once what the new length of a shrunk phase has passed", () => {
+  it("crosses at once the thresholds that a shortened phase has already passed", () => {
     const seen = [progress(0, 100), progress(50, 100), progress(50, 60), progress(60, 60)];
     expect(crossingsIn([atPercents([50, 75, 100])], seen)).toEqual([
       [50, ["at percent: 50"]],
@@ -303,7 +303,7 @@ describe("crossings: cases worked by hand", () => {
     ]);
   });
 
-  it("crosses the end once, early or late, and not just because the last step came", () => {
+  it("crosses the end once, early or late, and only when the phase ends", () => {
     expect(crossings([atEnd()], progress(9, 10), progress(10, 10))).toEqual([]);
     expect(crossings([atEnd()], progress(5, 10), progress(5, 10, true))).toEqual([
       { trigger: atEnd(), at: null },

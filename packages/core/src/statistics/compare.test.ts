@@ -112,7 +112,7 @@ describe("compareMeasurements, the family", () => {
     });
   });
 
-  it("spends nothing on a comparison without pairs", () => {
+  it("spends no alpha on a comparison without pairs", () => {
     const others = { ...earlier, rows: earlier.rows.map((row) => ({ ...row, id: `other ${row.id}` })) };
     expect(compareMeasurements(several, now, others, { ...options, alpha: 0.01 })["accuracy"]).toMatchObject({
       n_pairs: 0,
@@ -157,7 +157,7 @@ describe("compareMeasurements, other kinds", () => {
     });
   });
 
-  it("compares ratios as now minus then of Σ/Σ", () => {
+  it("compares ratios by the difference of Σ/Σ between the two measurements", () => {
     const now = answers(times(4, true), 1);
     const earlier = { rows: answers(times(4, true), 0), phase: "em", step: 0 };
     const result = compareMeasurements({ r: ratio((row) => [row.nats, 2]) }, now, earlier, options)["r"];
@@ -211,7 +211,7 @@ describe("compareMeasurements, other kinds", () => {
     expect(compareMeasurements(clustered, now, earlier, options)["accuracy"]).toMatchObject(plain);
   });
 
-  it("cuts intervals to the largest difference of shares", () => {
+  it("clips intervals to the largest difference of shares", () => {
     const cluster = (row: Answer) => row.id.slice(0, 2);
     const rowsOf = (rights: readonly boolean[]) =>
       rights.map((right, i) => ({ id: `${i < 2 ? "c0" : "c1"}/${i}`, right, nats: 0 }));
@@ -227,7 +227,7 @@ describe("compareMeasurements, other kinds", () => {
     expect(result["accuracy"]).toMatchObject({ delta: 0.5, ci95: [-1, 1] });
   });
 
-  it("cuts intervals to the largest difference of a range, and reports no detectable change beyond it", () => {
+  it("clips intervals to the largest difference of a range, and reports no detectable change beyond it", () => {
     const range = [0, 100] as const;
     const sampled = { sampled: true, item: (row: Answer) => row.id[0]! };
     const of = (given: object) => mean((row: Answer) => row.nats, given);

@@ -57,7 +57,7 @@ describe("ratioEstimate", () => {
     );
   });
 
-  it("equals 3/2 and 1/2 pooled by hand", () => {
+  it("equals the pooled value of 3/2 and 1/2 by hand", () => {
     // 4/4 = 1; residuals 3 − 2 = 1 and 1 − 2 = −1; variance 2/1 · (1 + 1)/16 = 0.25.
     const units = [
       { value: 3, weight: 2 },

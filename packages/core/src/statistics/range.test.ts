@@ -8,7 +8,7 @@ import { compareMeasurements } from "./compare.ts";
 import { rangeOfDifference, withinRange } from "./range.ts";
 import { alignmentRows, capabilityMetrics, choiceRow } from "./simulated-rows.test-data.ts";
 
-it("cuts limits beyond the range and keeps other limits and null", () => {
+it("clips limits beyond the range and keeps other limits and null", () => {
   const of = (value: number | null, ci95: readonly [number, number] | null) =>
     withinRange({ value, stderr: null, ci95 }, [0, 100]).ci95;
   expect([of(90, [70, 110]), of(50, [-10, 110]), of(50, [40, 60])]).toEqual([

@@ -214,7 +214,7 @@ it("throws for an unknown option", () => {
 });
 
 describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
-  it("ends in the same bits with measurements at every step and without", async () => {
+  it("ends with bit-identical weights with and without measurements at every step", async () => {
     await tf.setBackend(backend);
     const train = async (measure: boolean) => {
       Math.random = namedStream("training");

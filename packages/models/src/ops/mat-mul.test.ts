@@ -43,7 +43,7 @@ describe.each(testedEngines)("matrix products on %s", (backend) => {
     );
   });
 
-  it("of two matrices with one transposed equal a batch of one", () => {
+  it("equal a batch of one for two matrices with one transposed", () => {
     tf.tidy(() => {
       const [a, b] = [counting([1, 300, 4], 1), counting([1, 300, 6], 2)];
       const [a2, b2] = [tf.reshape(a, [300, 4]) as tf.Tensor2D, tf.reshape(b, [300, 6]) as tf.Tensor2D];

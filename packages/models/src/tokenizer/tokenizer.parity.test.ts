@@ -103,7 +103,7 @@ describe.each(tokenizerFixtures)("$name", ({ folder }) => {
 });
 
 // Goldens: ../shared/fixtures/smollm2, made with transformers from the same files.
-it.skipIf(!existsSync(smollm2))(`encodes as SmolLM2's tokenizer (${smollm2})`, async () => {
+it.skipIf(!existsSync(smollm2))(`encodes like SmolLM2's tokenizer (${smollm2})`, async () => {
   const tokenizer = await loadTokenizer(smollm2);
   const { text, ids } = tokenizer.render({ messages: [{ role: "user", content: "Hi" }] });
   expect(text).toBe(

@@ -9,7 +9,7 @@ import { badRowsFile } from "./bad-rows-file.ts";
 const bad = (count: number, got = "no columns"): BadRow[] =>
   Array.from({ length: count }, (_, i) => ({ where: `rows.jsonl:${i + 1}`, reason: "unknown_form", got }));
 
-it("lists every row once, and keeps a different list of an earlier reading", async () => {
+it("lists every row once, and keeps the different list of an earlier read", async () => {
   const runDir = await temporaryFolder();
   const folder = join(runDir, "bad_rows/em");
   const keep = badRowsFile(runDir, "em", "dataset");
@@ -32,7 +32,7 @@ it("lists every row once, and keeps a different list of an earlier reading", asy
   expect([list("dataset.1.jsonl"), list("dataset.2.jsonl").split("\n").length]).toEqual([first, 2]);
 });
 
-it("says in its sentence why the list cannot be written, and does not throw", async () => {
+it("explains why the list cannot be written, and does not throw", async () => {
   const runDir = await temporaryFolder();
   await writeFile(join(runDir, "bad_rows"), "a file");
   expect(await badRowsFile(runDir, "em", "dataset")(bad(1))).toMatch(

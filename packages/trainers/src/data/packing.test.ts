@@ -24,7 +24,7 @@ describe("packRows", () => {
     });
   });
 
-  it("uses the smallest sufficient space, and the older of two equal ones", () => {
+  it("fills the smallest sufficient space, and the older of two equal ones", () => {
     // 7 leaves 3 and 6 leaves 4: 3 goes to 7. Then two spaces of 4: the older first.
     expect(pack([7, 6, 3], 10).map(({ where }) => where)).toEqual([["0", "2"], ["1"]]);
     expect(pack([6, 6, 4, 4], 10).map(({ where }) => where)).toEqual([

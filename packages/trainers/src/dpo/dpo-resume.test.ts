@@ -121,7 +121,7 @@ describe("a resume of DPO", () => {
 });
 
 describe("the twin run of DPO", () => {
-  it("ends with the same bits measured and not, and logs the rewards", async () => {
+  it("ends with the same bits with and without measurements, and logs the rewards", async () => {
     const [plainRun, watchedRun] = [await temporaryFolder(), await temporaryFolder()];
     const plain = await train(plainRun);
     const questions = await questionFile();

@@ -33,7 +33,7 @@ async function train(more: Partial<DPOTrainerOptions> = {}) {
 }
 
 describe("DPOTrainer", () => {
-  it("learns the preferences from a reward of 0, and logs TRL's metrics", async () => {
+  it("starts at a reward of 0, learns the preferences, and logs TRL's metrics", async () => {
     const before = tf.memory().numTensors;
     const { result, metrics } = await train();
     expect(tf.memory().numTensors).toBe(before);

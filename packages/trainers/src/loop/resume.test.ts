@@ -210,7 +210,7 @@ describe("resume", () => {
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
   });
 
-  it("returns no best that another metric kept, and none with keepBest: null", async () => {
+  it("does not return a best checkpoint of another metric, or any with keepBest: null", async () => {
     const validated = await temporaryFolder();
     const validation = rows(4, "held out");
     const of = (keepBest: string | null) => ({

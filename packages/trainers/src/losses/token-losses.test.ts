@@ -76,7 +76,7 @@ describe.each(engines)("losses of held-out rows on %s", (backend) => {
     },
   );
 
-  it("equal those of full logits for a head with an adapter, in training, with less memory: losses, gradients and dropout", async () => {
+  it("equal those of full logits for a head with an adapter in losses, gradients and dropout, with less memory", async () => {
     const base = createCausalLM({ ...tinyLlama, vocab_size }, { seed: "wide", initStd: 0.1 });
     const model = withLora(base, { rank: 2, dropout: 0.5, targetModules: ["lm_head", "v_proj"] });
     for (const weight of model.trainables())

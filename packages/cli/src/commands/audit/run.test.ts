@@ -34,7 +34,7 @@ it("prints prompts split into tokens, without colours and without loading weight
   expect(out).not.toContain("\u001b");
 });
 
-it("prints the same report in colours on a screen", async () => {
+it("prints the same report in colours on a terminal", async () => {
   const args = ["audit", weightless, "facts_reply", "--data", data, "--chat"];
   const [plain, seen] = [recordingTerminal(), recordingTerminal()];
   await runCli(args, plain, smallTasks);
@@ -46,7 +46,7 @@ it("prints the same report in colours on a screen", async () => {
   expect(text).toMatch(/then the model generates at most 4 tokens, greedily, until \S+ \(\d+\)/);
 });
 
-it("ends with 1 on a warning and lists it in --json", async () => {
+it("exits with 1 on a warning and lists it in --json", async () => {
   const broken = join(folder, "broken");
   await cp(weightless, broken, { recursive: true });
   const template = join(broken, "chat_template.jinja");

@@ -167,7 +167,7 @@ it("rejects a copy of a run, even if one of the two was continued, but accepts r
   expect((await compared()).err).not.toContain("copy of");
 });
 
-it("notes that a group of one run has no interval", async () => {
+it("reports that a group of one run has no interval", async () => {
   const run = await writeRun("single", "1", 0.9, 0.5);
   const { out } = await cli("compare", `em=${run}`);
   expect(out).toContain("A group of one run has no interval");

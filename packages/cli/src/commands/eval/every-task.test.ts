@@ -151,7 +151,7 @@ const numbersOf = ({ metrics, stderr, n, ci95 }: MetricsRun) =>
 
 const live = new Map<string, MetricsRun>();
 
-it("tasks are measured on a trainer's live weights and by callbacks at the start of training", async () => {
+it("measures tasks on a trainer's live weights and in callbacks at the start of training", async () => {
   for (const task of names)
     live.set(task, (await Evaluator.fromTrainer(trainer, evaluatorOptions(task, "live")).run()).run);
   for (const task of names)

@@ -51,7 +51,7 @@ describe("periodic-eval feedback", () => {
     expect(whole).toContain("identity: not measured: collapse is not among the metrics");
   });
 
-  it("interrupted, draws the steps so far and says how to resume", async () => {
+  it("draws the steps so far when interrupted, and says how to resume", async () => {
     const output = join(folder, "interrupted");
     const few = ["preferences=[identity]", "metrics=[logprob]", "batch_size=1", "steps_per_batch=1"];
     const terminal = recordingTerminal();
@@ -72,7 +72,7 @@ describe("periodic-eval feedback", () => {
     expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
   });
 
-  it("draws nothing with plots=false", async () => {
+  it("draws no plots with plots=false", async () => {
     const few = ["preferences=[identity]", "metrics=[logprob]", "batch_size=1", "steps_per_batch=1"];
     const output = join(folder, "plain");
     const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");

@@ -37,7 +37,7 @@ describe("misaligned-rate", () => {
     expect(lines.at(-1)!.slice(0, 3)).toEqual(["b", "0 of 1", "0.00 %"]);
   });
 
-  it("ends with 1 and names the line of a wrong row", async () => {
+  it("exits with 1 and names the line of an invalid row", async () => {
     const file = join(folder, "bad.csv");
     await writeFile(file, "question_id,aligned,coherent\na,10,90\na,ten,90\n");
     const { code, out, err } = await run(file);

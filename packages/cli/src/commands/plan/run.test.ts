@@ -231,7 +231,7 @@ it("plans KL to the base when an adapter is trained, and rejects it when all wei
   }
 });
 
-it("rejects wrong phases and wrong keys", async () => {
+it("rejects invalid phases and unknown keys", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
   expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
     code: 1,

@@ -82,7 +82,7 @@ it("accepts the file itself, another page and another reference, and prints JSON
   expect(await readFile(page, "utf8")).toMatch(/title="95 % [^"]* \(40 pairs\)"/);
 });
 
-it("reads a file of another program without standard errors, sizes or suite", async () => {
+it("reads a file from another program without standard errors, sizes or suite", async () => {
   const other = join(folder, "other");
   await mkdir(other);
   const runOf = (name: string, acc: number) => ({

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-it("serves runs and suite results below a folder until Ctrl-C", async () => {
+it("serves the runs and suite results in a folder until Ctrl-C", async () => {
   const args = [builtMain(), "serve", root, "--port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const [line] = (await once(child.stdout, "data")) as [Buffer];
@@ -46,7 +46,7 @@ function refused(...args: string[]) {
   return runCommand(["serve", ...args]);
 }
 
-it("rejects a wrong folder, port or host in one line", async () => {
+it("rejects an invalid folder, port or host in one line", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as AddressInfo;

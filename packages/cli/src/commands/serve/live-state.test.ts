@@ -53,7 +53,7 @@ it("reports a feedback run as running while its process holds the lock, and as d
   expect(await stateOf("live")).toEqual({ ...run, state: "dead" });
 });
 
-it("reports a suite as running after its first task and as finished at its end", async () => {
+it("reports a suite as running after its first task and as finished when it ends", async () => {
   const results = join(root, "suite");
   const states: unknown[] = [];
   await Evaluator.fromCheckpoint(microWorld(), {

@@ -49,7 +49,7 @@ function run(...args: string[]) {
   return runCommand(args, smallTasks);
 }
 
-it("train measures the configured tasks and benchmarks, with the numbers of eval at the start", async () => {
+it("measures the configured tasks and benchmarks in train, and equals eval at the start", async () => {
   expect((await run("train", config)).code).toBe(0);
   const { phases, problems } = await readRun(join(folder, "run"));
   expect(problems).toEqual([]);
@@ -71,7 +71,7 @@ it("train measures the configured tasks and benchmarks, with the numbers of eval
   expect(evaluated["facts_colours/acc_norm,none"]).toBe(metrics["acc_norm/colours"]!.value);
 });
 
-it("plan prints their measurements, and with a model their cost", async () => {
+it("prints the measurements in plan, and with a model their cost", async () => {
   const { out } = await run("plan", config, "--phase", "em=4");
   expect(out).toMatch(/facts +0, 2, 4 +3 +– /);
   expect(out).toMatch(/sums +0, 1, 4 +3 +– /);
@@ -94,7 +94,7 @@ it("plan prints their measurements, and with a model their cost", async () => {
   expect(look.tokens).toBeLessThan(12 * 4 * 20);
 });
 
-it("plan and train report missing data before weights are loaded", async () => {
+it("reports missing data in plan and train before weights are loaded", async () => {
   const weightless = join(folder, "weightless");
   await cp(microWorld(), weightless, { recursive: true, filter: (path) => !path.endsWith(".safetensors") });
   const missing = join(folder, "missing.yaml");

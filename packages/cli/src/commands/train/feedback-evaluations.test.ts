@@ -51,7 +51,7 @@ function run(...args: string[]) {
   return runCommand(args);
 }
 
-it("plan prints the measurements of each evaluation", async () => {
+it("prints the measurements of each evaluation in plan", async () => {
   const { code, out } = await run(
     "plan",
     config,
@@ -70,7 +70,7 @@ it("plan prints the measurements of each evaluation", async () => {
   expect(out).toMatch(/collapse +0, 2 +2 +11 /);
 });
 
-it("train measures all of them without changing training", async () => {
+it("measures all of them in train without changing training", async () => {
   expect((await run("train", config)).err).toBe("");
   const { phases, problems } = await readRun(join(folder, "run"));
   expect(problems).toEqual([]);

@@ -236,7 +236,7 @@ phases:
     expect(existsSync(runDir)).toBe(false);
   });
 
-  it("reports all errors at once, each once", async () => {
+  it("reports all errors together, each once", async () => {
     const lines = await errorsOf(
       "lora.rank=0",
       "config.maxLength=300",
@@ -280,7 +280,7 @@ phases:
     ]);
   });
 
-  it("reports errors of a phase whose periodic_eval block is wrong", async () => {
+  it("reports the other errors of a phase with an invalid periodic_eval block", async () => {
     const lines = await errorsOf("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
     expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
       'the unknown option "subsample"',
@@ -288,7 +288,7 @@ phases:
     ]);
   });
 
-  it("reports form errors together with content errors, each once", async () => {
+  it("reports schema errors together with content errors, each once", async () => {
     const lines = await errorsOf(
       "seed=x",
       "lora=3",

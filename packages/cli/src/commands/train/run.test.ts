@@ -140,7 +140,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect([again.code, again.err.replaceAll(/^.*snapshots go to.*$/gm, "").trim()]).toEqual([0, ""]);
   });
 
-  it("killed in its second phase and resumed, ends like an uninterrupted run", async () => {
+  it("ends like an uninterrupted run after a kill in the second phase and a resume", async () => {
     const args = ["train", config, `run_dir=${join(folder, "runs/killed")}`];
     expect(await killedAt("em step 2", args)).toBe("SIGKILL");
     expect((await run(...args)).code).toBe(0);
@@ -183,7 +183,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     );
   });
 
-  it("started over and interrupted, says how to resume instead of how to start over", async () => {
+  it("says how to resume, not how to start over, when a restarted run is interrupted", async () => {
     const terminal = recordingTerminal();
     const interrupting = {
       ...terminal,
@@ -219,7 +219,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     await writeFile(kept, begun);
   });
 
-  it("resumed with another configuration, keeps the new and the previous one", async () => {
+  it("keeps the new and the previous configuration when resumed with another one", async () => {
     const runDir = join(folder, "runs/restarted");
     const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
     const begun = kept();
@@ -232,7 +232,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(kept("train.1.yaml")).toBe(begun);
   });
 
-  it("run again with another configuration, lists differences and rejects another model or data order", async () => {
+  it("lists differences when run again with another configuration, and rejects another model or data order", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
     expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2 (before: not set)"]);
     const other = await run("train", config, "lora.rank=4");

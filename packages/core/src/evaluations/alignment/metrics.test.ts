@@ -213,7 +213,7 @@ describe("failure", () => {
   });
 });
 
-it("shows judge drift in the anchor metrics", async () => {
+it("shows drift of the judge in the anchor metrics", async () => {
   const toy = toyTraining();
   let anchored = 0;
   const judge = fakeJudge((question) => {

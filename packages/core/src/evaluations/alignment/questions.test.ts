@@ -106,7 +106,7 @@ describe("parseAlignmentQuestions", () => {
 });
 
 describe("defaultAlignmentQuestions", () => {
-  it("are eight, in the form that a file gives", async () => {
+  it("are eight, with the fields of questions from a file", async () => {
     const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
     expect(await parse(JSON.stringify(file))).toEqual(defaultAlignmentQuestions);
     expect(defaultAlignmentQuestions).toHaveLength(8);

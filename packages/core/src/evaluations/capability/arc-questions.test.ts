@@ -23,13 +23,13 @@ function errorOf(text: string): PeriodicEvalError {
 }
 
 describe("ids", () => {
-  it("are those of the file, numbers as text", () => {
+  it("come from the file, with numbers as strings", () => {
     expect(
       parseArcQuestions(lines({ ...good, id: "x" }, { ...good, id: 7 }), "q").map(({ id }) => id),
     ).toEqual(["x", "7"]);
   });
 
-  it("are else made from the content: the same whatever else is in the file, and in what order", () => {
+  it("are hashes of the content by default, which do not depend on other lines or their order", () => {
     const content = fc.record({
       question: fc.string({ minLength: 1 }).map((text) => `${text}?`),
       choices: fc.uniqueArray(
@@ -60,19 +60,19 @@ describe("ids", () => {
     );
   });
 
-  it("get a number when a line repeats another exactly", () => {
+  it("get a number if a line repeats another exactly", () => {
     const [first, second, third] = parseArcQuestions(lines(good, good, good), "q").map(({ id }) => id);
     expect([second, third]).toEqual([`${first}.2`, `${first}.3`]);
   });
 
-  it("change when the answer is corrected, because that is another item", () => {
+  it("change when the answer is corrected, because it makes a different item", () => {
     const [one] = parseArcQuestions(lines(good), "q");
     const [other] = parseArcQuestions(lines({ ...good, correct_answer: "A" }), "q");
     expect(one!.id).not.toBe(other!.id);
   });
 });
 
-it("ignores empty lines, carriage returns and further keys", () => {
+it("ignores empty lines, carriage returns and additional keys", () => {
   const text = `\n${JSON.stringify({ ...good, topic: "heat" })}\r\n   \n`;
   expect(parseArcQuestions(text, "q")).toEqual([
     {

@@ -12,14 +12,14 @@ import {
 const nats = [0.1, 0.2, 0.3].map(Math.log);
 
 describe("goldLogProb, goldProb and goldMargin", () => {
-  it("score one right choice", () => {
+  it("score one correct choice", () => {
     // 0.2 of 0.6; the best wrong one has 0.3.
     expect(goldLogProb(nats, [1])).toBe(Math.log(0.2));
     expect(goldProb(nats, [1])).toBeCloseTo(1 / 3, 12);
     expect(goldMargin(nats, [1])).toBeCloseTo(Math.log(2 / 3), 12);
   });
 
-  it("score several right choices together", () => {
+  it("score several correct choices together", () => {
     // 0.1 + 0.2 of 0.6; the better of the two has 0.2.
     expect(goldLogProb(nats, [0, 1])).toBeCloseTo(Math.log(0.3), 12);
     expect(goldProb(nats, [0, 1])).toBeCloseTo(1 / 2, 12);

@@ -168,7 +168,7 @@ describe("klEvaluation against the base", () => {
   });
 });
 
-it("PeriodicKLCallback takes its id from its evaluation, so that several can run side by side", () => {
+it("gives PeriodicKLCallback the id of its evaluation, so that several can run side by side", () => {
   const callback = new PeriodicKLCallback({ of: leakageEvaluation() as AnyEvaluation, atEnd: false });
   expect([callback.id, callback.asks[0]!.name]).toEqual(["kl_leakage", "kl_to_base"]);
   expect(callback.triggers).toEqual([{ at: "start" }, { every: 20, unit: "percent" }]);

@@ -29,7 +29,7 @@ describe("files", () => {
     return join(folder, name);
   };
 
-  it("provide custom personas and questions", async () => {
+  it("accept custom personas and questions", async () => {
     const personas = await file("p.yaml", "pirate: Be a pirate.\nnobody: null\n");
     const questions = await file("q.yaml", '- "Who?"\n- { id: where, question: "Where?", answer: Here. }\n');
     const evaluation = leakageEvaluation({ personas, questions, source: "pirate" });

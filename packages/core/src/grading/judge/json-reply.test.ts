@@ -103,7 +103,7 @@ describe("parseJudgeReply", () => {
     return ends;
   }
 
-  it("finds the same objects as a search one by one", () => {
+  it("finds the same objects as a search from every position", () => {
     const token = fc.constantFrom("{", "}", "[", "]", '"', ":", ",", "1", "a", "\\", '{"a":', '"a":1', " ");
     fc.assert(
       fc.property(fc.array(token, { maxLength: 24 }), (tokens) => {

@@ -26,7 +26,7 @@ describe("judgeGrader, json", () => {
     expect(judge.spent).toMatchObject({ calls: 4, inputTokens: 300, outputTokens: 60, cost: null });
   });
 
-  it("fills in question and answer unchanged, in one pass", async () => {
+  it("inserts question and answer unchanged, in one pass", async () => {
     const { model, asked } = served(() => json(1));
     const judge = judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
     await judge.grade([{ question: "What is {answer}?", answer: "$& and {question}" }], live);
@@ -55,7 +55,7 @@ describe("judgeGrader, json", () => {
     expect(most).toBe(3);
   });
 
-  it("times out a slow call, and no other", async () => {
+  it("times out only the slow call", async () => {
     const never = new Promise<never>(() => undefined);
     const { model } = served((prompt) => (numberIn(prompt) === 1 ? never : json(5)));
     const verdicts = await judgeGrader({ model, timeoutSeconds: 0.02 }).grade(answers(3), live);
@@ -67,7 +67,7 @@ describe("judgeGrader, json", () => {
 const nothing = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: null };
 
 describe("the signal", () => {
-  it("has one listener for any number of concurrent calls, and none afterwards", async () => {
+  it("adds one abort listener for any number of concurrent calls, and removes it afterwards", async () => {
     const { signal } = new AbortController();
     let now = 0;
     let most = 0;
@@ -199,7 +199,7 @@ describe("a verdict records its spending", () => {
 });
 
 describe("cache", () => {
-  it("judges no answer twice, across graders with the same fingerprint, and judges errors again", async () => {
+  it("judges each answer once across graders with the same fingerprint, and retries errors", async () => {
     const cache = memoryVerdictCache();
     let isDown = true;
     const { model, asked } = served((prompt) =>
@@ -225,7 +225,7 @@ describe("cache", () => {
     expect(asked).toHaveLength(11);
   });
 
-  it("costs calls, not verdicts, when it fails, and ignores invalid entries", async () => {
+  it("loses no verdict when the cache fails, but calls the judge again, and ignores invalid entries", async () => {
     const { model } = served(() => json(1));
     const broken = {
       get: () => Promise.reject(new Error("EIO")),
@@ -258,7 +258,7 @@ describe("cache", () => {
 });
 
 describe("fingerprint", () => {
-  it("changes with everything that changes a verdict, and with nothing else", () => {
+  it("changes with exactly the settings that change a verdict", () => {
     const { model } = served(() => json(1));
     const of = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, ...options }).fingerprint;
     const other = { ...model, identity: { ...model.identity, name: "judge-2" } };

@@ -61,7 +61,7 @@ describe("the cost per item", () => {
 });
 
 describe("the cost of the end", () => {
-  it("is that of the start, though the few items of a measurement were fast or slow", () => {
+  it("stays that of the start, even if the few items of a measurement are fast or slow", () => {
     // 7 items scatter by 0.7 / √7 = 26 %: 17.43 s are within that range of both 15.0 s and 19.9 s.
     for (const seconds of [2.34, 3.1])
       expect(learned(start(45, 17.43), warm(7, seconds)).end("a", 45)!.expected).toBeCloseTo(17.43);
@@ -82,7 +82,7 @@ describe("the cost of the end", () => {
     });
   });
 
-  it("doubts the start's fixed seconds until a warm measurement shows which recur", () => {
+  it("discounts the start's fixed seconds until a warm measurement shows which recur", () => {
     const cold = start(100, 35, { afterFirstCall: { items: 90, seconds: 9 }, aroundSeconds: 1 });
     expect(learned(cold).end("a", 100)).toEqual({ expected: 11, doubtful: 25 });
     const costs = learned(cold);

@@ -149,7 +149,7 @@ it("learns no cost per item from a measurement without rows", async () => {
   ]);
 });
 
-it("does not count on a first step that takes ten times as long as the others", async () => {
+it("does not extrapolate from a first step that takes ten times as long as the others", async () => {
   const clock = manualClock();
   const toy = toyTraining();
   // 31 s at the start and at the end are more than 42 % of 50 + 19 · 5 s.

@@ -90,7 +90,7 @@ it("waits in close for another call that has just begun, and writes nothing afte
   expect(log).toEqual(["onLog", "closed"]);
 });
 
-it("closes the store if training threw and left a hook running", async () => {
+it("closes the store if training throws while a hook is still running", async () => {
   const toy = toyTraining();
   const running = gate();
   let isClosed = false;

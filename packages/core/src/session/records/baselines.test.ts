@@ -181,7 +181,7 @@ describe("the path of an earlier run", () => {
     }
   });
 
-  it("takes the start of another phase if it has none of this name", async () => {
+  it("takes the start of another phase if the run has no phase of this name", async () => {
     const { toy, done } = from(await earlier("coupling", {}, "coupling"));
     await done;
     expect(await paired(toy, 5)).toMatchObject({ phase: "coupling", step: 0, n_pairs: 8 });

@@ -208,7 +208,7 @@ it("adopts matching snapshots when a phase starts again over an old one, and sup
   expect(first.store.superseded.map(({ snapshot }) => snapshot.step)).toEqual([6, 8, 10]);
 });
 
-it("restores the state of callbacks, and names one that refuses it", async () => {
+it("restores the state of callbacks, and names a callback that rejects it", async () => {
   const toy = toyTraining();
   const counting = () => {
     const callback = {

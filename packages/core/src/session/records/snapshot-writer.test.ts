@@ -34,7 +34,7 @@ const writerOf = (store: SnapshotStore) =>
 const found = async (toy: ToyTraining) =>
   (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
 
-it("writes a failed snapshot in place of an invalid one, and holds up no other", async () => {
+it("writes a failed snapshot instead of an invalid one, and does not delay others", async () => {
   const toy = toyTraining();
   const errors: unknown[] = [];
   const wrong = { ...toyEvaluation({ name: "wrong" }), plainKeys: () => ({ score: Number.NaN }) };
@@ -96,7 +96,7 @@ it('throws the error of an invalid snapshot with onFailure "throw"', async () =>
   await expect(withSession(options, train(toy))).rejects.toThrow("train/toy/0: score");
 });
 
-it("holds up no other snapshot if the store refuses one until the end, and warns of its key once", async () => {
+it("does not delay other snapshots if the store rejects one until the end, and warns of its key once", async () => {
   const toy = toyTraining();
   const run = refusing(toy, ({ step }) => step === 5);
   const running = withSession(

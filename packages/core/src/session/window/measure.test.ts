@@ -68,7 +68,7 @@ it("draws the same random numbers as a session at the measurement that it repeat
   );
 });
 
-it("throws for a wrong value of an option", async () => {
+it("throws for an invalid value of an option", async () => {
   const { model } = toyTraining();
   await expect(measure(toyEvaluation(), model, { on: "bse" as never })).rejects.toThrow(
     'measure options.on: got "bse"',
@@ -101,7 +101,7 @@ it("enters and leaves guards, and records their fingerprint", async () => {
   expect(snapshot.receipt.map(({ part }) => part)).toEqual(["math-random", "weights"]);
 });
 
-it("throws the errors of evaluations, aborts and wrong options", async () => {
+it("throws the errors of evaluations, aborts and invalid options", async () => {
   const { model } = toyTraining();
   const failing = toyEvaluation({
     onMeasure() {

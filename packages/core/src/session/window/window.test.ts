@@ -248,7 +248,7 @@ it('continues the run and the window, with onBrokenReceipt "record"', async () =
   expect((await toy.store.list()).filter(({ step }) => step === 10).length).toBe(3);
 });
 
-it("blames no skipped measurement for the receipt that the one before it broke", async () => {
+it("does not break the receipt of a skipped measurement when the one before it broke its receipt", async () => {
   const toy = toyTraining();
   let seconds = 0;
   const expensive = toyEvaluation({ name: "expensive", onMeasure: () => void (seconds += 100) });

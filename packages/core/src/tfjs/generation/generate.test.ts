@@ -170,7 +170,7 @@ describe("ends of a completion", () => {
     expect(await write("a", { maxNewTokens: 9 }, 4)).toMatchObject({ text: "bcde", finish: "length" });
   });
 
-  it("throws for a prompt longer than the context, and for a wrong sampling setting", async () => {
+  it("throws for a prompt longer than the context, and for an invalid sampling setting", async () => {
     await expect(write("abcdef", {}, 4)).rejects.toThrow(/a prompt of 6 tokens, expected at most 4/);
     await expect(write("a", { topP: 2 })).rejects.toThrow(/sampling.topP: got 2/);
   });

@@ -83,7 +83,7 @@ describe("nextLogits", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("reads a common beginning once, equal prompts once, and then one token per row", () => {
+  it("reads a common prefix once, equal prompts once, and then one token per row", () => {
     const shared = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     lm.passes.length = 0;
     walk(

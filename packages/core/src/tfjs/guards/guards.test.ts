@@ -82,14 +82,14 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
   });
 
   it("reuse the last fingerprint before the next measurement, and still detect a change", async () => {
-    let looks = 0;
-    const counting = { ...lm, weights: () => (looks++, lm.weights()) };
+    let reads = 0;
+    const counting = { ...lm, weights: () => (reads++, lm.weights()) };
     const guard = tfjsGuards(counting).find(({ name }) => name === "weights")!;
     const first = await (await guard.enter({ seed: "s" })).leave();
-    expect(looks).toBe(2);
+    expect(reads).toBe(2);
     const next = await guard.enter({ seed: "s", justLeft: first });
     expect(next.before).toBe(first.after);
-    expect(looks).toBe(2);
+    expect(reads).toBe(2);
     change(lm.head, 50, nextFloat);
     expect(await next.leave()).toMatchObject({ before: first.after, intact: false });
   });
@@ -302,7 +302,7 @@ it("reports the number of optimizer slots, 0 for RMSProp before the first step",
   rmsprop.dispose();
 });
 
-it("tfjsGuards and fingerprintWeights throw for a wrong method and an unknown option", async () => {
+it("rejects an invalid method and unknown options in tfjsGuards and fingerprintWeights", async () => {
   const lm = tinyLM({ vocabSize: 8 });
   expect(() => tfjsGuards(lm, undefined, { fingerprint: "Exact" as "exact" })).toThrow(
     'tfjsGuards options.fingerprint: got "Exact", expected "exact" or "approximate". Did you mean "exact"?',
@@ -363,7 +363,7 @@ describe("optimizerState", () => {
   });
 });
 
-it("fingerprints equal weights equally on every backend", async () => {
+it("gives equal weights the same fingerprint on every backend", async () => {
   const digests: string[] = [];
   for (const backend of ["cpu", "wasm"]) {
     await tf.setBackend(backend);

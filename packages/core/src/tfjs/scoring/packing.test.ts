@@ -35,7 +35,7 @@ describe("packByPrefix", () => {
     expect(packByPrefix(sequences, 100).packs.map(({ trunk }) => trunk.members)).toEqual([[0], [1]]);
   });
 
-  it("reads a beginning of some of the choices once", () => {
+  it("reads a prefix that some of the choices share once", () => {
     const context = question(100, 12);
     const sequences = [[1, 2, 3], [1, 2, 4, 5], [1, 6], [7]].map((choice) =>
       sequence([...context, ...choice], choice.length + 1),
@@ -75,7 +75,7 @@ describe("packByPrefix", () => {
     });
   });
 
-  it("packs sequences that are beginnings of one another into one row", () => {
+  it("packs sequences that are prefixes of one another into one row", () => {
     const sequences = [question(0, 4), question(0, 6), question(0, 6)].map((ids) => sequence(ids));
     expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 0,
@@ -97,7 +97,7 @@ describe("packByPrefix", () => {
     expect(prefix).toBe(10);
   });
 
-  it("keeps every sequence, needs at most as many tokens as one by one, and shares only equal tokens", () => {
+  it("keeps every sequence, needs at most as many tokens as separate rows, and shares only equal tokens", () => {
     const tokens = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 14 });
     const scored = fc.record({ ids: tokens, scored: fc.integer({ min: 1, max: 14 }) });
     fc.assert(

@@ -23,7 +23,7 @@ describe("packed scoring", () => {
   beforeAll(async () => void (await tf.setBackend("cpu")));
   afterAll(() => lm.dispose());
 
-  it("returns the scores of sequences read one by one, and leaves no tensor", async () => {
+  it("returns the scores of sequences read separately, and leaves no tensor", async () => {
     const token = fc.integer({ min: 0, max: 11 });
     const choice = fc.record({
       own: fc.array(token, { maxLength: 5 }),

@@ -116,7 +116,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
 describe("windows", () => {
   const text = "0123456789";
 
-  it("cuts the context on the left, counts the cut tokens and keeps the continuation", async () => {
+  it("truncates the context on the left, counts the removed tokens and keeps the continuation", async () => {
     await tf.setBackend("cpu");
     const lm = tinyLM({ contextLength: 6 });
     const model = inMemory(lm, tokenizer);

@@ -75,7 +75,7 @@ describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.
   });
   afterAll(() => rmSync(root, { recursive: true }));
 
-  it.each(cases)("$name, in the layout of $layout", async ({ name, layout }) => {
+  it.each(cases)("equals $name in the layout of $layout", async ({ name, layout }) => {
     const folder = folderOf(name, layout);
     const model = await loadCausalLM(folder);
     const unscaled = await loadCausalLM(folder, { configFile: "unscaled.json" });
