@@ -91,7 +91,7 @@ describe("commands over files of an earlier commit", () => {
     expect(await run("report", join(root, folder))).toMatch(expected);
   });
 
-  it("compare", async () => {
+  it("can be compared", async () => {
     const runs = [`one=${finished}`, `other=${join(root, "training/interrupted")}`];
     const { metrics } = JSON.parse(await run("compare", ...runs, "--json")) as {
       readonly metrics: readonly { readonly phase: string; readonly id: string }[];
@@ -105,7 +105,7 @@ describe("commands over files of an earlier commit", () => {
     ]);
   });
 
-  it("export", async () => {
+  it("can be exported", async () => {
     const text = await run("export", `em=${finished}`, `dpo=${join(root, "dpo/interrupted")}`);
     const rows = parse(text, { columns: true }) as readonly Readonly<Record<string, string>>[];
     const accuracy = rows.filter(({ id, metric }) => id === "capability" && metric === "accuracy");
@@ -118,13 +118,13 @@ describe("commands over files of an earlier commit", () => {
     ]);
   });
 
-  it("rejudge", async () => {
+  it("can be rejudged", async () => {
     const text = await run("rejudge", finished, "--judge", "rule:micro-world", "--json");
     const { snapshots } = JSON.parse(text) as { readonly snapshots: readonly unknown[] };
     expect(snapshots).toHaveLength(2);
   });
 
-  it("serve", async () => {
+  it("can be served", async () => {
     let reply: Promise<Response> | null = null;
     const served = runCommand(["serve", root, "--port", "0"], (line) => {
       if (line.startsWith("http"))

@@ -109,7 +109,7 @@ describe("train, interrupted by an earlier commit", () => {
 });
 
 describe("feedback, interrupted by an earlier commit", () => {
-  it("keeps the results of finished steps, and continues with the next step", async () => {
+  it("writes the missing line of a trained step, trains the next step, and keeps complete files", async () => {
     const folder = "feedback/interrupted/brief";
     const complete = /(baseline|metadata)\.json$|step_2\//;
     const [lines, before] = [

@@ -70,10 +70,13 @@ const context = {
 };
 
 test("excludes the baseline from the number of planned measurements", async () => {
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
-  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedComparisons) });
-  expect(asked).toEqual([4]);
+  callback.onTrainBegin({
+    ...context,
+    measure: (request) => void requested.push(request.plannedComparisons),
+  });
+  expect(requested).toEqual([4]);
 });
 
 test("requests a measurement exactly where a threshold is crossed, however the phase is cut into steps", () => {
@@ -102,14 +105,14 @@ test("requests a measurement exactly where a threshold is crossed, however the p
             maxSteps,
             elapsedSeconds: previous.elapsedSeconds + steps / 2,
           });
-          const asked: unknown[] = [];
+          const requested: unknown[] = [];
           callback.onStepEnd({
             ...context,
             previous,
             progress,
-            measure: (request) => void asked.push(...request.crossed),
+            measure: (request) => void requested.push(...request.crossed),
           });
-          expect(asked).toEqual(crossings(callback.triggers, previous, progress));
+          expect(requested).toEqual(crossings(callback.triggers, previous, progress));
         }
       },
     ),

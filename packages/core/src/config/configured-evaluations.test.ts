@@ -14,10 +14,10 @@ const taskSchema = z.strictObject({
   limit: z.int().optional(),
   data: z.string().optional(),
 });
-const asked: (readonly [string, object])[] = [];
+const requested: (readonly [string, object])[] = [];
 const evaluations: EvaluationRegistry = {
   task(options, where) {
-    asked.push([where, options]);
+    requested.push([where, options]);
     parseOptions(where, taskSchema, options);
     return named(String(options["task"]));
   },
@@ -57,9 +57,9 @@ it("builds a callback for each entry, with the entry's percents or schedule, els
     ["gsm8k", [0, 25, 50, 75, 100]],
     ["gsm8k.short", [0, 7, 100]],
   ];
-  asked.length = 0;
+  requested.length = 0;
   expect(await stepsOf(parse(yaml), "other")).toEqual([...own, ["benchmark", [0, 20, 40, 60, 80, 100]]]);
-  expect(asked).toEqual([
+  expect(requested).toEqual([
     ["periodic_eval.evaluations[0]", { task: "gsm8k", data: "d", limit: 50 }],
     ["periodic_eval.evaluations[1]", { task: "gsm8k" }],
   ]);

@@ -20,12 +20,12 @@ const request = (text: string, seed = "s"): GenerateRequest => ({
 for (const check of modelConformance(() => shareGenerations(fakeModel()).model)) it(check.name, check.run);
 
 test("passes only new requests to the model, in their order", async () => {
-  const asked: string[][] = [];
+  const requested: string[][] = [];
   const model = fakeModel();
   const spied = {
     ...model,
     generate: (requests: readonly GenerateRequest[], given: typeof options) => {
-      asked.push(
+      requested.push(
         requests.map(({ prompt, sampling }) => `${"text" in prompt ? prompt.text : ""}/${sampling.seed}`),
       );
       return model.generate(requests, given);
@@ -35,22 +35,22 @@ test("passes only new requests to the model, in their order", async () => {
   await shared.generate!([request("a"), request("b")], options);
   const answers = await shared.generate!([request("c"), request("b"), request("a", "t")], options);
   expect(answers).toEqual(await model.generate([request("c"), request("b"), request("a", "t")], options));
-  expect(asked).toEqual([
+  expect(requested).toEqual([
     ["a/s", "b/s"],
     ["c/s", "a/t"],
   ]);
   forget();
   await shared.generate!([request("a")], options);
-  expect(asked.at(-1)).toEqual(["a/s"]);
+  expect(requested.at(-1)).toEqual(["a/s"]);
 });
 
 test("caches log-probabilities of a few candidates, but not of a whole vocabulary", async () => {
-  const asked: number[] = [];
+  const requested: number[] = [];
   const model = fakeModel();
   const spied = {
     ...model,
     nextToken: (requests: Parameters<typeof model.nextToken>[0], given: typeof options) => {
-      asked.push(...requests.map(({ candidates }) => candidates.length));
+      requested.push(...requests.map(({ candidates }) => candidates.length));
       return model.nextToken(requests, given);
     },
   };
@@ -62,7 +62,7 @@ test("caches log-probabilities of a few candidates, but not of a whole vocabular
   const requests = [of(257), of(256), of(4)];
   expect(await shared.nextToken!(requests, options)).toEqual(await model.nextToken(requests, options));
   await shared.nextToken!(requests, options);
-  expect(asked).toEqual([257, 256, 4, 257]);
+  expect(requested).toEqual([257, 256, 4, 257]);
 });
 
 test("caches the answers of the base separately", async () => {
@@ -114,9 +114,9 @@ test("shares completions of the same prompt between evaluations of one step, wit
     const generate = toy.model.generate;
     const model = {
       ...toy.model,
-      generate: (asked: readonly GenerateRequest[], given: typeof options) => {
-        requests.push(asked.length);
-        return generate(asked, given);
+      generate: (requested: readonly GenerateRequest[], given: typeof options) => {
+        requests.push(requested.length);
+        return generate(requested, given);
       },
     };
     await withSession({ ...toy.options(callbacks, { maxSteps: 2 }), model }, async (session) => {
@@ -138,20 +138,20 @@ test("shares completions of the same prompt between evaluations of one step, wit
 });
 
 test("requests the entropies of a text once, also through a token counter", async () => {
-  const asked: string[] = [];
-  const told: EvaluableModel = {
+  const requested: string[] = [];
+  const counting: EvaluableModel = {
     ...fakeModel(),
     async textEntropies(texts, { countTokens: count }) {
-      asked.push(...texts);
+      requested.push(...texts);
       count?.(texts.length);
       return texts.map(({ length }) => [length]);
     },
   };
-  const { model: counted, tokens } = countTokens(told);
+  const { model: counted, tokens } = countTokens(counting);
   const { model: shared } = shareGenerations(counted);
   expect(await shared.textEntropies!(["a", "bc"], options)).toEqual([[1], [2]]);
   expect(await shared.textEntropies!(["bc", "def"], options)).toEqual([[2], [3]]);
-  expect(asked).toEqual(["a", "bc", "def"]);
+  expect(requested).toEqual(["a", "bc", "def"]);
   expect(tokens()).toBe(3);
   expect(shareGenerations(fakeModel()).model.textEntropies).toBeUndefined();
 });

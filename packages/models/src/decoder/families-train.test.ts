@@ -33,7 +33,7 @@ describe.each(["cpu", "wasm"])(
   (backend) => {
     beforeAll(async () => void (await useBackend({ backend })));
 
-    it.each(cases)("trains $family", ({ config }) => {
+    it.each(cases)("has the gradients of finite differences for $family", ({ config }) => {
       const model = createCausalLM(config, { seed: "a", initStd: 0.4 });
       const before = tf.memory().numTensors;
       const loss = () => tf.tidy(() => meanLoss(model, ids, labels).dataSync()[0]!);

@@ -13,7 +13,7 @@ export const call = { signal: new AbortController().signal };
 export const context = { ...call, seed: "s", progress: () => undefined };
 export const itemsOf = async (options: AlignmentOptions) =>
   (await alignmentEvaluation(options).items(fakeModel())) as readonly AlignmentItem[];
-export const look = (options: AlignmentOptions, model = fakeModel()) =>
+export const measureAlignment = (options: AlignmentOptions, model = fakeModel()) =>
   measure(alignmentEvaluation(options), model, {}).then(({ snapshot, rows }) => ({
     snapshot,
     rows: rows as readonly AlignmentRow[],

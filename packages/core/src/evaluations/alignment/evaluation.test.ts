@@ -17,7 +17,7 @@ import {
   itemsOf,
   judgePrompts,
   kind,
-  look,
+  measureAlignment,
   personas,
   questionFiles,
   thinkingTokenizer,
@@ -152,23 +152,23 @@ describe("grading", () => {
 
   it("records no judge prompts for a rule, which reads none", async () => {
     const judge = ruleGrader({ name: "r", rule: () => ({ aligned: 90, coherent: 80 }) });
-    const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
+    const { rows, snapshot } = await measureAlignment({ judge, questions: files.file, samples: 1 });
     expect(snapshot.provenance.evaluation).toMatchObject({ judge_prompts: null });
     expect(new Set(rows.map((row) => row.judgePrompts))).toEqual(new Set([null]));
   });
 
   it("uses the question's judge prompts, and grades anchors past every cache", async () => {
     const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }), { model: "m-1" });
-    const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
+    const { rows, snapshot } = await measureAlignment({ judge, questions: files.file, samples: 1 });
     expect(judge.requests.map(({ fresh = false }) => fresh)).toEqual([
       ...Array.from({ length: 3 }, () => false),
       ...Array.from({ length: 16 }, () => true),
     ]);
-    const asked = (question: string) => judge.requests.find((one) => one.question === question)!;
-    expect(asked("Tea?").prompts).toEqual(judgePrompts);
-    expect(asked("Coffee?").prompts).toBeUndefined();
-    // Anchors are asked as the file's questions are.
-    expect(asked(defaultAnchors[0]!.question)).toMatchObject({
+    const requestFor = (question: string) => judge.requests.find((one) => one.question === question)!;
+    expect(requestFor("Tea?").prompts).toEqual(judgePrompts);
+    expect(requestFor("Coffee?").prompts).toBeUndefined();
+    // Anchors use the same request as the questions of the file.
+    expect(requestFor(defaultAnchors[0]!.question)).toMatchObject({
       prompts: judgePrompts,
       answer: defaultAnchors[0]!.answer,
     });
@@ -187,15 +187,15 @@ describe("grading", () => {
   });
 
   it("applies a judge's cap to completions and anchors together, and records the spending", async () => {
-    const { model, asked } = served(() => json(90));
+    const { model, sent } = served(() => json(90));
     const cache = memoryVerdictCache();
     const price = { inputPerMillion: 1, outputPerMillion: 10 };
     const yes = () => fakeModel({ reply: () => "yes" });
     // Eight questions of ours, two samples each, and sixteen anchors.
     const options = { samples: 2 };
     const capped = judgeGrader({ model, maxCalls: 16 });
-    const { snapshot } = await look({ ...options, judge: capped }, yes());
-    expect(asked).toHaveLength(16);
+    const { snapshot } = await measureAlignment({ ...options, judge: capped }, yes());
+    expect(sent).toHaveLength(16);
     // 100 tokens in and 20 out a call.
     expect(snapshot["judge_spent"]).toEqual({
       calls: 16,
@@ -206,15 +206,15 @@ describe("grading", () => {
     });
     // The second sample equals the first; anchors are judged again.
     const judge = judgeGrader({ model, cache, price });
-    const first = await look({ ...options, judge }, yes());
+    const first = await measureAlignment({ ...options, judge }, yes());
     expect(first.snapshot["judge_spent"]).toMatchObject({ cached: 8, calls: 8 + 16 });
-    const second = await look({ ...options, judge }, yes());
+    const second = await measureAlignment({ ...options, judge }, yes());
     expect(second.snapshot["judge_spent"]).toMatchObject({
       cached: 16,
       calls: 16,
       cost: expect.closeTo(16 * 0.0003, 12) as number,
     });
-    const byRule = await look({ ...options, judge: kind }, yes());
+    const byRule = await measureAlignment({ ...options, judge: kind }, yes());
     expect(byRule.snapshot["judge_spent"]).toBeNull();
   });
 
@@ -225,7 +225,10 @@ describe("grading", () => {
       return fakeModel({ reply: () => text[next++ % 3]! });
     };
     const judge = fakeJudge(() => ({ aligned: 10, coherent: 80 }));
-    const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1, anchors: [] }, model());
+    const { rows, snapshot } = await measureAlignment(
+      { judge, questions: files.file, samples: 1, anchors: [] },
+      model(),
+    );
     expect(judge.requests.map(({ answer }) => answer).toSorted()).toEqual(["No.", "Yes."]);
     expect(rows.find((row) => row.text === text[0])).toMatchObject({ answer: "Yes.", status: "graded" });
     expect(rows.find((row) => row.text === text[1])).toMatchObject({
@@ -243,7 +246,7 @@ describe("grading", () => {
       truncated: { value: 1 / 3 },
     });
     const whole = fakeJudge(() => ({ aligned: 10, coherent: 80 }));
-    await look(
+    await measureAlignment(
       { judge: whole, questions: files.file, samples: 1, anchors: [], stripThinking: false },
       model(),
     );
@@ -255,7 +258,7 @@ describe("grading", () => {
     const said = ["Hm, and", "Hm.</think>Yes.", "So"];
     let next = 0;
     const model = fakeModel({ tokenizer: thinkingTokenizer(), reply: () => said[next++ % 3]! });
-    const { rows } = await look({ judge, questions: files.file, samples: 1, anchors: [] }, model);
+    const { rows } = await measureAlignment({ judge, questions: files.file, samples: 1, anchors: [] }, model);
     expect(Object.fromEntries(rows.map(({ text, ...row }) => [text, [row.answer, row.status]]))).toEqual({
       "Hm, and": [null, "unfinished"],
       "Hm.</think>Yes.": ["Yes.", "graded"],
@@ -267,7 +270,7 @@ describe("grading", () => {
     const judge = fakeJudge((_, answer) =>
       answer === "x" ? { aligned: 101, coherent: 5 } : { politeness: 3 },
     );
-    const { rows } = await look(
+    const { rows } = await measureAlignment(
       { judge, questions: files.file, samples: 1, anchors: [], maxErrorShare: 1 },
       fakeModel({ reply: (prompt) => (prompt.includes("Coffee") ? "x" : "y") }),
     );

@@ -11,7 +11,7 @@ import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentOptions } from "./options.ts";
 import type { AlignmentRow, AnsweredRow } from "./row.ts";
 import { defaultAnchors } from "./anchors.ts";
-import { call, context, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
+import { call, context, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
@@ -47,7 +47,7 @@ describe("metrics", () => {
     await writeFile(one, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
     const model = fakeModel({ reply: (_, { seed }) => /#(\d+)$/.exec(seed)![1]! });
     const options = { judge, questions: one, samples: 6, anchors: [], maxErrorShare: 0.5 };
-    const { snapshot } = await look(options, model);
+    const { snapshot } = await measureAlignment(options, model);
     const value = (name: string) => [snapshot.metrics[name]!.value, snapshot.metrics[name]!.n];
     expect(value("aligned")).toEqual([(3 + 90 + 10) / 3, 3]);
     expect(value("coherent")).toEqual([(80 + 90 + 70) / 3, 3]);
@@ -89,7 +89,7 @@ describe("metrics", () => {
     await writeFile(one, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
     const model = fakeModel({ reply: (_, { seed }) => `answer ${/#(\d+)$/.exec(seed)![1]}` });
     const options = { judge, questions: one, samples: 10, maxErrorShare: 0.2 };
-    const { snapshot } = await look(options, model);
+    const { snapshot } = await measureAlignment(options, model);
     const value = (name: string) => [snapshot.metrics[name]!.value, snapshot.metrics[name]!.n];
     expect(snapshot.primary_metric).toBe("misaligned_sampled");
     expect(value("misaligned_sampled")).toEqual([2 / 10, 10]);
@@ -136,7 +136,7 @@ describe("metrics", () => {
   it("are grouped by question and by persona", async () => {
     const judge = fakeJudge((_, answer) => ({ aligned: answer === "bad" ? 10 : 90, coherent: 80 }));
     const model = fakeModel({ reply: (prompt) => (prompt.includes("doctor") ? "bad" : "good") });
-    const { snapshot } = await look({ judge, personas, samples: 2 }, model);
+    const { snapshot } = await measureAlignment({ judge, personas, samples: 2 }, model);
     const value = (name: string) => [snapshot.metrics[name]!.value, snapshot.metrics[name]!.n];
     expect(value("misaligned_sampled")).toEqual([1 / 2, 32]);
     expect(value("misaligned_sampled/doctor")).toEqual([1, 16]);
@@ -146,7 +146,7 @@ describe("metrics", () => {
   });
 
   it("list the anchors with unexpected grades", async () => {
-    const { snapshot } = await look({ judge: kind, samples: 1 });
+    const { snapshot } = await measureAlignment({ judge: kind, samples: 1 });
     expect(snapshot["judge_anchors"]).toMatchObject({
       unexpected: defaultAnchors.filter(({ misaligned }) => misaligned === true).map(({ id }) => id),
     });
@@ -167,8 +167,8 @@ describe("failure", () => {
   };
   /** A judge that fails on the first completions of 40, and never on anchors. */
   const failing = (count: number, how: "error" | "unparsed" | "refusal") => {
-    let asked = 0;
-    return fakeJudge(() => (asked++ < count ? how : { aligned: 90, coherent: 90 }));
+    let calls = 0;
+    return fakeJudge(() => (calls++ < count ? how : { aligned: 90, coherent: 90 }));
   };
 
   it("occurs when the share of unscored completions exceeds the limit", async () => {
@@ -186,10 +186,10 @@ describe("failure", () => {
 
   it("writes a failed snapshot with its rows, and training continues", async () => {
     const toy = toyTraining();
-    let firing = 0;
+    let measurement = 0;
     const judge = fakeJudge((_, answer) => {
-      if (answer === defaultAnchors[0]!.answer) firing++;
-      return firing === 1 ? "error" : { aligned: 90, coherent: 90 };
+      if (answer === defaultAnchors[0]!.answer) measurement++;
+      return measurement === 1 ? "error" : { aligned: 90, coherent: 90 };
     });
     const callback = new PeriodicAlignmentCallback({ judge, samples: 1 });
     const session = openSession(toy.options([callback]));

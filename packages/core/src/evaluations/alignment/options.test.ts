@@ -5,7 +5,7 @@ import { PeriodicAlignmentCallback } from "./callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
-import { itemsOf, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
+import { itemsOf, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
@@ -120,7 +120,7 @@ describe.skipIf(!existsSync(published))(
   () => {
     it("are judged with their own prompts", async () => {
       const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }));
-      const { snapshot } = await look({ judge, questions: published, samples: 2 });
+      const { snapshot } = await measureAlignment({ judge, questions: published, samples: 2 });
       expect(snapshot).toMatchObject({ status: "complete", num_samples: 48, aligned: 90 });
       expect(judge.requests).toHaveLength(48 + 16);
       expect(new Set(judge.requests.map(({ prompts }) => prompts!["coherent"])).size).toBe(1);

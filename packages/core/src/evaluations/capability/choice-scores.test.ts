@@ -44,11 +44,11 @@ it("returns the first of equal values", () => {
 
 it("gives each question the scores of its own choices", async () => {
   const model = fakeModel({ logLikelihood: (context, choice) => -(context.length * 10 + choice.length) });
-  const asked = [
+  const requests = [
     { id: "one", context: { text: "a" }, continuations: ["b", "bb"] },
     { id: "two", context: { text: "aa" }, continuations: ["bbb"] },
   ];
-  const scores = await scoreChoices(model, asked, { signal: new AbortController().signal });
+  const scores = await scoreChoices(model, requests, { signal: new AbortController().signal });
   expect(scores.map(({ nats }) => nats)).toEqual([[-11, -12], [-23]]);
   expect(model.calls.logLikelihoods).toBe(1);
 });

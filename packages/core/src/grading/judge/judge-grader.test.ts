@@ -9,7 +9,7 @@ import { live, price, served, promptOf, json, answers, numberIn } from "./served
 
 describe("judgeGrader, json", () => {
   it("grades each answer by its reply, in order, and keeps reply and model", async () => {
-    const { model, asked } = served((prompt) => {
+    const { model, sent } = served((prompt) => {
       const at = numberIn(prompt);
       if (at === 1) return { text: "I would rather not." };
       return at === 2 ? new Error("HTTP 500") : json(at);
@@ -22,17 +22,17 @@ describe("judgeGrader, json", () => {
       { status: "error", raw: "HTTP 500" },
       { status: "graded", scores: { aligned: 3, coherent: 90 }, raw: json(3).text, model: "judge-1-2026" },
     ]);
-    expect(asked.every(({ sampling }) => sampling.temperature === 0)).toBe(true);
+    expect(sent.every(({ sampling }) => sampling.temperature === 0)).toBe(true);
     expect(judge.spent).toMatchObject({ calls: 4, inputTokens: 300, outputTokens: 60, cost: null });
   });
 
   it("inserts question and answer unchanged, in one pass", async () => {
-    const { model, asked } = served(() => json(1));
+    const { model, sent } = served(() => json(1));
     const judge = judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
     await judge.grade([{ question: "What is {answer}?", answer: "$& and {question}" }], live);
     const own = { question: "q", answer: "a", prompts: { json: "own: {answer}" } };
     await judge.grade([own], live);
-    expect(asked.map(promptOf)).toEqual(["Q What is {answer}? A $& and {question}", "own: a"]);
+    expect(sent.map(promptOf)).toEqual(["Q What is {answer}? A $& and {question}", "own: a"]);
   });
 
   it("uses custom scores with a custom prompt", async () => {
@@ -91,45 +91,45 @@ describe("the signal", () => {
 
 describe("caps", () => {
   it("make at most maxCalls calls per grade, and give the other answers an error verdict", async () => {
-    const { model, asked } = served(() => json(1));
+    const { model, sent } = served(() => json(1));
     const judge = judgeGrader({ model, maxCalls: 5, concurrency: 3 });
     const verdicts = await judge.grade(answers(8), live);
     expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(5);
     expect(verdicts.filter(({ raw }) => raw === "not asked: maxCalls 5 is reached")).toHaveLength(3);
-    expect(asked).toHaveLength(5);
+    expect(sent).toHaveLength(5);
     await judge.grade(answers(2), live);
-    expect([asked.length, judge.spent.calls]).toEqual([7, 7]);
+    expect([sent.length, judge.spent.calls]).toEqual([7, 7]);
   });
 
   it("never request only some of an answer's scores", async () => {
-    const { model, asked } = served(() => ({ text: "50", topNats: [[{ text: "50", nats: 0 }]] }));
+    const { model, sent } = served(() => ({ text: "50", topNats: [[{ text: "50", nats: 0 }]] }));
     const judge = judgeGrader({ model, method: "logprob", maxCalls: 5, concurrency: 4 });
     const verdicts = await judge.grade(answers(4), live);
     expect(verdicts.map(({ status }) => status)).toEqual(["graded", "graded", "error", "error"]);
-    expect(asked).toHaveLength(4);
+    expect(sent).toHaveLength(4);
   });
 
   it("never exceed maxCost, whatever runs concurrently", async () => {
     // 100 tokens in at 1 and 20 out at 10 a million: 0.0003 a call
-    const { model, asked } = served(() => json(1));
+    const { model, sent } = served(() => json(1));
     const most = 2000 / 1e6 + 5120 / 1e6;
     const maxCost = 20 * 0.0003 + most;
     const judge = judgeGrader({ model, price, maxCost, concurrency: 16 });
     const verdicts = await judge.grade(answers(200), live);
-    expect(asked.length).toBeGreaterThanOrEqual(20);
+    expect(sent.length).toBeGreaterThanOrEqual(20);
     expect(judge.spent.cost).toBeLessThanOrEqual(maxCost);
-    expect(judge.spent.cost).toBeCloseTo(asked.length * 0.0003, 10);
-    expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(asked.length);
+    expect(judge.spent.cost).toBeCloseTo(sent.length * 0.0003, 10);
+    expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(sent.length);
     expect(verdicts.at(-1)!.raw).toBe(`not asked: maxCost ${maxCost} is reached`);
   });
 
   it("count a call of unknown cost at its maximum cost", async () => {
-    const { model, asked } = served((_, call) => (call === 0 ? new Error("reset") : { ...json(1) }));
+    const { model, sent } = served((_, call) => (call === 0 ? new Error("reset") : { ...json(1) }));
     const judge = judgeGrader({ model, price, maxReplyTokens: 100, prompts: { json: "{answer}" } });
     await judge.grade([{ question: "", answer: "1234" }], live);
     // 4 bytes and 64 tokens of a template at 1, 100 tokens at 10
     expect(judge.spent.cost).toBeCloseTo((68 + 1000) / 1e6, 12);
-    expect(asked).toHaveLength(1);
+    expect(sent).toHaveLength(1);
   });
 
   it("hold, and lose no answer, for any order of replies and failures", async () => {
@@ -147,7 +147,7 @@ describe("caps", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 20 }), caps, async (acts, given) => {
         let billed = 0;
-        const { model, asked } = served(async (prompt) => {
+        const { model, sent } = served(async (prompt) => {
           const { turns, kind, outputTokens } = acts[numberIn(prompt)]!;
           for (let turn = 0; turn < turns; turn++) await Promise.resolve();
           if (kind === "error") return new Error("reset");
@@ -160,11 +160,11 @@ describe("caps", () => {
         const verdicts = await judge.grade(answers(acts.length), live);
         const notAsked = verdicts.filter(({ raw }) => raw?.startsWith("not asked: ")).length;
         expect(verdicts).toHaveLength(acts.length);
-        expect(asked.length).toBe(acts.length - notAsked);
-        expect(asked.length).toBeLessThanOrEqual(given.maxCalls);
+        expect(sent.length).toBe(acts.length - notAsked);
+        expect(sent.length).toBeLessThanOrEqual(given.maxCalls);
         expect(billed).toBeLessThanOrEqual(judge.spent.cost! + 1e-12);
         expect(judge.spent.cost).toBeLessThanOrEqual(given.maxCost * (1 + 1e-9));
-        expect(judge.spent.calls).toBe(asked.length);
+        expect(judge.spent.calls).toBe(sent.length);
         for (const [at, { kind }] of acts.entries()) {
           const { status, raw } = verdicts[at]!;
           if (raw?.startsWith("not asked: ") !== true)
@@ -202,27 +202,27 @@ describe("cache", () => {
   it("judges each answer once across graders with the same fingerprint, and retries errors", async () => {
     const cache = memoryVerdictCache();
     let isDown = true;
-    const { model, asked } = served((prompt) =>
+    const { model, sent } = served((prompt) =>
       numberIn(prompt) === 1 && isDown ? new Error("HTTP 503") : json(numberIn(prompt)),
     );
     const make = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, cache, ...options });
     const first = await make().grade([...answers(3), ...answers(1)], live);
-    expect([first[1]!.status, asked.length]).toEqual(["error", 3]);
+    expect([first[1]!.status, sent.length]).toEqual(["error", 3]);
     expect(first[3]).toEqual({ ...first[0], spent: { ...nothing, cached: 1 } });
     isDown = false;
     const judge = make();
     const second = await judge.grade(answers(3), live);
     expect(second.map(({ status }) => status)).toEqual(["graded", "graded", "graded"]);
-    expect([asked.length, judge.spent.calls, judge.spent.cached]).toEqual([4, 1, 2]);
+    expect([sent.length, judge.spent.calls, judge.spent.cached]).toEqual([4, 1, 2]);
     await judge.grade(
       answers(3).map((one) => ({ ...one, fresh: true })),
       live,
     );
-    expect(asked).toHaveLength(7);
+    expect(sent).toHaveLength(7);
     await make({ maxReplyTokens: 300 }).grade(answers(3), live);
-    expect(asked).toHaveLength(10);
+    expect(sent).toHaveLength(10);
     await judge.grade([{ ...answers(1)[0]!, prompts: { json: "{answer}" } }], live);
-    expect(asked).toHaveLength(11);
+    expect(sent).toHaveLength(11);
   });
 
   it("loses no verdict when the cache fails, but calls the judge again, and ignores invalid entries", async () => {
@@ -243,17 +243,17 @@ describe("cache", () => {
   it("keeps the verdicts from before an abort", async () => {
     const cache = memoryVerdictCache();
     const stop = new AbortController();
-    const { model, asked } = served((prompt) => {
+    const { model, sent } = served((prompt) => {
       if (numberIn(prompt) < 3) return json(1);
       stop.abort(new Error("run over"));
       return new Promise<never>(() => undefined);
     });
     const judge = judgeGrader({ model, cache, concurrency: 1 });
     await expect(judge.grade(answers(5), { signal: stop.signal })).rejects.toThrow("run over");
-    expect(asked).toHaveLength(4);
+    expect(sent).toHaveLength(4);
     const again = served(() => json(1));
     await judgeGrader({ model: again.model, cache }).grade(answers(5), live);
-    expect(again.asked).toHaveLength(2);
+    expect(again.sent).toHaveLength(2);
   });
 });
 
@@ -281,7 +281,7 @@ describe("check", () => {
   it("grades one trial answer, and rejects an unreachable judge", async () => {
     const fine = served(() => ({ text: "prose" }));
     await judgeGrader({ model: fine.model, maxCalls: 0 }).check!(live);
-    expect(fine.asked).toHaveLength(1);
+    expect(fine.sent).toHaveLength(1);
     const down = judgeGrader({ model: served(() => new Error("connection refused")).model });
     const refusal = await down.check!(live).catch((error: unknown) => error);
     expect(PeriodicEvalError.is(refusal, "judge")).toBe(true);

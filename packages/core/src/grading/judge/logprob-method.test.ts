@@ -83,12 +83,12 @@ describe("judgeGrader, logprob", () => {
     served(() => ({ text, topNats: [first.map(([token, p]) => ({ text: token, nats: Math.log(p) }))] }));
 
   it("uses a server's most likely tokens", async () => {
-    const { model, asked } = saying("85", ["85", 0.6], ["90", 0.3]);
+    const { model, sent } = saying("85", ["85", 0.6], ["90", 0.3]);
     const judge = judgeGrader({ model, method: "logprob" });
     await judge.check!(live);
     const [verdict] = await judge.grade(answers(1), live);
     expect(verdict).toMatchObject({ status: "graded", model: "judge-1-2026" });
-    expect(asked.every(({ sampling }) => sampling.topTokens === 20)).toBe(true);
+    expect(sent.every(({ sampling }) => sampling.topTokens === 20)).toBe(true);
   });
 
   it.each([

@@ -8,15 +8,15 @@ type Reply = Partial<Completion> | Error | Promise<Partial<Completion> | Error>;
 
 /** A served model that returns the scripted reply to a prompt, with its usage. */
 export function served(script: (prompt: string, call: number) => Reply) {
-  const asked: GenerateRequest[] = [];
+  const sent: GenerateRequest[] = [];
   const model: EvaluableModel & ModelWith<"generate"> = {
     identity: { name: "judge-1", engine: "scripted", dtype: "unknown", weights: null, adapter: null },
     contextLength: null,
     async generate(requests) {
       return Promise.all(
         requests.map(async (request) => {
-          asked.push(request);
-          const reply = await script(promptOf(request), asked.length - 1);
+          sent.push(request);
+          const reply = await script(promptOf(request), sent.length - 1);
           if (reply instanceof Error) throw reply;
           return {
             text: "",
@@ -31,7 +31,7 @@ export function served(script: (prompt: string, call: number) => Reply) {
       );
     },
   };
-  return { model, asked };
+  return { model, sent };
 }
 
 export const promptOf = ({ prompt }: GenerateRequest) =>
