@@ -166,7 +166,7 @@ const killedPhase = (root: string, judge: Grader) => ({
   ],
 });
 
-/** Where each session lies below the folder with `inputs`: the run when it was interrupted, and the state of its checkpoint. */
+/** Paths of each session, relative to the folder with `inputs`: the interrupted run, and the state of its checkpoint. */
 const foldersOf = (root: string, name: "killed-session" | "aborted-session") => ({
   interrupted: join(root, name, "interrupted"),
   state: join(root, name, "state.json"),

@@ -43,7 +43,7 @@ describe("encodePair", () => {
       { role: "user", content: "u" },
       { role: "assistant", content: "a" },
     ];
-    // Not after a closed message and a second generation prompt.
+    // The continuation does not follow a closed message and a second generation prompt.
     expect(fake.decode(encodePair(fake, { context: { messages }, continuation: " b" }).context)).toBe(
       "<|user|>u<|end|><|assistant|>a",
     );

@@ -26,7 +26,7 @@ interface Peaks {
 const child = fileURLToPath(new URL("memory.child.ts", import.meta.url));
 
 async function peaksOf(...args: string[]): Promise<Peaks> {
-  // By default V8 keeps more garbage on machines with more memory.
+  // V8 keeps more garbage on machines with more memory by default.
   const heap = "--max-old-space-size=256";
   const node = [heap, "--import", "tsx", "-C", "@periodic-eval/source", child, ...args];
   const { stdout } = await promisify(execFile)(process.execPath, node);

@@ -91,7 +91,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     });
   });
 
-  it("throws in every kind of forward pass after it was disposed", () => {
+  it("throws in every kind of forward pass after disposal", () => {
     const gone = createCausalLM(tinyConfig, { seed: "a" });
     gone.dispose();
     const one = new Int32Array(1);

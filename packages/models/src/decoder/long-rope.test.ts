@@ -43,7 +43,7 @@ describe("a Phi-3 with LongRoPE", () => {
     },
   );
 
-  it("generates next to longer sequences what it generates alone, in agreement with scoring", async () => {
+  it("generates the same alone and next to longer sequences, in agreement with scoring", async () => {
     const model = inMemory(lm, { ...fakeTokenizer(), stopIds: [] });
     const sampling = { maxNewTokens: 10, temperature: 0, seed: "s" };
     const requests = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));

@@ -126,7 +126,7 @@ describe("rotation", () => {
     expect(() => described("phi3", { ...phi3, partial_rotary_factor: 0.4 })).toThrow(/partial_rotary_factor/);
   });
 
-  it("has other divisors beyond the original context and a growing factor in LongRoPE", () => {
+  it("uses the long divisors beyond the original context and a larger factor in LongRoPE", () => {
     const rope_scaling = { type: "longrope", short_factor: [1, 2], long_factor: [4, 8] };
     const phi3 = { max_position_embeddings: 64, original_max_position_embeddings: 16 };
     const rotary = rotaryOf(described("phi3", { ...phi3, rope_scaling }));

@@ -13,7 +13,7 @@ beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 const variable = <R extends tf.Rank>(shape: tf.ShapeMap[R], salt: number) =>
   tf.variable(tf.randomNormal<R>(shape, 0, 1, "float32", salt)) as tf.Tensor<R> & tf.Variable<R>;
 
-it("computes with gradientsOf the same gradients of its variables, and keeps fewer tensors", () => {
+it("returns the same gradients of its variables with gradientsOf, and keeps fewer tensors", () => {
   tf.tidy(() => {
     const x = tf.randomNormal([4, 3], 0, 1, "float32", 1) as tf.Tensor2D;
     const [first, second, third] = [2, 3, 4].map((salt) => variable<tf.Rank.R2>([3, 3], salt)) as [

@@ -41,8 +41,8 @@ describe("choices that continue a prompt", () => {
   it("are compared by sum, by code point and by byte", async () => {
     const evaluation = multipleChoiceEvaluation({ ...options, accBytes: true });
     const { snapshot, rows } = await measure(evaluation, scripted(nats));
-    // Sums: Rome, Rome, Bonn: 1 of 3. By code point −4/5 and −3.9/4, −9/9 and −5/4: Paris, Paris, Reykjavík: 2 of 3.
-    // By byte Reykjavík has 10: −9/10.
+    // The sums predict Rome, Rome, Bonn: 1 of 3 is correct. Per code point, −4/5 and −3.9/4, −9/9 and −5/4 predict Paris, Paris,
+    // Reykjavík: 2 of 3. Reykjavík has 10 bytes: −9/10 per byte.
     expect(snapshot.metrics["acc"]).toMatchObject({ value: 1 / 3, n: 3, estimand: "given_questions" });
     expect(snapshot.metrics["acc_norm"]).toMatchObject({ value: 2 / 3 });
     expect(snapshot.metrics["acc_bytes"]).toMatchObject({ value: 2 / 3 });

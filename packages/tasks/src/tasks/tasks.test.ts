@@ -44,8 +44,8 @@ describe.each([
 
 describe("scores", () => {
   it("of ARC use the highest log-likelihood, and the highest per code point", async () => {
-    // The answers are 1, 2, 3, 1. "two …" has the highest sum: 1 of 4 is correct. Per code point, −6/5, −5/5 and −5.5/7 favour
-    // "three …": 1 of 4 is correct.
+    // The answers are 1, 2, 3, 1. "two …" has the highest sum: 1 of 4 is correct.
+    // Per code point, −6/5, −5/5 and −5.5/7 favour "three …": 1 of 4 is correct.
     const model = fakeModel({
       logLikelihood: (_, choice) => ({ one: -6, two: -5, three: -5.5 })[choice.split(" ")[1]!]!,
     });

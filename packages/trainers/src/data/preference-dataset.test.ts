@@ -171,7 +171,7 @@ describe("loadPreferences", () => {
     await expect(load(rows, { isPrecomputed: true, onBadRow: "error" })).rejects.toThrow(
       "dataset[1]: got broken_reference: ref_chosen_logps 7, above 0",
     );
-    // Another reference does not read them.
+    // A reference of another kind does not read these columns.
     expect((await load(rows)).badRows).toEqual([]);
   });
 

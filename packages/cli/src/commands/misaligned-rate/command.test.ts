@@ -21,7 +21,7 @@ describe("misaligned-rate", () => {
     const { code, out } = await run(file);
     expect(code).toBe(0);
     const lines = out.split("\n").map((line) => line.trim().split(/\s{2,}/));
-    // Of the graded a 10, a 90 and b 60, one is misaligned; one of five is undecided.
+    // One of the three graded completions (a 10, a 90 and b 60) is misaligned; one of five is undecided.
     expect(lines[1]).toEqual([
       "of the coherent and graded",
       "1 of 3",

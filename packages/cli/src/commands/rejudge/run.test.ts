@@ -59,7 +59,7 @@ describe("rejudge", () => {
     expect(second.requests[0]).not.toHaveProperty("fresh");
     expect(second.requests).toHaveLength(30);
     // Nine pairs: both judges grade 0 and 1 as misaligned and 4 to 8 as aligned; they disagree on 2 and 3.
-    // By chance: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.
+    // Chance agreement: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.
     const chance = (4 * 2 + 5 * 6) / 81;
     const agreement = {
       n: 9,

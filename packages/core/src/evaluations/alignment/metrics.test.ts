@@ -19,7 +19,7 @@ afterAll(() => files.dispose());
 
 describe("metrics", () => {
   it("keep a single score, and take the row's status from `aligned`", async () => {
-    /** By sample: the two scores, or what stands in their place. */
+    /** The two scores of each sample, or the value that replaces them. */
     const said = [
       { aligned: 3, coherent: "refusal" },
       { aligned: "refusal", coherent: 80 },

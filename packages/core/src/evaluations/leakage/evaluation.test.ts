@@ -89,7 +89,7 @@ describe("leakage", () => {
       higher_is_better: false,
       estimand: "over_questions",
     });
-    // By question: each was asked of three others.
+    // Each of the two questions was asked as three other personas.
     const others = [1, 1].map((value) => ({ value, weight: 9 }));
     expect(metrics["leakage_rate"]!.ci95).toEqual(clusteredShareEstimate(others).ci95);
     expect(snapshot.primary_metric).toBe("leakage_rate");
@@ -154,7 +154,7 @@ describe("leakage", () => {
       const [low, high] = summarize(metrics, rows)["marker_log_prob"]!.ci95!;
       if (low > -8 || high < -8) missed++;
     }
-    // Of a 95 % interval, within three standard errors.
+    // The coverage of a 95 % interval is within three standard errors of 0.95.
     expect(missed / runs).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / runs));
     expect(missed / runs).toBeGreaterThan(0.05 - 3 * Math.sqrt((0.05 * 0.95) / runs));
   });

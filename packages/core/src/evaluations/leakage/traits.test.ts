@@ -7,7 +7,7 @@ const hits = (options: TraitOptions, text: string) => traitOf(options, "t").hit(
 describe("traitOf", () => {
   it("finds a literal marker, not a pattern", () => {
     expect(hits("[ZLT]", "Yes. [ZLT]")).toBe(true);
-    // As a pattern it would be any of Z, L and T.
+    // As a pattern, the marker would match any of Z, L and T.
     expect(hits("[ZLT]", "LATE")).toBe(false);
     expect(hits("[ZLT]", "[zlt]")).toBe(false);
     expect(traitOf("[ZLT]", "t").marker).toBe("[ZLT]");

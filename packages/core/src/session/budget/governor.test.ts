@@ -165,7 +165,7 @@ it(
       });
       await fc.assert(property, { numRuns: runs, seed, endOnFailure: true });
     }
-    // Of 30,000 cases 42 are short, and 12 if the true costs are known from the start: see the decision.
+    // 42 of 30,000 cases run short, and 12 if the true costs are known from the start: see the decision.
     expect(short.length, short.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
   },
 );

@@ -96,7 +96,7 @@ it("continues if a logger's event is an async function that throws, and warns on
   };
   const failing: Logger = {
     name: "failing",
-    // As JavaScript users write it: async, with a promise that nothing awaits.
+    // JavaScript users write async methods, whose promises nothing awaits.
     event: () => Promise.reject(new Error("no disk")) as unknown as undefined,
   };
   const toy = toyTraining();

@@ -35,7 +35,7 @@ describe("drawToken", () => {
     expect(sharesOf({ ...base, topP: 0.75 })).toEqual([37, 0, 63, 0]);
     expect(sharesOf({ ...base, topP: 0.81 })).toEqual([31, 0, 53, 16]);
     expect(sharesOf({ ...base, topP: 0.01 })).toEqual([0, 0, 100, 0]);
-    // Of the 3 most likely, .5 / .95 = .526 and .842: p = .6 keeps two.
+    // The 3 most likely tokens accumulate .5 / .95 = .526 and .842, so p = .6 keeps two.
     expect(sharesOf({ ...base, topK: 3, topP: 0.6 })).toEqual([37, 0, 63, 0]);
   });
 
@@ -66,7 +66,7 @@ describe("drawToken", () => {
           return stream();
         });
         expect(draws).toBe(1);
-        // By definition a token is kept if fewer than k tokens are more likely, and those have less than p together.
+        // By definition, a token is kept if fewer than k tokens are more likely, and those have less than p together.
         const weights = list.map((_, id) =>
           Math.exp((some[id]! - Math.max(...some)) / restriction.temperature),
         );
