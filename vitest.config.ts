@@ -11,24 +11,18 @@ const softwareGpu =
     : {};
 
 /**
- * Test files that compute with TensorFlow.js: recognized by their content, or by folder where all files compute. They
- * share processes, apart from the other tests: loading TensorFlow.js takes longer than most of their tests.
+ * Test files that need a separate process: they compute with TensorFlow.js, whose engines keep state, mock or reload modules, or
+ * change state of the whole process. Recognized by their content, or by folder where all files compute.
  */
-const loadsTensorFlow = /tfjs|tensorflow|\/(models|trainers|tasks|cli)"/;
-const computing = /^(examples|packages\/(cli|models|trainers))\//;
-/** Test files that need a process each: they mock or reload modules, or change state of the whole process. */
 const needsProcess =
-  /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |\bprocess\.chdir\(|\bregister(Backend|Kernel)\(/;
+  /tfjs|tensorflow|\/(models|trainers|tasks|cli)"|\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(/;
+const computing = /^(examples|packages\/(cli|models|trainers))\//;
 const tests = ["packages", "examples"]
   .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
   .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
-const alone = tests.filter((file) => needsProcess.test(withTestData(file)));
-const withTensorFlow = tests.filter(
-  (file) => !alone.includes(file) && (computing.test(file) || loadsTensorFlow.test(withTestData(file))),
-);
-const others = tests.filter((file) => !alone.includes(file) && !withTensorFlow.includes(file));
+const alone = tests.filter((file) => computing.test(file) || needsProcess.test(withTestData(file)));
 
 const setupFiles = "scripts/after-computing-file.ts";
 
@@ -57,9 +51,8 @@ export default defineConfig(({ mode }) => ({
     unstubGlobals: true,
     projects: [
       { extends: true, test: { name: "alone", include: alone, setupFiles } },
-      // The others share module caches: loading modules for each file takes longer than the tests.
-      { extends: true, test: { name: "computing", isolate: false, include: withTensorFlow, setupFiles } },
-      { extends: true, test: { name: "together", isolate: false, include: others } },
+      // The others share one module cache: loading modules for each file takes longer than the tests.
+      { extends: true, test: { name: "together", isolate: false, include: tests, exclude: alone } },
     ],
   },
 }));

@@ -68,7 +68,7 @@ describe("periodic-eval feedback", () => {
     expect(terminal.outputs.at(-1)).toBe(join(output, "index.html"));
     const page = await readFile(join(output, "index.html"), "utf8");
     expect(page).toContain("identity, after 1 update:");
-    expect(page).toContain("Not finished");
+    expect(page).toContain("Training is not finished");
     expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
   });
 
