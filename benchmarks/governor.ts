@@ -97,7 +97,7 @@ for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
   const { overhead, items, share, areEdgesWhole, skipped } = await train(ceiling);
   const label = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
   console.log(
-    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
+    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "no item is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
   );
 }
 lm.dispose();

@@ -1,5 +1,5 @@
 /*
- * What does a training step cost with LoRA, compared with training every weight? Forward, backward and AdamW.
+ * How much does a LoRA training step cost, compared with training every weight? Forward, backward and AdamW.
  *
  *   npm run bench lora [-- --backend wasm --layers 6 --hidden 256 --rank 8 --steps 8]
  *

@@ -1,4 +1,4 @@
-// What does measuring cost?
+// How much does measuring cost?
 // Runs the same training without callbacks, with an idle one, with capability at its defaults (200 questions every 20 %), and
 // with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. The arms advance in turns and
 // in changing order, so that noise of the machine and garbage collection affect all alike. Repeats start from the same

@@ -10,8 +10,8 @@ Further keys: "system" and "multiturn" of a chat ("chat": true), "batch_size". T
 
     python lm_eval_tasks.py MODEL_FOLDER THREADS
 
-With `-` in place of a folder no model is loaded: every answer is empty, chats are written as JSON, and what is asked is all
-that is told. ifeval wants langdetect and NLTK's Punkt models too (see ifeval_reference.py); its draws of random letters
+With `-` instead of a folder no model is loaded: every answer is empty, chats are JSON strings, and only the requests are
+reported. ifeval needs langdetect and NLTK's Punkt models too (see ifeval_reference.py); its draws of random letters
 are seeded by the request's "seed", langdetect by 0.
 """
 

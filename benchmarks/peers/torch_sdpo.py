@@ -83,7 +83,7 @@ def divergence(log_probs, student, tokens, teacher, indices, alpha):
 
 
 def terms(model, example, old, base, taught, config):
-    """Each [count]: loss, and what is told beside it."""
+    """Returns the loss and its reported parts, each [count]."""
     log_probs, tokens = response_log_probs(model, example["student"], example["response"])
     teacher, indices, teacher_drawn = taught
     student = of_tokens(log_probs, tokens)

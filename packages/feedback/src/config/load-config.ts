@@ -83,7 +83,7 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
 /** Whether a preference is given as the path of its file. */
 export const isPath = (preference: string): boolean => /[\\/]|\.ya?ml$/.test(preference);
 
-/** Replaces aliases by our keys. `keyOf` returns the path of a value as the file has it. */
+/** Replaces aliases by our keys. `keyOf` returns the path of a value in the file's spelling. */
 function withoutAliases(file: ConfigFile) {
   const values: Record<string, unknown> = isRecord(file.value) ? { ...file.value } : {};
   if (!isRecord(file.value)) parseFile(file, configSchema);

@@ -107,7 +107,7 @@ const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<
 const passing = ["num_steps", "plots", "preferences", "output_dir"] as const;
 
 /**
- * Returns the stored metadata if it agrees with this run's, or this run's if none is stored.
+ * Returns the stored metadata if it agrees with this run's, or this run's if there is no stored one.
  *
  * @throws PeriodicEvalError `config` if the run in the folder has a different configuration.
  */

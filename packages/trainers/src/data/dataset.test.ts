@@ -92,8 +92,8 @@ describe("loadDataset", () => {
     ]);
     expect(badRows[9]!.got).toBe("206 tokens, 100 fit");
     expect(badRows.slice(12).map(({ got }) => got)).toEqual([
-      "a text of only white space",
-      "a text of only white space",
+      "only white space",
+      "only white space",
       "assistant turns without text",
       "messages 1 and 2 both have the role assistant",
       "messages 0 and 1 both have the role user",

@@ -90,7 +90,7 @@ interface Rendered {
 function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | Fault {
   if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw lossError(row, loss);
   if (row.text === "") return { reason: "empty", got: "an empty text" };
-  if (isBlank(row.text)) return { reason: "empty", got: "a text of only white space" };
+  if (isBlank(row.text)) return { reason: "empty", got: "only white space" };
   const prompt = row.prompt ?? "";
   const ids = encodeEnded(tokenizer, prompt + row.text);
   const start = loss === "completion" ? sharedStart(tokenizer.encode(prompt), ids) : 0;

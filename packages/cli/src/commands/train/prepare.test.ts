@@ -142,7 +142,7 @@ describe("train reports errors of a file before it loads weights", () => {
     const list = (phase: string, of: string) => at(`run/bad_rows/${phase}/${of}.jsonl`);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toContain(
-      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of only white space; and 6 more bad rows, expected`,
+      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: only white space; and 6 more bad rows, expected`,
     );
     expect(lines[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
     expect(lines[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
