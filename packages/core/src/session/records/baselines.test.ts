@@ -141,6 +141,17 @@ describe("adapter_off", () => {
     ]);
   });
 
+  it("warns of each evaluation of one callback that cannot be measured without the adapter", async () => {
+    const { toy, model } = adapterTraining();
+    const prompts = { ...toyEvaluation(), prompts: () => Array.from({ length: 8 }, () => ({ text: "a" })) };
+    const asks = [1, 2].map((limit) => klEvaluation({ of: prompts, limit }) as AnyEvaluation);
+    await train(toy, [{ id: "both", asks }], { model, baseline: "adapter_off" });
+    const warning = expect.stringContaining(
+      '"both" is not compared: it cannot be measured without the adapter: ',
+    );
+    expect(toy.warnings()).toEqual([warning, warning]);
+  });
+
   it("throws without an adapter, and if a callback has its id", async () => {
     const { toy, model } = adapterTraining();
     const options = { baseline: "adapter_off" } as const;
