@@ -24,8 +24,6 @@ const tests = ["packages", "examples"]
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
 const alone = tests.filter((file) => computing.test(file) || needsProcess.test(withTestData(file)));
 
-const setupFiles = "scripts/after-computing-file.ts";
-
 /** Returns the text of a test and of the test data that it imports. */
 function withTestData(file: string): string {
   const text = readFileSync(file, "utf8");
@@ -50,7 +48,7 @@ export default defineConfig(({ mode }) => ({
     unstubEnvs: true,
     unstubGlobals: true,
     projects: [
-      { extends: true, test: { name: "alone", include: alone, setupFiles } },
+      { extends: true, test: { name: "alone", include: alone } },
       // The others share one module cache: loading modules for each file takes longer than the tests.
       { extends: true, test: { name: "together", isolate: false, include: tests, exclude: alone } },
     ],
