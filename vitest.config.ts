@@ -10,19 +10,27 @@ const softwareGpu =
     ? { VK_DRIVER_FILES: softwareDriver, LD_LIBRARY_PATH: chromium }
     : {};
 
-/**
- * Test files that need a separate process: they compute with TensorFlow.js, whose engines keep state, mock or reload modules, or
- * change state of the whole process. Recognized by their content, or by folder where all files compute.
- */
+/** Contents of test files that need a process each: they mock or reload modules, or change or measure the whole process. */
 const needsProcess =
-  /tfjs|tensorflow|\/(models|trainers|tasks|cli)"|\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(/;
-const computing = /^(examples|packages\/(cli|models|trainers))\//;
+  /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(|peak memory/;
+/** Contents of test files that compute with TensorFlow.js. */
+const needsEngine = /tfjs|tensorflow|\/(models|trainers|tasks|cli)"/;
 const tests = ["packages", "examples"]
   .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
   .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
-const alone = tests.filter((file) => computing.test(file) || needsProcess.test(withTestData(file)));
+
+type Project = "alone" | "computing" | "together";
+
+/** Returns the project of a test file. Loading modules for each file takes longer than most tests, so files share a process where they can. */
+function projectOf(file: string): Project {
+  const text = withTestData(file);
+  if (/^(examples|packages\/cli)\//.test(file) || needsProcess.test(text)) return "alone";
+  if (/^packages\/(models|trainers)\//.test(file) || needsEngine.test(text)) return "computing";
+  return "together";
+}
+const of = (project: Project) => tests.filter((file) => projectOf(file) === project);
 
 /** Returns the text of a test and of the test data that it imports. */
 function withTestData(file: string): string {
@@ -48,9 +56,17 @@ export default defineConfig(({ mode }) => ({
     unstubEnvs: true,
     unstubGlobals: true,
     projects: [
-      { extends: true, test: { name: "alone", include: alone } },
-      // The others share one module cache: loading modules for each file takes longer than the tests.
-      { extends: true, test: { name: "together", isolate: false, include: tests, exclude: alone } },
+      { extends: true, test: { name: "alone", include: of("alone") } },
+      {
+        extends: true,
+        test: {
+          name: "computing",
+          isolate: false,
+          include: of("computing"),
+          setupFiles: "scripts/after-computing-file.ts",
+        },
+      },
+      { extends: true, test: { name: "together", isolate: false, include: of("together") } },
     ],
   },
 }));

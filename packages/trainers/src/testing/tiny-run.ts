@@ -5,22 +5,17 @@ import type { Logger } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import { afterAll } from "vitest";
+import { afterFile } from "../../../core/src/testing/after-file.test-data.ts";
 import type { MessagesRow } from "../data/forms.ts";
 import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 
 export const tokenizer = fakeTokenizer();
 
-const folders: string[] = [];
-afterAll(async () => {
-  await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })));
-});
-
 /** Creates a folder that is removed after all tests of the file: tests share runs of an earlier test or hook. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "trainers-"));
-  folders.push(folder);
+  afterFile(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
