@@ -73,7 +73,11 @@ describe.skipIf(!isThere || !isFull)(
         `training.learning_rate=${100 * rate}`,
       ]);
       expect(summary.verdict).toBe("collapsed");
-      expect(collapse.alerts).toEqual(expect.arrayContaining(["entropy_ratio", "baseline_drift"]));
+      expect(collapse.alerts).toContain("baseline_drift");
+      expect(collapse.baseline_drift).toBeLessThan(-2);
+      // Rounding decides where so large a step ends, and it differs by processor: in one repeated token (an entropy ratio of
+      // 0.02 on AMD Turin) or in noise of high entropy.
+      expect(collapse.alerts.includes("entropy_ratio")).toBe(collapse.entropy_ratio! < 0.6);
       expect(summary.collapse_alerts).toEqual(collapse.alerts);
     });
   },
