@@ -153,13 +153,14 @@ function measuredBy(
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  const { overhead_percent, seconds_per_window, drain_seconds, min_free_bytes } = budget;
+  const { overhead_percent, grace_seconds, seconds_per_window, drain_seconds, min_free_bytes } = budget;
   return {
     baseline,
     familywise,
     layout,
     budget: {
       ...(overhead_percent !== undefined && { overheadPercent: overhead_percent }),
+      ...(grace_seconds !== undefined && { graceSeconds: grace_seconds }),
       ...(seconds_per_window !== undefined && { secondsPerWindow: seconds_per_window }),
       ...(drain_seconds !== undefined && { drainSeconds: drain_seconds }),
       ...(min_free_bytes !== undefined && { minFreeBytes: min_free_bytes }),
@@ -176,6 +177,7 @@ function capabilityOptions(config: PhaseEvalConfig, personas: readonly Persona[]
     questions: questions ?? defaultQuestions,
     method,
     subsample: n === null ? null : { n, seed },
+    ...(config.min_items !== null && { minItems: config.min_items }),
     ...(roles !== null ? { personas: roles } : method === "letters" && { system }),
   };
 }

@@ -44,10 +44,33 @@ const budget = z
       .gt(0)
       .nullable()
       .optional()
-      .describe("Ceiling of the overhead in percent. Null turns the governor off."),
-    seconds_per_window: z.number().gt(0).nullable().optional(),
-    drain_seconds: z.number().min(0).optional(),
-    min_free_bytes: z.number().min(0).nullable().optional(),
+      .describe(
+        "Ceiling of the overhead in percent, default 20. To keep it, measurements between start and end use fewer questions or are spaced more widely. Null removes the ceiling.",
+      ),
+    grace_seconds: z
+      .number()
+      .min(0)
+      .optional()
+      .describe("Seconds of measuring per phase that the ceiling does not limit, default 60."),
+    seconds_per_window: z
+      .number()
+      .gt(0)
+      .nullable()
+      .optional()
+      .describe("Longest window between start and end, in seconds. Default: no limit."),
+    drain_seconds: z
+      .number()
+      .min(0)
+      .optional()
+      .describe(
+        "How long the end waits for grading, in seconds, default 600. A resumed run finishes the rest.",
+      ),
+    min_free_bytes: z
+      .number()
+      .min(0)
+      .nullable()
+      .optional()
+      .describe("Skips measurements while the machine has less free memory. Default: no limit."),
   })
   .describe("Limits on measuring; see the session's budget.");
 
@@ -89,7 +112,11 @@ const options = {
     ),
   capability_method: z.enum(["letters", "cloze"]).default("letters"),
   subsample_n: count.nullable().default(200).describe("Number of questions. Null: all."),
-  subsample_seed: z.int().min(0).default(42),
+  subsample_seed: z.int().min(0).default(42).describe("Seed of the order of questions."),
+  min_items: count
+    .nullable()
+    .default(null)
+    .describe("Fewest questions of a capability measurement that the budget reduces. Null: 40."),
   system: system
     .default("omit")
     .describe("System prompt of capability (letters) and of alignment without personas."),

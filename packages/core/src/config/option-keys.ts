@@ -11,6 +11,7 @@ export const capabilityKeys: OptionKeys = {
   method: "capability_method",
   "subsample.n": "subsample_n",
   "subsample.seed": "subsample_seed",
+  minItems: "min_items",
   personas: "personas",
   system: "system",
 };

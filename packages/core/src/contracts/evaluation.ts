@@ -27,6 +27,16 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** Rows that `measure` returns per item if no deadline cuts it short. Default: 1. */
   readonly samplesPerItem?: number;
   /**
+   * Fewest items of a measurement that the budget reduces; if these do not fit either, it is skipped. Default: a fifth of the
+   * items.
+   */
+  readonly minItems?: number;
+  /**
+   * Whether `measure` takes only `context.samples`. The budget then reduces the samples of every item, down to one, and keeps all
+   * items. Default false.
+   */
+  readonly canReduceSamples?: boolean;
+  /**
    * Returns everything that changes a number and is not part of the items: options, prompts, data hashes. Called after
    * `items`. Two measurements are compared only if their provenance is equal, except for its keys `subsample` and
    * `example_prompt`, which choose or show items: pairs are built from the items that both measurements have.
@@ -35,7 +45,7 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** Returns the items in the order in which a smaller budget takes them. Throws on bad data: it runs before step 1. */
   items(model: ModelWith<A>): Awaitable<readonly I[]>;
   /**
-   * Returns `samplesPerItem` rows with distinct ids per item. Rows must survive JSON unchanged, so they hold null instead of
+   * Returns `samplesPerItem` rows with distinct ids per item (with `canReduceSamples`, those of `context.samples`). Rows must survive JSON unchanged, so they hold null instead of
    * NaN. If the signal aborts with a deadline (`isDeadline`), it returns the rows it has. The session may pass the items in
    * several portions.
    */
@@ -71,6 +81,8 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
 export type AnyEvaluation = Evaluation<any, any, any, any>;
 
 export interface MeasureContext extends CallOptions {
+  /** The samples of each item to take, counted from 0: `first` up to, but not including, `end`. Default: all `samplesPerItem`. */
+  readonly samples?: SampleRange;
   /**
    * Names the random streams of this step and is the same for all evaluations measured at it. Derive further names from it,
    * per prompt or item and sample. Evaluations that generate from the same prompt under the same name share the completion.
@@ -78,6 +90,11 @@ export interface MeasureContext extends CallOptions {
   readonly seed: string;
   /** Reports how many items are done, for the terminal. */
   readonly progress: (done: number) => void;
+}
+
+export interface SampleRange {
+  readonly first: number;
+  readonly end: number;
 }
 
 /** A pure function of rows. Interval, grouping, pairing, significance test and curve all follow from it. */

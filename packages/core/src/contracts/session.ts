@@ -80,9 +80,12 @@ export type SessionEvent =
       readonly kind: "measuring";
       readonly id: string;
       readonly step: number;
+      /** Rows so far, and rows of the whole measurement. */
       readonly done: number;
       readonly total: number;
-    };
+    }
+  /** The budget's plan for the phase: how many measurements of which size, and the expected overhead. */
+  | { readonly kind: "plan"; readonly message: string };
 
 /** Where a window opens. */
 export interface WindowPlace {
@@ -95,9 +98,13 @@ export interface Budget {
   /**
    * Ceiling on overhead: window seconds ÷ training seconds of the phase, in percent; default 20, null for none. If the length of
    * the phase is known, the training seconds of the whole phase are projected from the steps so far; otherwise the training
-   * seconds so far are used. Measurements at start and end always run in full, and count.
+   * seconds so far are used. Measurements at start and end always run in full, and count. To keep the ceiling, measurements
+   * between them use fewer items (see `Evaluation.minItems`); if that does not suffice, fewer measurements are taken, evenly
+   * spaced.
    */
   readonly overheadPercent?: number | null;
+  /** Seconds of measuring per phase that the ceiling does not limit; default 60. */
+  readonly graceSeconds?: number;
   /** Longest window between start and end, in seconds; no limit by default. Start and end always run in full. */
   readonly secondsPerWindow?: number | null;
   /** How long `close` waits for grading, in seconds; default 600. A resumed run finishes the rest. */

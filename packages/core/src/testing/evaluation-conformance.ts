@@ -105,6 +105,20 @@ function measureChecks(check: MakeCheck): readonly Check[] {
         expectEqual(await measured(evaluation, model, []), [], "rows of no items");
       },
     ),
+    check("measures a sample the same without the other samples of its item", async (evaluation, model) => {
+      const { samplesPerItem = 1, canReduceSamples = false } = evaluation;
+      if (!canReduceSamples) return;
+      const items = await itemsOf(evaluation, model);
+      const whole = new Map((await measured(evaluation, model, items)).map((row) => [row.id, row]));
+      const parts: Row[] = [];
+      for (let first = 0; first < samplesPerItem; first += 1) {
+        const samples = { first, end: first + 1 };
+        parts.push(...(await evaluation.measure(model, items, context({ samples }))));
+        expectEqual(parts.length, (first + 1) * items.length, "rows, one per item and sample");
+      }
+      expectEqual(new Map(parts.map((row) => [row.id, row])).size, whole.size, "distinct rows");
+      for (const row of parts) expectEqual(row, whole.get(row.id), `row "${row.id}" of one sample`);
+    }),
     check("reports progress that never decreases or exceeds the items", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
       const reports: number[] = [];

@@ -78,6 +78,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
     needs: ["generate"],
     wants: ["tokenizer"],
     samplesPerItem: samples,
+    canReduceSamples: true,
     check: (call) => grader.check?.(call) ?? Promise.resolve(),
     items(model) {
       const items = nestedSubset(all, { n: null, seed: 42 });

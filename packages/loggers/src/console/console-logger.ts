@@ -65,6 +65,7 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
     },
     event(event) {
       if (event.kind === "warning") display.keep(colours.yellow(`warning: ${event.where}: ${event.message}`));
+      else if (event.kind === "plan") display.keep(colours.dim(`plan: ${event.message}`));
       else show(measuringText(event, phase, colours));
     },
     snapshot(snapshot) {

@@ -63,7 +63,7 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   const snapshot = parseSnapshotText(await readTextFile(path, "replay"), path);
   const weights = await savedFolder(snapshot, path);
   const evaluation = await evaluationOf(snapshot, request.from);
-  const items = Math.floor(snapshot.timing.items / (evaluation.samplesPerItem ?? 1));
+  const { items, samples } = measuredPart(snapshot, evaluation);
   if (items === 0)
     throw dataError(
       path,
@@ -84,6 +84,7 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
       on,
       guards: tfjsGuards(model),
       ...(items < (provenance.items ?? items) && { limit: items }),
+      samples,
       ...(signal && { signal }),
     });
     return {
@@ -132,6 +133,16 @@ function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
 }
 
 /** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
+/** Returns how many items a snapshot's rows cover, and how many samples of each. */
+function measuredPart(
+  { timing, provenance }: Snapshot,
+  { samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation,
+): { readonly items: number; readonly samples: number } {
+  const all = provenance.items ?? 0;
+  const samples = canReduceSamples && all > 0 ? Math.max(1, Math.floor(timing.items / all)) : samplesPerItem;
+  return { samples, items: Math.floor(timing.items / samples) };
+}
+
 async function savedFolder({ saved }: Snapshot, path: string): Promise<string> {
   const expected = "a snapshot of a run with saveAdapterAtFiring";
   const fix = "Train with `saveAdapterAtFiring: true`: only saved weights can be measured again.";

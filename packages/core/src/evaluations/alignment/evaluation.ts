@@ -55,6 +55,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     needs: ["generate"],
     wants: ["tokenizer"],
     samplesPerItem: samples,
+    canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;

@@ -22,6 +22,7 @@ export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation 
     questions,
     method = "letters",
     subsample = { n: 200, seed: 42 },
+    minItems = 40,
     system = "omit",
     personas,
     shots,
@@ -29,9 +30,12 @@ export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation 
   const source = questionFile(questions, subsample, "capability options.questions");
   if (method === "letters") {
     const loadPersonas = async () => (typeof personas === "string" ? readPersonas(personas) : personas!);
-    return letters({ questions: source, system, ...(personas !== undefined && { personas: loadPersonas }) });
+    const asked = personas !== undefined && { personas: loadPersonas };
+    const perQuestion = typeof personas === "string" ? 1 : (personas?.length ?? 1);
+    return { ...letters({ questions: source, system, ...asked }), minItems: minItems * perQuestion };
   }
-  return cloze({ questions: source, ...(shots !== undefined && { shots: () => sampleShots(shots) }) });
+  const examples = shots !== undefined && { shots: () => sampleShots(shots) };
+  return { ...cloze({ questions: source, ...examples }), minItems };
 }
 
 async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {

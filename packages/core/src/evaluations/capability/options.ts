@@ -13,6 +13,8 @@ export interface CapabilityOptions {
   readonly method?: "letters" | "cloze";
   /** Default: 200 questions with seed 42. Null uses all questions. */
   readonly subsample?: Subsample;
+  /** Fewest questions of a measurement that the budget reduces. Default 40. */
+  readonly minItems?: number;
   /** System prompt of the chat, for `letters`. Default `omit`. */
   readonly system?: SystemPrompt;
   /**
@@ -46,6 +48,7 @@ export const capabilityShape = {
     } satisfies Record<keyof NonNullable<Subsample>, z.ZodType>)
     .nullable()
     .optional(),
+  minItems: z.int("a positive integer").positive("a positive integer").optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
   shots: z

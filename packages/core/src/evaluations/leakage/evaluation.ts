@@ -64,6 +64,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     needs: ["generate"],
     wants: ["tokenizer", ...companion.wants],
     samplesPerItem: completions,
+    canReduceSamples: true,
     async items(model): Promise<readonly LeakageItem[]> {
       if (typeof options.personas === "string") personas = await readPersonas(options.personas);
       checkSource(source, personas);
@@ -90,8 +91,11 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       const { logLikelihoods } = companion.of(model);
       const measureBatch = async (batch: readonly LeakageItem[]) => {
         // The marker comes first: an abort must not leave completions without their companion.
+        const isFirst = (context.samples?.first ?? 0) === 0;
         const nats =
-          logLikelihoods === null ? null : await markerNats(logLikelihoods, batch, trait.marker!, context);
+          logLikelihoods === null || !isFirst
+            ? null
+            : await markerNats(logLikelihoods, batch, trait.marker!, context);
         const natsOf = new Map(batch.map(({ id }, at) => [id, nats?.[at] ?? null]));
         const how = { samples: completions, sampling, stripThinking };
         const rows = await sampleCompletions(model, batch, how, context);

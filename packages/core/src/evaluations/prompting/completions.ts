@@ -28,7 +28,7 @@ export interface CompletionRow extends Row {
 }
 
 export interface CompletionOptions {
-  /** Completions per item. */
+  /** Completions per item of a whole measurement. */
   readonly samples: number;
   readonly sampling: Omit<Sampling, "seed">;
   /** Whether the answer leaves out the thinking. */
@@ -39,7 +39,7 @@ export interface CompletionOptions {
 export const completionItemsPerBatch = 16;
 
 /**
- * Samples `samples` completions of each item in one call, in the order of the items. Each completion has its own random
+ * Samples `samples` completions of each item, or those of the context, in one call, in the order of the items. Each completion has its own random
  * stream, named by step, prompt and sample: items with the same prompt share completions, also across evaluations of one step
  * that use the same sampling.
  *
@@ -50,9 +50,10 @@ export async function sampleCompletions(
   model: ModelWith<"generate">,
   items: readonly CompletionItem[],
   { samples, sampling, stripThinking: strips }: CompletionOptions,
-  { signal, seed }: MeasureContext,
+  { signal, seed, samples: range = { first: 0, end: samples } }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
-  const draws = items.flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
+  const drawn = Array.from({ length: range.end - range.first }, (_, i) => range.first + i);
+  const draws = items.flatMap((item) => drawn.map((sample) => ({ item, sample })));
   const requests = draws.map(({ item, sample }) => ({
     prompt: item.prompt,
     sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },

@@ -2,7 +2,7 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Progress, Trigger } from "../../contracts/schedule.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import type { Learned } from "./learned.ts";
-import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
+import type { MeasurementTime } from "./measurement-costs.ts";
 import type { Wanted } from "./share-seconds.ts";
 
 /** The first step of a session compiles: while it is the only one known, other steps are assumed to take a tenth of it. */
@@ -26,19 +26,19 @@ export function projectSeconds({ at: { step, maxSteps }, learned }: Forecast, tr
 /**
  * Returns the seconds that the measurements at the end will take: those expected, and those that may come on top.
  *
- * @param current The id that is being measured, and its items so far, which count as learned.
+ * @param current The id that is being measured, and its rows so far, which count as learned; null between measurements.
  */
 export function secondsOfEnd(
   forecast: Forecast,
-  current: { readonly id: string; readonly and: MeasurementTime | null },
+  current: { readonly id: string; readonly and: MeasurementTime | null } | null,
 ): { readonly expected: number; readonly doubtful: number } {
   const { at, callbacks, learned } = forecast;
   let expected = 0;
   let doubtful = 0;
   for (const { id, triggers = [] } of callbacks) {
-    const items = learned.size(id);
-    const cost =
-      items === undefined ? null : learned.endCost(id, items, id === current.id ? current.and : null);
+    const size = learned.size(id);
+    const and = id === current?.id ? current.and : null;
+    const cost = size === undefined ? null : learned.endCost(id, size.whole, and);
     if (cost === null) continue;
     const isAtEnd =
       triggers.some((trigger) => isEdge(trigger, "end")) ||
@@ -51,46 +51,39 @@ export function secondsOfEnd(
 }
 
 /**
- * Returns the measurements that other callbacks will still request.
+ * Returns the measurements still to come between now and the end, of all callbacks whose cost is known.
  *
- * @param pending Ids that the open window has still to measure; they count too.
+ * @param now Ids to be measured at this step; they count too.
+ * @param current The id that is being measured, and its rows so far, which count as learned; null between measurements.
  */
-export function otherMeasurements(
+export function measurementsAhead(
   forecast: Forecast,
-  id: string,
   projected: number,
-  pending: ReadonlySet<string>,
+  now: ReadonlySet<string>,
+  current: { readonly id: string; readonly and: MeasurementTime | null } | null = null,
 ): readonly Wanted[] {
   const { callbacks, learned } = forecast;
   return callbacks.flatMap((callback) => {
-    if (callback.id === id) return [];
-    const cost = learned.cost(callback.id);
-    const items = learned.size(callback.id);
-    if (cost === null || items === undefined) return [];
-    const wanted = measurementsOf(forecast, callback.id, cost, projected);
-    const measurements = wanted.measurements - (pending.has(callback.id) ? 0 : 1);
-    return measurements > 0 ? [{ ...wanted, items, measurements }] : [];
+    const { id } = callback;
+    const cost = learned.cost(id, id === current?.id ? current.and : null);
+    const size = learned.size(id);
+    if (cost === null || size === undefined) return [];
+    const measurements = countAhead(forecast, callback, projected) + (now.has(id) ? 1 : 0);
+    return measurements > 0 ? [{ id, size, measurements, ...cost }] : [];
   });
 }
 
-/** Returns the measurements of an id from now until before the end, one at this step included. */
-export function measurementsOf(
-  { at: { step, maxSteps, elapsedSeconds }, callbacks, learned }: Forecast,
-  id: string,
-  { fixed, perItem }: MeasurementCost,
+/** Returns how many measurements of a callback come after this step and before the end. */
+function countAhead(
+  { at: { step, maxSteps, elapsedSeconds }, learned }: Forecast,
+  { id, triggers = [] }: TrainerCallback,
   projected: number,
-): Omit<Wanted, "items"> {
-  const { triggers = [] } = callbacks.find((callback) => callback.id === id) ?? {};
+): number {
   const planned = plannedSteps(triggers, maxSteps)?.filter((one) => one > step && one < maxSteps!).length;
+  if (triggers.length > 0 && planned !== undefined) return planned;
   // Without a schedule, requests are expected to come as often as before.
   const asBefore = learned.requested(id) * Math.max(0, projected / elapsedSeconds - 1);
-  const ahead =
-    triggers.length > 0 && planned !== undefined
-      ? planned
-      : Number.isFinite(asBefore)
-        ? Math.floor(asBefore)
-        : 0;
-  return { id, fixed, perItem, measurements: ahead + 1 };
+  return Number.isFinite(asBefore) ? Math.floor(asBefore) : 0;
 }
 
 export function isEdge(trigger: Trigger, edge: "start" | "end"): boolean {

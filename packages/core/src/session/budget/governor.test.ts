@@ -19,16 +19,23 @@ interface Slow {
   readonly perItem: number;
   readonly firstCall: number;
   readonly perMeasurement: number;
-  /** Relative scatter of the seconds per item. */
+  /** Relative scatter of the seconds per item, and by how much they grow until the end of training. */
   readonly noise: number;
+  readonly drift: number;
   /** Items per call, after which progress is reported; all: it is reported once. */
   readonly perCall: number;
   readonly every: number;
 }
 
+/** Seconds of measuring so far, and the share of training that is done. */
+interface Spent {
+  seconds: number;
+  done: number;
+}
+
 /** Measures by advancing the clock. */
-function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number }): AnyEvaluation {
-  const { name, items, perItem, firstCall, perMeasurement, noise, perCall } = slow;
+function slowEvaluation(slow: Slow, clock: ManualClock, spent: Spent): AnyEvaluation {
+  const { name, items, perItem, firstCall, perMeasurement, noise, drift, perCall } = slow;
   const random = namedStream(name);
   let isFirst = true;
   const pass = (seconds: number) => {
@@ -46,7 +53,7 @@ function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number
       let done = 0;
       for (; done < portion.length && !isDeadline(signal); progress(done)) {
         for (const last = Math.min(done + perCall, portion.length); done < last; done++)
-          pass(perItem * (1 + noise * (2 * random() - 1)));
+          pass(perItem * (1 + drift * spent.done) * (1 + noise * (2 * random() - 1)));
         await model.generate([], { signal: new AbortController().signal });
       }
       return portion.slice(0, done);
@@ -60,13 +67,14 @@ interface Training {
   readonly stepSeconds: number;
   readonly firstStep: number;
   readonly noise: number;
+  readonly drift: number;
 }
 
 async function simulate(slow: readonly Slow[], training: Training, budget: Budget) {
   const clock = manualClock();
   const toy = toyTraining();
   const random = namedStream("training");
-  const spent = slow.map(() => ({ seconds: 0 }));
+  const spent = slow.map(() => ({ seconds: 0, done: 0 }));
   const callbacks = slow.map(
     (one, i) =>
       new PeriodicCallback(slowEvaluation(one, clock, spent[i]!), { schedule: [everyPercent(one.every)] }),
@@ -78,14 +86,16 @@ async function simulate(slow: readonly Slow[], training: Training, budget: Budge
       const seconds =
         training.stepSeconds *
         (1 + training.noise * (2 * random() - 1)) *
+        (1 + (training.drift * step) / training.steps) *
         (step === 0 ? training.firstStep : 1);
       clock.advance(seconds);
+      for (const one of spent) one.done = (step + 1) / training.steps;
       trained += seconds;
       await session.stepEnd();
     }
   });
   const evaluated = spent.reduce((sum, { seconds }) => sum + seconds, 0);
-  return { snapshots: await toy.store.list(), trained, evaluated, overhead: (100 * evaluated) / trained };
+  return { snapshots: await toy.store.list(), trained, evaluated };
 }
 
 const isEdge = ({ step, max_steps }: Snapshot) => step === 0 || step === max_steps;
@@ -97,6 +107,7 @@ const slowArbitrary = fc
     firstCall: fc.constantFrom(0, 5, 30),
     perMeasurement: fc.constantFrom(0, 0.05),
     noise: fc.constantFrom(0, 0.2, 0.6),
+    drift: fc.constantFrom(0, 0, -0.2, 0.2),
     perCall: fc.constantFrom(16, 64, 1000),
     every: fc.constantFrom(5, 10, 20, 25, 50),
   })
@@ -112,61 +123,61 @@ const trainingArbitrary = fc.record({
   stepSeconds: fc.double({ min: 0.2, max: 5, noNaN: true }),
   firstStep: fc.constantFrom(1, 10),
   noise: fc.constantFrom(0, 0.3),
+  drift: fc.constantFrom(0, 0, -0.2, 0.2),
 });
 
-/** Returns the items that fit between start and end, cheapest first, if all costs were known. */
-function bestItems(slow: readonly Slow[], steps: number, seconds: number): number {
-  let left = seconds;
-  let items = 0;
-  for (const one of [...slow].sort((a, b) => a.perItem - b.perItem)) {
-    const measurements = new Set(
-      Array.from({ length: 100 / one.every - 1 }, (_, i) => Math.ceil(((i + 1) * one.every * steps) / 100)),
-    );
-    measurements.delete(steps);
-    for (const _ of measurements) {
-      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perMeasurement) / one.perItem)));
-      if (fit === 0) break;
-      items += fit;
-      left -= one.perMeasurement + fit * one.perItem;
-    }
-  }
-  return items;
-}
-
-const caseArbitrary = fc.tuple(
-  fc.array(slowArbitrary, { minLength: 1, maxLength: 3 }),
-  trainingArbitrary,
-  fc.integer({ min: 5, max: 50 }),
-);
+const caseArbitrary = fc.record({
+  slow: fc.array(slowArbitrary, { minLength: 1, maxLength: 3 }),
+  training: trainingArbitrary,
+  percent: fc.constantFrom(5, 10, 20),
+  grace: fc.constantFrom(0, 60),
+});
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const seeds = isFull ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1, 2, 3, 4];
 const runs = isFull ? 300 : 15;
 
 it(
-  "holds the ceiling within 2 points, measures 80 % of the items that fit, and measures start and end in full",
+  "holds the ceiling within 2 points and the grace within a tenth, uses 80 % of the seconds that fit, and measures start and end in full",
   { timeout: 600_000 },
   async () => {
     const short: string[] = [];
+    const over: string[] = [];
     for (const seed of seeds) {
-      const property = fc.asyncProperty(caseArbitrary, async ([some, training, percent]) => {
+      const property = fc.asyncProperty(caseArbitrary, async ({ slow: some, training, percent, grace }) => {
         const slow = some.map((one, i) => ({ ...one, name: `slow${i}` }));
-        const { snapshots, trained, overhead } = await simulate(slow, training, { overheadPercent: percent });
+        const budget = { overheadPercent: percent, graceSeconds: grace };
+        const { snapshots, trained, evaluated } = await simulate(slow, training, budget);
         const edges = snapshots.filter(isEdge);
         expect(edges.map(({ status }) => status)).toEqual(edges.map(() => "complete"));
         expect(edges.length).toBe(2 * slow.length);
         const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
-        expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
-        const measurements = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
-        const measured = measurements.reduce((sum, { timing }) => sum + timing.items, 0);
-        const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
-        const isShort = measured < 0.8 * best - measurements.length - 1; // items are not divisible
-        if (isShort) short.push(`seed ${seed}: ${measured} items of ${best}`);
+        const allowed = Math.max(grace, (percent / 100) * trained);
+        const excess = evaluated - Math.max(allowed, ofEdges);
+        if (excess > Math.max(0.02 * trained, 0.1 * grace))
+          over.push(`seed ${seed}: ${excess.toFixed(1)} s over ${allowed.toFixed(1)} s`);
+
+        const between = snapshots.filter((one) => !isEdge(one));
+        const sizes = new Map(slow.map((one) => [one.name, one]));
+        const secondsOf = (id: string, share: number) => {
+          const { perItem, items, perMeasurement } = sizes.get(id)!;
+          return perMeasurement + perItem * Math.ceil(share * items);
+        };
+        const whole = between.reduce((sum, { id }) => sum + secondsOf(id, 1), 0);
+        // The smallest measurement is a fifth of its items, and cannot be divided.
+        const least = Math.max(...between.map(({ id }) => secondsOf(id, 0.2)), 0);
+        const fits = Math.min(whole, allowed - ofEdges);
+        const used = evaluated - ofEdges;
+        if (used < 0.8 * fits - least)
+          short.push(
+            `seed ${seed}: ${used.toFixed(1)} of ${fits.toFixed(1)} s at ${percent} %, grace ${grace}`,
+          );
       });
       await fc.assert(property, { numRuns: runs, seed, endOnFailure: true });
     }
-    // 42 of 30,000 cases run short, and 12 if the true costs are known from the start: see the decision.
+    // Of 3,000 cases 3 run short, and 1 goes over: its end took a fifth longer than its start.
     expect(short.length, short.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
+    expect(over.length, over.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
   },
 );
 
@@ -178,11 +189,13 @@ it("leaves room for an end that takes 3 % longer than all measurements before it
     firstCall: 0,
     perMeasurement: 0,
     noise: 0,
+    drift: 0,
     perCall: 1,
     every: 10,
   };
-  const training = { steps: 100, stepSeconds: 1, firstStep: 1, noise: 0 };
-  const { snapshots, trained, evaluated } = await simulate([slow], training, { overheadPercent: 20 });
+  const training = { steps: 100, stepSeconds: 1, firstStep: 1, noise: 0, drift: 0 };
+  const budget = { overheadPercent: 20, graceSeconds: 0 };
+  const { snapshots, trained, evaluated } = await simulate([slow], training, budget);
   // 20 s: 5 each for start and end, the rest for nine measurements, of which two would fit in full.
   expect(trained).toBeCloseTo(100, 9);
   const items = snapshots.map(({ timing }) => timing.items);

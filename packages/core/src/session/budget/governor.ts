@@ -1,24 +1,29 @@
-// Decides how many items each measurement may use, so that measuring stays within the budget.
+// Decides how many rows each measurement may have, so that measuring stays within the budget.
 // The session asks it (`allow`) before every measurement and reports to it (`learnMeasurement`) after every one.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Crossing, Progress } from "../../contracts/schedule.ts";
 import type { Budget } from "../../contracts/session.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
-import { isEdge, measurementsOf, otherMeasurements, projectSeconds, secondsOfEnd } from "./forecast.ts";
+import { describePlan, remedy } from "./describe-plan.ts";
+import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
 import { Learned, type Course } from "./learned.ts";
 import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
+import { describeSize, roundDown, type MeasurementSize } from "./measurement-size.ts";
 import type { PhaseClock } from "./phase-clock.ts";
+import { secondsText } from "./seconds-text.ts";
 import { shareSeconds } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
   /** The decision and its reason, for the snapshot's `timing.governor`. */
   readonly governor: string;
-  /** Why not all items are measured, for a person; null if all are. */
+  /** Why not all rows are measured, for a person; null if all are. */
   readonly why: string | null;
-  /** Items to measure first; 0 skips the measurement. */
+  /** Announces the first reduction of the phase, with its remedy; null for all later ones. */
+  readonly announcement: string | null;
+  /** Rows to measure first; 0 skips the measurement. */
   readonly first: number;
-  /** Returns how many more items to measure, once `done` items took `seconds`; 0 ends the measurement. */
+  /** Returns how many more rows to measure, once `done` rows took `seconds`; 0 ends the measurement. */
   more(done: number, seconds: number): number;
   /** Returns when the measurement is cut off, in seconds of the phase clock; null for never. */
   deadline(): number | null;
@@ -27,23 +32,21 @@ export interface MeasurementBudget {
 export interface BudgetRequest {
   readonly id: string;
   readonly crossed: readonly Crossing[];
-  /** Items of a whole measurement. */
-  readonly items: number;
+  readonly size: MeasurementSize;
   /** Whether it measures a baseline, which is never cut. */
   readonly isBaseline: boolean;
   readonly at: Progress;
 }
 
-/** Share of the allowed pause that is held back for items that are slower than expected. */
+/** Share of the allowed pause that is held back for rows that are slower than expected. */
 const windowSlack = 0.1;
 /** A measurement is cut off at this multiple of its expected seconds. */
 const patience = 2;
 /** Held back for an end that takes longer than expected: a share of it and all doubtful seconds, but at most these shares. */
-const caution = { ofEnd: 0.03, ofTraining: 0.01, ofLeft: 0.1 };
-/** Share of the items that is measured first if their cost is unknown. */
-const pilot = 1 / 16;
+const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
 
 const defaultOverheadPercent = 20;
+const defaultGraceSeconds = 60;
 
 export interface GovernorOptions {
   readonly budget: Budget | undefined;
@@ -53,16 +56,21 @@ export interface GovernorOptions {
 
 export class Governor {
   readonly #overheadPercent: number | null;
+  readonly #graceSeconds: number;
   readonly #secondsPerWindow: number | null;
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
   readonly #learned = new Learned();
   /** Ids that the open window has still to measure. */
   readonly #pending = new Set<string>();
+  /** `waiting`: the cost of a measurement is unknown until it was taken. */
+  #announcement: "wanted" | "waiting" | "made" = "wanted";
+  #isReductionAnnounced = false;
 
   constructor({ budget = {}, callbacks, clock }: GovernorOptions) {
     const { overheadPercent = defaultOverheadPercent, secondsPerWindow = null } = budget;
     this.#overheadPercent = overheadPercent;
+    this.#graceSeconds = budget.graceSeconds ?? defaultGraceSeconds;
     this.#secondsPerWindow = secondsPerWindow;
     this.#callbacks = callbacks;
     this.#clock = clock;
@@ -82,9 +90,10 @@ export class Governor {
   learnMeasurement(
     id: string,
     course: Course,
-    whole: { readonly items: number; readonly seconds: number },
+    whole: { readonly rows: number; readonly seconds: number },
   ): void {
     this.#learned.fromMeasurement(id, course, whole);
+    if (this.#announcement === "waiting") this.#announcement = "wanted";
   }
 
   expect(ids: readonly string[]): void {
@@ -100,43 +109,80 @@ export class Governor {
     this.#pending.clear();
   }
 
-  /** Returns the expected seconds of a whole measurement; null if nothing is known or there is no budget. */
-  expectedSeconds(id: string, items: number): number | null {
+  /** Returns the expected seconds of a whole measurement of an id; null if nothing is known or there is no budget. */
+  expectedSeconds(id: string, { whole }: MeasurementSize): number | null {
     const cost = this.#isGoverned ? this.#learned.cost(id) : null;
-    return cost && cost.fixed + cost.perItem * items;
+    return cost && cost.fixed + cost.perRow * whole;
   }
 
-  /** Decides how many items a measurement may use now. */
+  /** Decides how many rows a measurement may have now. */
   allow(request: BudgetRequest): MeasurementBudget {
-    const { id, items, at } = request;
+    const { id, size } = request;
     const learned = this.#learned;
-    learned.setSize(id, items);
+    learned.setSize(id, size);
     const whole = this.#whyWhole(request);
     if (whole !== null)
-      return { governor: whole, why: null, first: items, more: () => 0, deadline: () => null };
+      return {
+        governor: whole,
+        why: null,
+        announcement: null,
+        first: size.whole,
+        more: () => 0,
+        deadline: () => null,
+      };
     learned.countRequest(id);
 
     const began = this.#clock.now();
-    const first = this.#plan(id, items, at, { began, and: null });
-    learned.countDecision(id, first.items === 0);
+    const first = this.#plan(request, { began, and: null });
+    learned.countDecision(id, first.rows === 0);
     let { seconds } = first;
     return {
-      governor: `${describeItems(first.items, items)}: ${first.why}`,
+      governor: `${describeSize(first.rows, size)}: ${first.why}`,
       why: first.why,
-      first: first.items,
+      announcement: this.#announceReduction(request, first),
+      first: first.rows,
       deadline: () => (Number.isFinite(seconds) ? began + seconds : null),
       more: (done, taken) => {
         // Only once: each portion pays the fixed cost of a call again.
-        if (done >= items || done > first.items) return 0;
-        const and = { items: done, seconds: taken, afterFirstCall: null, aroundSeconds: 0, isWarm: true };
-        const further = this.#plan(id, items, at, { began, and });
-        const more = further.items - done;
+        if (done >= size.whole || done > first.rows) return 0;
+        const and = { rows: done, seconds: taken, afterFirstCall: null, aroundSeconds: 0, isWarm: true };
+        const further = this.#plan(request, { began, and });
+        const more = further.rows - done;
         // A small batch costs nearly as much as a larger one.
         if (more < Math.max(1, done / 4)) return 0;
         seconds = further.seconds;
         return more;
       },
     };
+  }
+
+  /**
+   * Returns the plan of the phase as a message, once: as soon as the cost of every scheduled measurement is known, and the speed
+   * of training if the plan depends on it. Returns null before and after. Must be called between windows.
+   *
+   * @param requested Ids to be measured at this step.
+   */
+  announcePlan(at: Progress, requested: readonly string[]): string | null {
+    if (this.#announcement !== "wanted" || !this.#isGoverned || at.ended || at.maxSteps === null) return null;
+    const scheduled = this.#callbacks.filter(({ triggers = [] }) => triggers.length > 0);
+    if (scheduled.length === 0 || scheduled.some(({ id }) => this.#learned.cost(id) === null)) {
+      this.#announcement = "waiting";
+      return null;
+    }
+    const { left, projected, isGrace, windows, kept } = this.#available(at, null);
+    const ahead = measurementsAhead(this.#forecast(at), projected, new Set(requested));
+    const shares = shareSeconds(left, ahead);
+    const isReduced = ahead.some(({ id, size, measurements }) => {
+      const share = shares.get(id)!;
+      return share.rows < size.whole || share.measurements < measurements;
+    });
+    const isSpeedKnown = at.step > (this.#learned.firstStep?.steps ?? at.step);
+    if (!isSpeedKnown && (isReduced || !isGrace)) return null;
+    this.#announcement = "made";
+    this.#isReductionAnnounced ||= isReduced;
+    const [overheadPercent, graceSeconds] = [this.#overheadPercent, this.#graceSeconds];
+    const known = isSpeedKnown ? projected : null;
+    return describePlan({ ahead, shares, windows, kept, projected: known, overheadPercent, graceSeconds });
   }
 
   get #isGoverned(): boolean {
@@ -152,8 +198,8 @@ export class Governor {
     return isBaseline ? "whole: the baseline is" : null;
   }
 
-  /** Decides how many items a measurement may use; with `and`, how many in all if those are already measured. */
-  #plan(id: string, items: number, at: Progress, { began, and }: Current): Planned {
+  /** Decides how many rows a measurement may have; with `and`, how many in all if those are already measured. */
+  #plan({ id, size, at }: BudgetRequest, { began, and }: Current): Planned {
     const learned = this.#learned;
     const spent = this.#clock.now() - began;
     const cost = learned.cost(id, and);
@@ -162,53 +208,70 @@ export class Governor {
     const inWindow = this.#secondsLeftInWindow() + spent;
     const most = Math.min(room, inWindow);
     if (cost === null) {
-      const tried = most > 0 ? Math.ceil(pilot * items) : 0;
-      return { items: tried, seconds: most, why: `${why}; the cost per item is not known yet` };
+      const tried = most > 0 ? size.least : 0;
+      return { rows: tried, seconds: most, why: `${why}; the cost per item is not known yet` };
     }
-    const whole = cost.fixed + cost.perItem * items;
+    const whole = cost.fixed + cost.perRow * size.whole;
     // A further portion pays the fixed cost again.
     const again = and === null ? 0 : cost.fixed;
-    const fitsWindow = itemsWithin((1 - windowSlack) * inWindow - again, cost, items);
-    const windowWhy = `${secondsText(whole)} expected, ${secondsText(Math.max(0, inWindow))} left of the ${this.#secondsPerWindow} s of a window`;
-    if (fitsWindow === 0) return { items: 0, seconds: inWindow, why: windowWhy };
-    const forecast = { at, callbacks: this.#callbacks, learned };
-    const wanted = measurementsOf(forecast, id, cost, projected);
-    const others = otherMeasurements(forecast, id, projected, this.#pending);
-    const mine = { ...wanted, items: Math.min(items, fitsWindow) };
-    const share = shareSeconds(room - again, [mine, ...others]).get(id)!;
+    const fitsWindow = roundDown(rowsWithin((1 - windowSlack) * inWindow - again, cost, size.whole), size);
+    const windowWhy = `${secondsText(whole)} expected, ${secondsText(Math.max(0, inWindow))} left of the ${this.#secondsPerWindow} s of a window (budget.secondsPerWindow)`;
+    if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy };
+    const now = new Set([id, ...this.#pending]);
+    const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((one) =>
+      one.id === id ? { ...one, size: { ...size, whole: fitsWindow } } : one,
+    );
+    const wanted = ahead.find((one) => one.id === id)!;
+    const share = shareSeconds(room - again, ahead).get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
     const isTurn = (learned.skippedInARow(id) + 1) * share.measurements >= wanted.measurements;
-    const given = and !== null || isTurn ? share.items : 0;
-    const expected = cost.fixed + again + cost.perItem * given;
-    const isBudgetLimit = given < fitsWindow || fitsWindow === items;
+    const given = and !== null || isTurn ? share.rows : 0;
+    const expected = cost.fixed + again + cost.perRow * given;
+    const isBudgetLimit = given < fitsWindow || fitsWindow === size.whole;
     return {
-      items: given,
+      rows: given,
       seconds: Math.min(Math.max(most, expected), patience * expected),
       why: isBudgetLimit ? `${secondsText(whole)} expected, ${why}` : windowWhy,
     };
   }
 
   /** Returns the seconds for all measurements from now until before the end. */
-  #available(
-    at: Progress,
-    current: { readonly id: string; readonly and: MeasurementTime | null },
-  ): { readonly left: number; readonly projected: number; readonly why: string } {
+  #available(at: Progress, current: { readonly id: string; readonly and: MeasurementTime | null } | null) {
     const { wall, windows } = this.#clock.seconds();
-    const forecast = { at, callbacks: this.#callbacks, learned: this.#learned };
+    const forecast = this.#forecast(at);
     const projected = projectSeconds(forecast, wall - windows);
-    const percent = this.#overheadPercent;
-    if (percent === null) return { left: Infinity, projected, why: "no limit on overhead" };
     const { expected: kept, doubtful } = secondsOfEnd(forecast, current);
-    const most = (percent / 100) * projected - windows - kept;
+    const percent = this.#overheadPercent;
+    if (percent === null)
+      return { left: Infinity, projected, windows, kept, isGrace: true, why: "no limit on overhead" };
+    const underCeiling = (percent / 100) * projected;
+    const isGrace = underCeiling <= this.#graceSeconds;
+    const allowed = Math.max(underCeiling, this.#graceSeconds);
+    const most = allowed - windows - kept;
     const heldBack = Math.min(
       doubtful + caution.ofEnd * kept,
-      caution.ofTraining * projected,
+      caution.ofAllowed * allowed,
       caution.ofLeft * most,
     );
     const left = most - Math.max(0, heldBack);
     const training = at.maxSteps === null ? "trained so far" : "of training expected";
-    const why = `${secondsText(Math.max(0, left))} left for this and later measurements: ${percent} % of ${secondsText(projected)} ${training}, less ${secondsText(windows)} used and ${secondsText(kept)} kept for the end`;
-    return { left, projected, why };
+    const limit = isGrace
+      ? `a grace of ${secondsText(this.#graceSeconds)} (budget.graceSeconds)`
+      : `${percent} % (budget.overheadPercent) of ${secondsText(projected)} ${training}`;
+    const why = `${secondsText(Math.max(0, left))} left for this and later measurements: ${limit}, less ${secondsText(windows)} used and ${secondsText(kept)} kept for the end`;
+    return { left, projected, windows, kept, isGrace, why };
+  }
+
+  #forecast(at: Progress): Forecast {
+    return { at, callbacks: this.#callbacks, learned: this.#learned };
+  }
+
+  #announceReduction({ id, size, at }: BudgetRequest, { rows, why }: Planned): string | null {
+    const isKnown = this.#learned.cost(id) !== null;
+    if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
+    this.#isReductionAnnounced = true;
+    const how = `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}`;
+    return `${how}. ${remedy(this.#overheadPercent, this.#graceSeconds)}`;
   }
 
   #secondsLeftInWindow(): number {
@@ -219,27 +282,20 @@ export class Governor {
 }
 
 interface Planned {
-  readonly items: number;
+  readonly rows: number;
   /** When to cut the measurement off, in seconds after it began. */
   readonly seconds: number;
   readonly why: string;
 }
 
-/** The measurement under way: when it began, and its items so far. */
+/** The measurement under way: when it began, and its rows so far. */
 interface Current {
   readonly began: number;
   readonly and: MeasurementTime | null;
 }
 
-function describeItems(given: number, items: number): string {
-  if (given === items) return "whole";
-  return given === 0 ? "skipped" : `${given} of ${items} items`;
-}
-
-function itemsWithin(seconds: number, { fixed, perItem }: MeasurementCost, items: number): number {
-  if (!(perItem > 0)) return items;
+function rowsWithin(seconds: number, { fixed, perRow }: MeasurementCost, rows: number): number {
+  if (!(perRow > 0)) return rows;
   // Slightly more, to make up for sums that rounding made too small.
-  return Math.max(0, Math.min(items, Math.floor(((1 + 1e-9) * seconds - fixed) / perItem)));
+  return Math.max(0, Math.min(rows, Math.floor(((1 + 1e-9) * seconds - fixed) / perRow)));
 }
-
-const secondsText = (seconds: number) => `${Number(seconds.toPrecision(3))} s`;

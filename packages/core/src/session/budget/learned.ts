@@ -8,20 +8,21 @@ import {
   type MeasurementTime,
   type Timed,
 } from "./measurement-costs.ts";
+import { sizeOf, type MeasurementSize } from "./measurement-size.ts";
 
 /** How far a measurement had come when `progress` was called. */
 export interface Mark {
-  readonly items: number;
+  readonly rows: number;
   /** Seconds since `measure` was called. */
   readonly seconds: number;
   /** Model calls so far. */
   readonly calls: number;
 }
 
-/** The course of one measurement, which shows what its items cost. */
+/** The course of one measurement, which shows what its rows cost. */
 export interface Course {
   readonly marks: readonly Mark[];
-  /** The first of several portions; null if all items were measured at once. */
+  /** The first of several portions; null if all rows were measured at once. */
   readonly firstPortion: Omit<Mark, "calls"> | null;
   /** Whether its deadline cut it off. */
   readonly isCut: boolean;
@@ -31,8 +32,7 @@ export interface Course {
 /** Everything that the governor learned about measurements, by snapshot id. */
 export class Learned {
   readonly #costs = new MeasurementCosts();
-  /** Items of a whole measurement. */
-  readonly #sizes = new Map<string, number>();
+  readonly #sizes = new Map<string, MeasurementSize>();
   /** Measurements requested between start and end. */
   readonly #requested = new Map<string, number>();
   /** Measurements skipped since the last that was not. */
@@ -51,11 +51,11 @@ export class Learned {
         if (snapshot.id !== id || evaluation === undefined) continue;
         const { timing, step, provenance } = snapshot;
         if (snapshot.phase === phase && step > 0) this.countRequest(id);
-        const items = timing.items / (evaluation.samplesPerItem ?? 1);
-        if (provenance.items !== null) this.#sizes.set(id, provenance.items);
-        if (items === 0) continue;
+        const rows = timing.items;
+        if (provenance.items !== null) this.#sizes.set(id, sizeOf(evaluation, provenance.items));
+        if (rows === 0) continue;
         const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
-        this.#costs.learn(id, { items, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
+        this.#costs.learn(id, { rows, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
       }
     }
   }
@@ -68,24 +68,24 @@ export class Learned {
     if (steps > 0) this.#firstStep = { steps, seconds };
   }
 
-  /** Learns from a measurement that produced rows: `items` in all, `seconds` with everything around it. */
+  /** Learns from a measurement that produced rows: `rows` in all, `seconds` with everything around it. */
   fromMeasurement(
     id: string,
     { marks: all, firstPortion, isCut, measureSeconds }: Course,
-    whole: { readonly items: number; readonly seconds: number },
+    whole: { readonly rows: number; readonly seconds: number },
   ): void {
     // A further portion pays the fixed cost again.
-    const marks = firstPortion === null ? all : all.filter(({ items }) => items <= firstPortion.items);
+    const marks = firstPortion === null ? all : all.filter(({ rows }) => rows <= firstPortion.rows);
     const last = marks.at(-1);
     // A call that was cut off took seconds but returned no rows.
-    const { items, seconds } =
-      firstPortion ?? (isCut && last !== undefined ? last : { items: whole.items, seconds: measureSeconds });
+    const { rows, seconds } =
+      firstPortion ?? (isCut && last !== undefined ? last : { rows: whole.rows, seconds: measureSeconds });
     const aroundSeconds = whole.seconds - measureSeconds;
     const isWarm = this.#warm.has(id);
     this.#warm.add(id);
-    if (items === 0) return;
-    const afterFirstCall = timedAfterFirstCall(marks, items);
-    this.#costs.learn(id, { items, seconds, afterFirstCall, aroundSeconds, isWarm });
+    if (rows === 0) return;
+    const afterFirstCall = timedAfterFirstCall(marks, rows);
+    this.#costs.learn(id, { rows, seconds, afterFirstCall, aroundSeconds, isWarm });
   }
 
   countRequest(id: string): void {
@@ -105,12 +105,12 @@ export class Learned {
     return this.#skipped.get(id) ?? 0;
   }
 
-  setSize(id: string, items: number): void {
-    this.#sizes.set(id, items);
+  setSize(id: string, size: MeasurementSize): void {
+    this.#sizes.set(id, size);
   }
 
-  /** Returns the items of a whole measurement; undefined if the id was never prepared. */
-  size(id: string): number | undefined {
+  /** Returns the size of a measurement; undefined if the id was never prepared. */
+  size(id: string): MeasurementSize | undefined {
     return this.#sizes.get(id);
   }
 
@@ -122,15 +122,15 @@ export class Learned {
     return this.#costs.of(id, and);
   }
 
-  endCost(id: string, items: number, and: MeasurementTime | null): EndCost | null {
-    return this.#costs.end(id, items, and);
+  endCost(id: string, rows: number, and: MeasurementTime | null): EndCost | null {
+    return this.#costs.end(id, rows, and);
   }
 }
 
-function timedAfterFirstCall(marks: readonly Mark[], items: number): Timed | null {
+function timedAfterFirstCall(marks: readonly Mark[], rows: number): Timed | null {
   const [first, last] = [marks[0], marks.at(-1)];
-  if (first === undefined || last === undefined || last.items - first.items < items / 4) return null;
+  if (first === undefined || last === undefined || last.rows - first.rows < rows / 4) return null;
   // Marks made after all calls of the model had ended show nothing.
   if (last.calls === first.calls) return null;
-  return { items: last.items - first.items, seconds: last.seconds - first.seconds };
+  return { rows: last.rows - first.rows, seconds: last.seconds - first.seconds };
 }

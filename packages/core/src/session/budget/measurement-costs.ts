@@ -1,9 +1,9 @@
 /** The measured duration of one measurement. */
 export interface MeasurementTime {
-  readonly items: number;
+  readonly rows: number;
   /** Seconds inside `measure`. */
   readonly seconds: number;
-  /** The items after the first model call, if `progress` reported them in between; else null. */
+  /** The rows after the first model call, if `progress` reported them in between; else null. */
   readonly afterFirstCall: Timed | null;
   /** Seconds around `measure`: guards, writing. */
   readonly aroundSeconds: number;
@@ -12,14 +12,14 @@ export interface MeasurementTime {
 }
 
 export interface Timed {
-  readonly items: number;
+  readonly rows: number;
   readonly seconds: number;
 }
 
-/** The expected duration of a measurement of m items: `fixed + m · perItem` seconds. */
+/** The expected duration of a measurement of m rows: `fixed + m · perRow` seconds. */
 export interface MeasurementCost {
   readonly fixed: number;
-  readonly perItem: number;
+  readonly perRow: number;
 }
 
 /** The expected seconds of the measurement at the end. */
@@ -32,13 +32,13 @@ export interface EndCost {
 /** How many of the latest measurements count beside the start: a model may slow down, a pause of the machine passes. */
 const remembered = 8;
 /**
- * Times 1/√m: the relative difference between the mean cost of m items and that of all. Two standard errors, if the cost of
- * items varies by a third.
+ * Times 1/√m: the relative difference between the mean cost of m rows and that of all. Two standard errors, if the cost of
+ * rows varies by a third.
  */
 const scatter = 0.7;
 
 interface Measurements {
-  /** The latest first call of most items: usually the start of the phase, which measures the same items as its end. */
+  /** The latest first call of most rows: usually the start of the phase, which measures the same rows as its end. */
   readonly start: MeasurementTime;
   readonly others: readonly MeasurementTime[];
 }
@@ -50,7 +50,7 @@ export class MeasurementCosts {
   learn(id: string, time: MeasurementTime): void {
     const known = this.#measurements.get(id);
     // Measurements before a start belong to another phase.
-    const isStart = known === undefined || (!time.isWarm && time.items >= known.start.items);
+    const isStart = known === undefined || (!time.isWarm && time.rows >= known.start.rows);
     this.#measurements.set(
       id,
       isStart
@@ -65,10 +65,10 @@ export class MeasurementCosts {
     return measurements && costOf(measurements);
   }
 
-  /** Returns the cost of the measurement at the end, which has `items` items; null if the id was not measured yet. */
-  end(id: string, items: number, and: MeasurementTime | null = null): EndCost | null {
+  /** Returns the cost of the measurement at the end, which has `rows` rows; null if the id was not measured yet. */
+  end(id: string, rows: number, and: MeasurementTime | null = null): EndCost | null {
     const measurements = this.#with(id, and);
-    return measurements && endOf(measurements, items);
+    return measurements && endOf(measurements, rows);
   }
 
   #with(id: string, and: MeasurementTime | null): Measurements | null {
@@ -79,7 +79,7 @@ export class MeasurementCosts {
 }
 
 /**
- * Estimates costs by medians, weighted by items, so that noise does little harm. The seconds per item come from `progress`,
+ * Estimates costs by medians, weighted by rows, so that noise does little harm. The seconds per row come from `progress`,
  * or from how much less than the start a smaller measurement took. The fixed seconds come from warm measurements.
  */
 function costOf({ start, others }: Measurements): MeasurementCost {
@@ -87,30 +87,30 @@ function costOf({ start, others }: Measurements): MeasurementCost {
   const warm = all.filter(({ isWarm }) => isWarm);
   const judged = warm.length > 0 ? warm : all;
   const rates = all.flatMap((one) => (one.afterFirstCall === null ? [] : [rateOf(one.afterFirstCall)]));
-  // A first call makes items seem more expensive, never cheaper.
+  // A first call makes rows seem more expensive, never cheaper.
   const slope = median(rates.length > 0 ? rates : slopesFrom(start, warm)) ?? Infinity;
   const rate = median([...rates, ...judged.map(rateOf)])!;
-  const perItem = slope > 0 ? Math.min(slope, rate) : rate;
+  const perRow = slope > 0 ? Math.min(slope, rate) : rate;
   const around = median(judged.map(({ aroundSeconds }) => ({ value: aroundSeconds, weight: 1 })))!;
-  const inside = median(warm.map((one) => ({ value: one.seconds - perItem * one.items, weight: 1 }))) ?? 0;
-  return { fixed: around + Math.max(0, inside), perItem };
+  const inside = median(warm.map((one) => ({ value: one.seconds - perRow * one.rows, weight: 1 }))) ?? 0;
+  return { fixed: around + Math.max(0, inside), perRow };
 }
 
 /**
- * The end measures the same items as the start, without the cost of a first call. That cost is known if `progress` reported
- * the seconds per item. If not, the end is expected to take as long as the start, within the range that later measurements
- * allow: their few items may be faster or slower than the average.
+ * The end measures the same rows as the start, without the cost of a first call. That cost is known if `progress` reported
+ * the seconds per row. If not, the end is expected to take as long as the start, within the range that later measurements
+ * allow: their few rows may be faster or slower than the average.
  */
-function endOf(measurements: Measurements, items: number): EndCost {
+function endOf(measurements: Measurements, rows: number): EndCost {
   const { start, others } = measurements;
-  const { fixed, perItem } = costOf(measurements);
-  const expected = fixed + perItem * items;
+  const { fixed, perRow } = costOf(measurements);
+  const expected = fixed + perRow * rows;
   const warm = [start, ...others].filter(({ isWarm }) => isWarm);
-  if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perItem * start.items) };
-  if (start.afterFirstCall !== null || start.items < items) return { expected, doubtful: 0 };
-  // Every measurement takes the first items, so two of them cover no more items than the larger one.
-  const most = Math.max(...warm.map((one) => one.items));
-  const band = (scatter * perItem * items) / Math.sqrt(most);
+  if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perRow * start.rows) };
+  if (start.afterFirstCall !== null || start.rows < rows) return { expected, doubtful: 0 };
+  // Every measurement takes the first rows, so two of them cover no more rows than the larger one.
+  const most = Math.max(...warm.map((one) => one.rows));
+  const band = (scatter * perRow * rows) / Math.sqrt(most);
   const asStart = start.aroundSeconds + start.seconds;
   return { expected: Math.min(Math.max(asStart, expected - band), expected + band), doubtful: 0 };
 }
@@ -120,17 +120,17 @@ interface Weighed {
   readonly weight: number;
 }
 
-const rateOf = ({ items, seconds }: Timed): Weighed => ({ value: seconds / items, weight: items });
+const rateOf = ({ rows, seconds }: Timed): Weighed => ({ value: seconds / rows, weight: rows });
 
-/** Estimates seconds per item from measurements smaller than the start; one of nearly its size would only add noise. */
+/** Estimates seconds per row from measurements smaller than the start; one of nearly its size would only add noise. */
 function slopesFrom(start: MeasurementTime, others: readonly MeasurementTime[]): readonly Weighed[] {
   return others
-    .map((one) => ({ items: start.items - one.items, seconds: start.seconds - one.seconds, of: one.items }))
-    .filter(({ items }) => Math.abs(items) >= start.items / 4)
-    .map(({ items, seconds, of }) => ({
-      value: seconds / items,
-      // The number of items with the same standard error.
-      weight: items ** 2 / (start.items + of),
+    .map((one) => ({ rows: start.rows - one.rows, seconds: start.seconds - one.seconds, of: one.rows }))
+    .filter(({ rows }) => Math.abs(rows) >= start.rows / 4)
+    .map(({ rows, seconds, of }) => ({
+      value: seconds / rows,
+      // The number of rows with the same standard error.
+      weight: rows ** 2 / (start.rows + of),
     }));
 }
 

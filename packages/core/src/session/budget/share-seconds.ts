@@ -1,64 +1,69 @@
+import { roundDown, type MeasurementSize } from "./measurement-size.ts";
+
 /** The measurements of one id that are still to come, and what they cost. */
 export interface Wanted {
   readonly id: string;
-  /** Items of a whole measurement. */
-  readonly items: number;
+  readonly size: MeasurementSize;
   /** Number of measurements; at least 1. */
   readonly measurements: number;
-  /** A measurement of m items takes `fixed + m · perItem` seconds. */
+  /** A measurement of m rows takes `fixed + m · perRow` seconds. */
   readonly fixed: number;
-  readonly perItem: number;
+  readonly perRow: number;
 }
 
-/** How many measurements an id gets, and the items of each; both are 0 if it gets none. */
+/** How many measurements an id gets, and the rows of each; both are 0 if it gets none. */
 export interface Share {
   readonly measurements: number;
-  readonly items: number;
+  readonly rows: number;
 }
-
-/** This share of the seconds is split evenly, so that an expensive id is not starved. The rest buys as many items as it can. */
-const evenShare = 0.05;
-/** At most this share of the items is given up for more measurements. */
-const itemsForMeasurements = 0.05;
-/** A measurement of a smaller share of its items is too noisy: take fewer measurements instead. */
-const leastItems = 0.1;
 
 /**
- * Shares seconds among the measurements to come. If all fit, all are whole. Otherwise each id gets a small even share, and
- * the rest goes to the ids with the lowest seconds per item, so that nearly as many items as possible are measured. Within
- * an id the seconds go to as many measurements of equal size as cost few items.
+ * Shares seconds among the measurements to come. If all fit, all are whole. Otherwise all sizes shrink by the same share of what
+ * lies between the whole and the smallest size. If not even the smallest fit, every id gives up the same share of its
+ * measurements.
  */
 export function shareSeconds(seconds: number, wanted: readonly Wanted[]): ReadonlyMap<string, Share> {
-  const whole = ({ fixed, perItem, items }: Wanted) => fixed + perItem * items;
-  const secondsPerItem = (one: Wanted) => whole(one) / one.items;
-  const all = (one: Wanted) => one.measurements * whole(one);
-  const even = Math.max(0, (evenShare * seconds) / wanted.length);
-  const given = new Map(
-    wanted.map((one) => [one.id, even < one.fixed + one.perItem ? 0 : Math.min(even, all(one))]),
-  );
-  let left = seconds - [...given.values()].reduce((sum, one) => sum + one, 0);
-  for (const one of [...wanted].sort((a, b) => secondsPerItem(a) - secondsPerItem(b))) {
-    const more = Math.max(0, Math.min(left, all(one) - given.get(one.id)!));
-    given.set(one.id, given.get(one.id)! + more);
-    left -= more;
-  }
-  return new Map(wanted.map((one) => [one.id, spread(given.get(one.id)!, one)]));
-}
-
-/** Decides how many measurements of which size the seconds of one id pay for. */
-function spread(seconds: number, { items, measurements, fixed, perItem }: Wanted): Share {
   // Slightly more, to make up for sums that rounding made too small.
   const room = seconds * (1 + 1e-9);
-  const sizeAt = (count: number) =>
-    Math.min(items, perItem > 0 ? Math.floor((room / count - fixed) / perItem) : items);
-  if (room < fixed || sizeAt(1) < 1) return { measurements: 0, items: 0 };
-  const whole = Math.min(measurements, Math.max(1, Math.floor(room / (fixed + perItem * items))));
-  const most = Math.max(whole * sizeAt(whole), whole < measurements ? (whole + 1) * sizeAt(whole + 1) : 0);
-  // The largest count whose measurements are not too small, and whose fixed seconds do not cost too many items.
-  const least = Math.min(sizeAt(1), Math.max(1, Math.ceil(leastItems * items)));
-  const bySize = least * perItem + fixed > 0 ? Math.floor(room / (least * perItem + fixed)) : measurements;
-  const byItems =
-    fixed > 0 ? Math.floor((room - (1 - itemsForMeasurements) * most * perItem) / fixed) : measurements;
-  const count = Math.max(1, Math.min(measurements, bySize, Math.max(whole, byItems)));
-  return { measurements: count, items: sizeAt(count) };
+  const counted = fewerMeasurements(room, wanted);
+  const between = shareBetween(room, counted);
+  return new Map(
+    counted.map(({ id, size, measurements }) => [
+      id,
+      {
+        measurements,
+        rows: measurements === 0 ? 0 : roundDown(size.least + between * (size.whole - size.least), size),
+      },
+    ]),
+  );
+}
+
+const secondsOf = ({ fixed, perRow }: Wanted, rows: number) => fixed + perRow * rows;
+const sum = (wanted: readonly Wanted[], seconds: (one: Wanted) => number) =>
+  wanted.reduce((total, one) => total + one.measurements * seconds(one), 0);
+
+/** Reduces the numbers of measurements, evenly, until those of the smallest size fit. */
+function fewerMeasurements(room: number, wanted: readonly Wanted[]): readonly Wanted[] {
+  const least = (one: Wanted) => secondsOf(one, one.size.least);
+  const all = sum(wanted, least);
+  if (all <= room) return wanted;
+  const kept = Math.max(0, room / all);
+  const shares = wanted.map((one) => ({ ...one, measurements: Math.floor(kept * one.measurements) }));
+  let left = room - sum(shares, least);
+  // What rounding left over pays for further measurements, first of the ids that lost most by it.
+  const lost = shares.map((one, i) => ({ i, part: kept * wanted[i]!.measurements - one.measurements }));
+  for (const { i } of lost.sort((a, b) => b.part - a.part)) {
+    const one = shares[i]!;
+    if (one.measurements === wanted[i]!.measurements || least(one) > left) continue;
+    left -= least(one);
+    shares[i] = { ...one, measurements: one.measurements + 1 };
+  }
+  return shares;
+}
+
+/** Returns the largest share, 0 to 1, of what lies between the smallest and the whole sizes that fits. */
+function shareBetween(room: number, wanted: readonly Wanted[]): number {
+  const least = sum(wanted, (one) => secondsOf(one, one.size.least));
+  const whole = sum(wanted, (one) => secondsOf(one, one.size.whole));
+  return whole <= room ? 1 : Math.max(0, Math.min(1, (room - least) / (whole - least)));
 }

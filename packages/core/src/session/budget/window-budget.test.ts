@@ -57,7 +57,9 @@ it("keeps a window between start and end within its seconds, with the first item
     [4, "partial", 90],
     [6, "complete", 256],
   ]);
-  expect(found[1]!.reason).toBe("25.6 s expected, 10 s left of the 10 s of a window; 90 of 256 rows");
+  expect(found[1]!.reason).toBe(
+    "25.6 s expected, 10 s left of the 10 s of a window (budget.secondsPerWindow); 90 of 256 rows",
+  );
   expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: 25.6 s expected/);
 });
 
@@ -103,7 +105,7 @@ it("records a measurement that does not fit as skipped, with the reason", async 
   ]);
   // 50 % of 6 · 100 s, less 256 s used and 256 s kept.
   expect(found[1]!.reason).toBe(
-    "256 s expected, 0 s left for this and later measurements: 50 % of 600 s of training expected, less 256 s used and 256 s kept for the end",
+    "256 s expected, 0 s left for this and later measurements: 50 % (budget.overheadPercent) of 600 s of training expected, less 256 s used and 256 s kept for the end",
   );
 });
 
@@ -127,8 +129,8 @@ it("reserves the fixed seconds of a call before it measures a further portion, n
     },
   };
   const { found } = await train(evaluation, clock, { maxSteps: 10, budget: { overheadPercent: 50 } });
-  // 140 + (40 + 62) + (40 + 73) + 140 = 495 of 500 s; the 62 are not continued, because that would cost 40 s more.
-  expect(found.map(({ timing }) => timing.items)).toEqual([100, 62, 0, 73, 0, 100]);
+  // 140 + (40 + 58) + (40 + 77) + 140 = 495 of 500 s; the 58 are not continued, because that would cost 40 s more.
+  expect(found.map(({ timing }) => timing.items)).toEqual([100, 58, 0, 77, 0, 100]);
 });
 
 it("learns no cost per item from a measurement without rows", async () => {

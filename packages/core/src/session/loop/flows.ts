@@ -193,11 +193,21 @@ export class SessionFlows {
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
     const { requests, window, progress, hooks, log, signal, control } = this.#parts;
-    if (requests.count > 0) yield* wait(runWindow(window, progress.position(), this.#requests));
+    this.#announcePlan();
+    if (requests.count > 0) {
+      yield* wait(runWindow(window, progress.position(), this.#requests));
+      this.#announcePlan();
+    }
     for (let metrics = hooks.takeReported(); metrics !== undefined; metrics = hooks.takeReported())
       yield* log.train(metrics, progress.inRun());
     const aborted = abortReason(signal);
     if (aborted !== null) control.requestStop(aborted);
+  }
+
+  #announcePlan(): void {
+    const { governor, progress, requests, log } = this.#parts;
+    const message = governor.announcePlan(progress.current, requests.idsAfter(0));
+    if (message !== null) log.event({ kind: "plan", message });
   }
 
   #skipInterrupted(): Promise<void> {

@@ -40,6 +40,7 @@ const nullableLimitSchema = (expected: string) =>
 
 const budgetSchema = z.strictObject({
   overheadPercent: nullableLimitSchema("0 percent or more").optional(),
+  graceSeconds: limitSchema("0 seconds or more").optional(),
   secondsPerWindow: nullableLimitSchema("0 seconds or more").optional(),
   drainSeconds: limitSchema("0 seconds or more").optional(),
   minFreeBytes: nullableLimitSchema("0 bytes or more").optional(),

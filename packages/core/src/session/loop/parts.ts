@@ -99,6 +99,7 @@ function createReporter(log: SessionLog, control: LoopControl): WindowReporter {
     warn: (where, message) => log.warn(where, message),
     fail: (error) => control.fail(error),
     measuring: (event) => log.event({ kind: "measuring", ...event }),
+    plan: (message) => log.event({ kind: "plan", message }),
     receiptBroken: (message, makeError) => control.receiptBroken(message, makeError),
   };
 }

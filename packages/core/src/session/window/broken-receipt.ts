@@ -4,13 +4,15 @@ import type { Reporter } from "../records/reporter.ts";
 
 /** Where windows report progress and broken receipts, besides warnings and errors. */
 export interface WindowReporter extends Reporter {
-  /** Reports that `done` of `total` items are measured. */
+  /** Reports that `done` of `total` rows are measured. */
   measuring(event: {
     readonly id: string;
     readonly step: number;
     readonly done: number;
     readonly total: number;
   }): void;
+  /** Reports how the budget reduces measurements. */
+  plan(message: string): void;
   /** Stops training, throws or does nothing, depending on `onBrokenReceipt`. */
   receiptBroken(message: string, makeError: () => PeriodicEvalError): void;
 }

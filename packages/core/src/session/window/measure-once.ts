@@ -25,10 +25,11 @@ export interface MeasureOnce {
   readonly provenanceSeed: string;
   readonly signal: AbortSignal;
   readonly clock: () => number;
-  /** Returns how many items to measure next. Default: all at once. */
+  /** Returns how many rows to measure next, once `done` rows took `seconds`. Default: all at once. */
   readonly portions?: (done: number, seconds: number) => number;
   /** Returns when the measurement is cut off, on the clock; null for never. */
   readonly deadline?: () => number | null;
+  /** Called with the number of rows so far. */
   progress(done: number): void;
   /** Called before measuring. Returns true if a snapshot already holds the result, and nothing needs to be measured. */
   before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;
@@ -117,7 +118,7 @@ class CourseRecorder {
     const { evaluation, signal, stepSeed, clock } = this.#one;
     const began = clock();
     const progress = (done: number) => {
-      if (done > 0) this.#marks.push({ items: done, seconds: clock() - began, calls: this.#calls });
+      if (done > 0) this.#marks.push({ rows: done, seconds: clock() - began, calls: this.#calls });
       this.#deadline.check();
       this.#one.progress(done);
     };
@@ -138,7 +139,7 @@ class CourseRecorder {
     return (done) => {
       const seconds = clock() - began;
       const next = portions(done, seconds);
-      if (done > 0 && next > 0) this.#firstPortion ??= { items: done, seconds };
+      if (done > 0 && next > 0) this.#firstPortion ??= { rows: done, seconds };
       return next;
     };
   }

@@ -4,6 +4,7 @@ import type { SessionOptions } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { MeasurementBudget, Governor } from "../budget/governor.ts";
+import { sizeOf } from "../budget/measurement-size.ts";
 import { describeMissingMemory } from "../budget/memory.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
@@ -91,12 +92,13 @@ export async function measureRequest(
   const allowance = governor.allow({
     id,
     crossed: requested.crossed,
-    items: prepared.items.length,
+    size: sizeOf(requested.evaluation, prepared.items.length),
     isBaseline: records.baselines.isBaselineId(id),
     at,
   });
   const isAdoptable = existing?.status === "complete" || existing?.status === "grading";
   if (noMemory !== null) return { kind: "skipped", reason: noMemory, governor: "off" };
+  if (allowance.announcement !== null) parts.reporter.plan(allowance.announcement);
   if (allowance.first === 0 && allowance.why !== null && !isAdoptable)
     return { kind: "skipped", reason: allowance.why, governor: allowance.governor };
 
@@ -111,7 +113,7 @@ export async function measureRequest(
   // A broken receipt must be recorded, whatever happened to the measurement.
   if (signal.aborted && !isWhole && !measured.receipt.some(isBroken)) return { kind: "interrupted" };
   if (measured.kind === "failed") return { kind: "failed", error: measured.error, measured };
-  const short = whyShort(measured, allowance, prepared.items.length);
+  const short = whyShort(measured, allowance, expected);
   if (measured.rows.length === 0 && short !== null)
     return { kind: "skipped", reason: short, governor: allowance.governor, measured };
   const counts = `${measured.rows.length} of ${expected} rows`;
@@ -119,10 +121,10 @@ export async function measureRequest(
   return { kind: "measured", measured, partial, governor: allowance.governor, saved, supersede, began };
 }
 
-/** Returns why fewer items were measured than there are; null if the session did not limit them. */
-function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, items: number): string | null {
+/** Returns why fewer rows were measured than expected; null if the session did not limit them. */
+function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, expected: number): string | null {
   if (isCut) return "its time was up";
-  return first < items ? why : null;
+  return first < expected ? why : null;
 }
 
 async function measureUnlessAdopted(
@@ -144,7 +146,7 @@ async function measureUnlessAdopted(
 }> {
   const { id, phase, seed, on, at } = measurement;
   const evaluation: AnyEvaluation = requested.evaluation;
-  const total = prepared.items.length;
+  const total = expectedRows(evaluation, prepared);
   let supersede: string | null = null;
   let saved: Snapshot["saved"];
   const measured = await measureOnce({

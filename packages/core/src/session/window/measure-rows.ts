@@ -1,50 +1,72 @@
-import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { checkRows } from "../records/check-rows.ts";
 import type { Prepared } from "./prepare.ts";
 
-/** Returns how many items to measure next, once `done` are measured; 0 ends the measurement. */
+/** Returns how many rows to measure next, once `done` are measured; 0 ends the measurement. */
 export type Portions = (done: number) => number;
 
 /**
  * Runs `measure` on all items at once or in portions, and checks the rows. If a deadline ends it, the rows measured by then are
  * returned.
  *
+ * @param context Its `progress` is called with the number of rows so far.
  * @throws PeriodicEvalError `data` for wrong rows; whatever the evaluation throws.
  */
 export async function measureRows(
   evaluation: AnyEvaluation,
   prepared: Prepared,
   context: MeasureContext,
-  portions: Portions = (done) => prepared.items.length - done,
+  portions: Portions = (done) => expectedRows(evaluation, prepared) - done,
 ): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" measure`;
-  const { samplesPerItem = 1 } = evaluation;
-  const { items, target } = prepared;
   const rows: Row[] = [];
-  let done = 0;
-  for (let next = portions(0); next > 0; next = portions(done)) {
-    const portion = items.slice(done, done + next);
-    const before = done;
-    const progress = (more: number) => context.progress(before + more);
+  for (let next = portions(0); next > 0; next = portions(rows.length)) {
+    const portion = portionOf(evaluation, prepared.items, rows.length, next);
+    const { items, samples } = portion;
+    const perItem = samples.end - samples.first;
+    const before = rows.length;
+    const progress = (done: number) => context.progress(before + perItem * done);
     let given: unknown;
     try {
       // The model's abilities were checked when the evaluation was prepared.
-      given = await evaluation.measure(target as never, portion, { ...context, progress });
+      given = await evaluation.measure(prepared.target as never, items, { ...context, samples, progress });
     } catch (error) {
       if (isDeadline(context.signal)) break;
       throw error;
     }
     const measured = checkRows(given, where);
     // With too many rows a measurement that was cut short could count as whole, and become a baseline.
-    if (measured.length > samplesPerItem * portion.length)
-      throw tooManyRows(where, measured.length, portion.length, samplesPerItem);
+    if (measured.length > perItem * items.length)
+      throw tooManyRows(where, measured.length, items.length, perItem);
     rows.push(...measured);
-    done += portion.length;
-    if (measured.length < samplesPerItem * portion.length || context.signal.aborted) break;
+    if (measured.length < perItem * items.length || context.signal.aborted) break;
   }
   return checkRows(rows, where);
+}
+
+interface Portion {
+  readonly items: readonly Row[];
+  readonly samples: SampleRange;
+}
+
+/** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
+function portionOf(
+  { samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation,
+  items: readonly Row[],
+  done: number,
+  next: number,
+): Portion {
+  if (canReduceSamples && items.length > 0) {
+    const first = done / items.length;
+    return { items, samples: { first, end: first + next / items.length } };
+  }
+  const first = done / samplesPerItem;
+  return {
+    items: items.slice(first, first + next / samplesPerItem),
+    samples: { first: 0, end: samplesPerItem },
+  };
 }
 
 function tooManyRows(where: string, rows: number, items: number, samplesPerItem: number) {

@@ -26,6 +26,8 @@ import { prepareEvaluation } from "./prepare.ts";
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */
   readonly limit?: number;
+  /** For an evaluation with `canReduceSamples`: takes only the first samples of each item, at most this many. Default: all. */
+  readonly samples?: number;
   readonly signal?: AbortSignal;
   readonly guards?: readonly Guard[];
   /** Default `"42"`. */
@@ -37,7 +39,7 @@ export interface MeasureOptions {
    * `measure`, step 0, and the evaluation's name as id.
    */
   readonly as?: SnapshotKey;
-  /** Called with the number of items done and their total. */
+  /** Called with the number of rows measured and their total. */
   readonly progress?: (done: number, total: number) => void;
 }
 
@@ -47,6 +49,7 @@ const optionsSchema = z.strictObject({
     .positive("a positive integer")
     .optional()
     .meta({ fix: "Leave it out to measure all items." }),
+  samples: z.int("a positive integer").positive("a positive integer").optional(),
   signal: signalSchema.optional(),
   guards: z.array(guardSchema).default([]),
   seed: seedSchema.default("42"),
@@ -67,15 +70,22 @@ export async function measure(
   model: EvaluableModel,
   options: MeasureOptions = {},
 ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly Row[] }> {
-  const { limit, signal, guards, seed, on, as, progress } = parseOptions(
-    "measure options",
-    optionsSchema,
-    options,
-  );
+  const {
+    limit,
+    samples = Infinity,
+    signal,
+    guards,
+    seed,
+    on,
+    as,
+    progress,
+  } = parseOptions("measure options", optionsSchema, options);
   const clock = () => performance.now() / 1000;
   const calls = { signal: signal ?? new AbortController().signal };
   const where = `evaluation "${evaluation.name}"`;
   const prepared = await prepareEvaluation({ prepared: new Map() }, model, evaluation, on, where, limit);
+  const expected = expectedRows(evaluation, prepared);
+  const wanted = evaluation.canReduceSamples ? Math.min(expected, samples * prepared.items.length) : expected;
   const { phase, id, step } = as ?? { phase: "measure", id: idOf(evaluation), step: 0 };
   const createdAt = new Date().toISOString();
   const measurementSeed = seedOf(seed, phase, id, step);
@@ -89,7 +99,8 @@ export async function measure(
     provenanceSeed: seed,
     ...calls,
     clock,
-    progress: (done) => progress?.(done, prepared.items.length),
+    portions: (done) => (done === 0 ? wanted : 0),
+    progress: (done) => progress?.(done, wanted),
   });
   if (measured.kind === "failed") throw measured.error;
   const raw = measured.kind === "measured" ? measured.rows : [];
@@ -99,7 +110,6 @@ export async function measure(
   if (failure !== null) throw failure;
   const gradeSeconds = evaluation.grade === undefined ? null : clock() - gradingBegan;
   const { values, primary, plain } = computeResults(evaluation, rows, measurementSeed);
-  const expected = expectedRows(evaluation, prepared);
   const isPartial = raw.length < expected;
   const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const record = newSnapshot(

@@ -75,7 +75,7 @@ export function evaluationPlace(callback: TrainerCallback, evaluation: AnyEvalua
 }
 
 function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
-  const { name, version, samplesPerItem = 1 } = evaluation;
+  const { name, version, samplesPerItem = 1, minItems = 1 } = evaluation;
   for (const [key, value] of Object.entries({ name, version })) {
     if (typeof value !== "string" || value === "")
       throw configError({
@@ -93,6 +93,14 @@ function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
       value: samplesPerItem,
       expected: "a positive integer",
       fix: "Count the rows that measure returns for one item.",
+    });
+  if (!isCount(minItems, 1))
+    throw configError({
+      where,
+      path: ["minItems"],
+      value: minItems,
+      expected: "a positive integer",
+      fix: "Name the fewest items that are worth measuring.",
     });
 }
 

@@ -56,8 +56,7 @@ async function recordMeasured(
   });
   const plan = records.comparisons.plan(base, plannedComparisons);
   await records.grading.record({ base, rows, evaluation, callback, plan }, supersede);
-  const items = rows.length / (evaluation.samplesPerItem ?? 1);
-  governor.learnMeasurement(id, measured, { items, seconds: clock.now() - began });
+  governor.learnMeasurement(id, measured, { rows: rows.length, seconds: clock.now() - began });
 }
 
 /** Records that nothing was measured, unless this training already made a snapshot at this step. */

@@ -6,6 +6,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
+import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
 import { reportDisturbance } from "./broken-receipt.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
@@ -138,7 +139,10 @@ class Window {
     const { governor, records } = this.#parts;
     const items = ({ prepared }: ReadyRequest) => ("items" in prepared ? prepared.items.length : 0);
     const seconds = new Map(
-      ready.map((one) => [one, governor.expectedSeconds(one.requested.id, items(one))]),
+      ready.map((one) => {
+        const { id, evaluation } = one.requested;
+        return [one, governor.expectedSeconds(id, sizeOf(evaluation, items(one)))];
+      }),
     );
     const isKnown = ![...seconds.values()].includes(null);
     const cost = (one: ReadyRequest) => (isKnown ? seconds.get(one)! : items(one));

@@ -1,0 +1,51 @@
+import { secondsText } from "./seconds-text.ts";
+import type { Share, Wanted } from "./share-seconds.ts";
+
+export interface Plan {
+  /** The measurements still to come before the end, and what each id gets of them. */
+  readonly ahead: readonly Wanted[];
+  readonly shares: ReadonlyMap<string, Share>;
+  /** Seconds of measuring so far, and expected for the end. */
+  readonly windows: number;
+  readonly kept: number;
+  /** Expected seconds of training; null if its speed is not known yet. */
+  readonly projected: number | null;
+  readonly overheadPercent: number | null;
+  readonly graceSeconds: number;
+}
+
+/** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
+export function describePlan(plan: Plan): string {
+  const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
+  const between = ahead.map((one) => ({ ...one, share: shares.get(one.id)! }));
+  const seconds = between.reduce(
+    (sum, { share, fixed, perRow }) => sum + share.measurements * (fixed + perRow * share.rows),
+    windows + kept,
+  );
+  const planned = between.map(describeShare).join("; ") || "no measurements";
+  const expected = `${secondsText(seconds)} of measuring expected with start and end`;
+  const limit =
+    projected === null
+      ? `within the grace of ${secondsText(graceSeconds)}`
+      : `${((100 * seconds) / projected).toPrecision(2)} % of ${secondsText(projected)} of training`;
+  const fix = between.some(isReduced) ? `. ${remedy(overheadPercent, graceSeconds)}` : "";
+  return `between start and end ${planned}; ${expected}, ${limit}${fix}`;
+}
+
+/** Names the options that allow more measuring. */
+export function remedy(overheadPercent: number | null, graceSeconds: number): string {
+  return `To measure more, raise budget.overheadPercent (${overheadPercent} %) or budget.graceSeconds (${graceSeconds} s).`;
+}
+
+type Shared = Wanted & { readonly share: Share };
+
+function describeShare({ id, share, size, measurements }: Shared): string {
+  const count =
+    share.measurements === measurements ? measurements : `${share.measurements} of ${measurements}`;
+  const rows =
+    share.rows === 0 ? "" : ` of ${share.rows / size.step} of ${size.whole / size.step} ${size.unit}`;
+  return `${count} ${measurements === 1 ? "measurement" : "measurements"} "${id}"${rows}`;
+}
+
+const isReduced = ({ share, size, measurements }: Shared) =>
+  share.rows < size.whole || share.measurements < measurements;

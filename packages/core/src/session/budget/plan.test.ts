@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Budget } from "../../contracts/session.ts";
+import { defineEvaluation } from "../../evaluations/kit/define.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
+import { toyTraining } from "../../testing/toy-training.ts";
+import { withSession } from "../loop/session.ts";
+
+/** 50 items; each row takes one second. With `samples`, each item has that many rows, which the budget may reduce. */
+function evaluationOf(clock: ManualClock, samples: number | null): AnyEvaluation {
+  return defineEvaluation({
+    name: "slow",
+    version: "1",
+    needs: ["generate"],
+    ...(samples !== null && { samplesPerItem: samples, canReduceSamples: true }),
+    items: () => Array.from({ length: 50 }, (_, i) => ({ id: `q${i}` })),
+    async measure(_, items, { progress, samples: range = { first: 0, end: 1 } }) {
+      const drawn = Array.from({ length: range.end - range.first }, (_unused, i) => range.first + i);
+      clock.advance(items.length * drawn.length);
+      progress(items.length);
+      return items.flatMap(({ id }) => drawn.map((sample) => ({ id: `${id}#${sample}` })));
+    },
+    metrics: ({ rate }) => ({ all: rate(() => true) }),
+  }) as AnyEvaluation;
+}
+
+/** Trains 10 steps of `stepSeconds` and measures every 20 %. */
+async function train(budget: Budget, stepSeconds: number, samples: number | null = null) {
+  const clock = manualClock();
+  const toy = toyTraining();
+  const plans: string[] = [];
+  const logger = {
+    name: "plans",
+    event: (event: { readonly kind: string; readonly message?: string }) =>
+      void (event.kind === "plan" && plans.push(event.message!)),
+  };
+  const callback = new PeriodicCallback(evaluationOf(clock, samples), { schedule: [everyPercent(20)] });
+  const options = toy.options([callback], { clock: clock.seconds, maxSteps: 10 });
+  await withSession({ ...options, budget, loggers: [logger] }, async (session) => {
+    for (let step = 0; step < 10; step++) {
+      clock.advance(stepSeconds);
+      await session.stepEnd();
+    }
+  });
+  const found = await toy.store.list();
+  return { plans, items: found.map(({ timing }) => timing.items), found };
+}
+
+describe("the grace", () => {
+  it("measures everything in full while all of it takes no longer, and says so before training", async () => {
+    const { plans, items } = await train({ graceSeconds: 320 }, 1);
+    expect(items).toEqual([50, 50, 50, 50, 50, 50]);
+    expect(plans).toEqual([
+      'between start and end 4 measurements "slow" of 50 of 50 items; 300 s of measuring expected with start and end, within the grace of 320 s',
+    ]);
+  });
+
+  it("is 60 seconds by default", async () => {
+    const { items, found } = await train({}, 1);
+    // Start and end take 100 s.
+    expect(items).toEqual([50, 0, 0, 0, 0, 50]);
+    expect(found[1]!.reason).toContain("a grace of 60 s (budget.graceSeconds)");
+  });
+});
+
+describe("the plan", () => {
+  it("reduces items first, evenly, and names the options that change it", async () => {
+    const { plans, items } = await train({ graceSeconds: 0 }, 75);
+    // 20 % of 750 s is 150 s: 50 s for four measurements, less what is held back.
+    expect(items).toEqual([50, 12, 12, 12, 12, 50]);
+    expect(plans).toEqual([
+      'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s).',
+    ]);
+  });
+
+  it("takes fewer measurements, evenly spaced, if the smallest do not fit", async () => {
+    const { plans, found } = await train({ graceSeconds: 0 }, 62);
+    // 24 s, less what is held back: two of at least 10 items.
+    expect(found.map(({ status }) => status)).toEqual([
+      "complete",
+      "skipped",
+      "partial",
+      "skipped",
+      "partial",
+      "complete",
+    ]);
+    expect(plans).toHaveLength(1);
+    expect(plans[0]).toContain('2 of 4 measurements "slow"');
+  });
+
+  it("reduces the completions of every item, and keeps all items, where an evaluation draws several", async () => {
+    const { items, found } = await train({ graceSeconds: 0 }, 400, 5);
+    // 800 s: 250 each for start and end, 300 for four measurements.
+    expect(items.slice(1, -1)).toEqual([50, 50, 50, 100]);
+    expect(found[1]!.timing.governor).toMatch(/^1 of 5 completions of each item: 250 s expected/);
+  });
+});
