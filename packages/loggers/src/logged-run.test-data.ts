@@ -100,7 +100,7 @@ async function phase(
   for (let step = from + 1; step <= to; step += 1) {
     // One loss overflows.
     const loss = offset + step === 13 ? Number.NaN : lossAt(offset + step);
-    // Every step has another speed, also when it is repeated.
+    // Every step has a different speed, even when it is repeated.
     steps += 1;
     await logger.train?.({ loss, tokens_per_second: steps }, at(name, step, offset + step));
   }

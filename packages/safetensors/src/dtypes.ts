@@ -34,7 +34,7 @@ interface Format {
   readonly bytes: number;
   /** Bytes per value in memory, if different. */
   readonly widened?: number;
-  /** Converts a buffer of the size in memory whose last bytes are the bytes of the file. */
+  /** Converts a buffer whose last bytes are the bytes of the file. Its size is that of the values in memory. */
   read(buffer: ArrayBuffer): TensorValues;
 }
 

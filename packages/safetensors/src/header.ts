@@ -2,7 +2,7 @@ import { isCount, isRecord, quoteValue, walkJson } from "@periodic-eval/core/int
 import { damaged, shortName } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
 
-/** The limit of the reference implementation, which keeps a hostile length from allocating all memory. */
+/** The reference implementation has the same limit. It keeps a hostile length from allocating all memory. */
 export const maxHeaderBytes = 100_000_000;
 
 /** A tensor as the header describes it. */
@@ -88,15 +88,15 @@ function isSizeArray(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((size) => isCount(size));
 }
 
-/** Deepest nesting that is parsed. Tensors are two levels deep; metadata of other writers may be a little deeper. */
+/** Maximum nesting depth. Tensors are two levels deep; metadata of other programs may be deeper. */
 const maxDepth = 32;
 
 /**
- * Parses the text of a header. Besides text that is not JSON it rejects deep nesting, which could exhaust the stack, and repeated
- * names, of which readers would use one or the other.
+ * Parses the text of a header. Rejects text that is not JSON, deep nesting, which could exhaust the stack, and repeated names,
+ * because some readers use the first value and others the last.
  */
 function parseHeaderText(json: string, where: string): Readonly<Record<string, unknown>> {
-  const { depth, keys } = survey(json);
+  const { depth, keys } = nestingOf(json);
   if (depth > maxDepth) throw damaged(where, `a header nested ${depth} deep`, `at most ${maxDepth}`);
   let value: unknown;
   try {
@@ -112,7 +112,7 @@ function parseHeaderText(json: string, where: string): Readonly<Record<string, u
 }
 
 /** Returns the nesting depth of a JSON text, and the number of names in its outer object and the objects directly inside it. */
-function survey(json: string): { readonly depth: number; readonly keys: number } {
+function nestingOf(json: string): { readonly depth: number; readonly keys: number } {
   let [depth, keys] = [0, 0];
   // Names inside an outer array do not belong to an outer object.
   let isArray = false;

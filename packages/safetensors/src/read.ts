@@ -48,7 +48,7 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
         if (info === undefined) throw unknownTensor(path, name, header);
         const where = `${path}, tensor ${shortName(name)}`;
         const [from, to] = bytesOf(info, range, where);
-        // Widens in place: a separate buffer for the file's bytes would take half as much memory again.
+        // Widen in place: a separate buffer for the file's bytes would need 50 % more memory.
         const { buffer } = allocate(bytesInMemory(info.dtype, to - from), where);
         const last = new Uint8Array(buffer, buffer.byteLength - (to - from));
         await fill(last, handle, info.offset + from, where);

@@ -8,7 +8,7 @@ export interface TensorToWrite {
   readonly name: string;
   readonly shape: readonly number[];
   readonly dtype?: "F32" | "BF16" | "F16" | "I32";
-  /** Returns the values in row-major order. Called right before they are written, so that one tensor is in memory at a time. */
+  /** Returns the values in row-major order. Called right before writing, so that only one tensor is in memory at a time. */
   values(): Awaitable<Float32Array | Int32Array>;
 }
 
@@ -38,7 +38,7 @@ export async function writeSafetensors(
   });
 }
 
-/** A tensor with its place in the data, in bytes. */
+/** A tensor with its byte range in the data. */
 interface Placed extends TensorToWrite {
   readonly dtype: NonNullable<TensorToWrite["dtype"]>;
   readonly begin: number;

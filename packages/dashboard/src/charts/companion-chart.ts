@@ -29,7 +29,7 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
       marginBottom: 20,
       marginLeft: 40,
       x: { domain: [0, runSteps(run)], label: null },
-      y: { domain: valueDomain(ends, { leastSpan: 1e-9, bounds: [-Infinity, Infinity] }), label: null },
+      y: { domain: valueDomain(ends, { minSpan: 1e-9, bounds: [-Infinity, Infinity] }), label: null },
       marks: [
         Plot.gridY({ ticks: 3, stroke: "var(--line)", strokeOpacity: 1 }),
         Plot.axisY({ ticks: 3, tickSize: 0, fill: "var(--muted)", fontSize: 11 }),

@@ -32,17 +32,17 @@ export function thinOut<T>(points: readonly T[], count = 120): readonly T[] {
 }
 
 /**
- * Returns the limits of a value axis: all values with a margin, at least `leastSpan` wide, within `bounds`. The axis need not
+ * Returns the limits of a value axis: all values with a margin, at least `minSpan` wide, within `bounds`. The axis need not
  * start at zero, because position, not length, shows the value.
  */
 export function valueDomain(
   values: readonly number[],
-  { leastSpan, bounds }: { readonly leastSpan: number; readonly bounds: readonly [number, number] },
+  { minSpan, bounds }: { readonly minSpan: number; readonly bounds: readonly [number, number] },
 ): [number, number] {
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const span = Math.max(leastSpan, (high - low) * 1.16);
+  const span = Math.max(minSpan, (high - low) * 1.16);
   const middle = (low + high) / 2;
-  const [least, most] = bounds;
-  const start = Math.min(Math.max(least, middle - span / 2), Math.max(least, most - span));
-  return [start, Math.min(most, start + span)];
+  const [min, max] = bounds;
+  const start = Math.min(Math.max(min, middle - span / 2), Math.max(min, max - span));
+  return [start, Math.min(max, start + span)];
 }

@@ -30,7 +30,7 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
     .map((value) => value * scale);
   const isShare = curve.unit === "share";
   const [low, high] = valueDomain(ends, {
-    leastSpan: isShare ? 24 : 1e-9,
+    minSpan: isShare ? 24 : 1e-9,
     bounds: isShare ? [0, 100] : [-Infinity, Infinity],
   });
   return drawChart(
@@ -70,7 +70,7 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
           labelOffset: 36,
         }),
         ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, curve)),
-        verdictWords(run.phases, curve, size),
+        verdictLabels(run.phases, curve, size),
       ],
     },
     { description: curveDescription(curve) },
@@ -159,8 +159,8 @@ function baselineValue({ measurements }: MetricCurve, measurement: Measurement |
 
 const maxVerdicts = 24;
 
-/** Writes each verdict with evidence and the last verdict of each phase. Narrow charts have room for glyphs only. */
-function verdictWords(
+/** Labels points with their verdict: every verdict except `no evidence`, and the last one of each phase. Narrow charts show only glyphs. */
+function verdictLabels(
   phases: readonly PhaseRecord[],
   curve: MetricCurve,
   { isNarrow }: ChartSize,

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const text = z.string("a string");
 const number = z.number("a number");
-const known = z.number("a number, or null if unknown").nullable();
+const numberOrNull = z.number("a number, or null if unknown").nullable();
 const count = z.int("an integer").nonnegative("0 or more");
 const reasons = z.record(z.string(), text);
 
@@ -11,7 +11,7 @@ const rollout = z.looseObject({
   prompt: text,
   response: text,
   /** From 0 to 1; null if it was not graded. */
-  score: known,
+  score: numberOrNull,
 });
 
 /** One measurement of a model. Metrics that were not requested are null. */
@@ -19,27 +19,38 @@ const measurement = z.looseObject({
   /** In nats, over held-out pairs. Deltas are relative to the baseline. */
   logprob_margin: z
     .looseObject({
-      margin: known,
-      margin_per_token: known,
-      margin_delta: known,
-      margin_per_token_delta: known,
-      p: known,
+      margin: numberOrNull,
+      margin_per_token: numberOrNull,
+      margin_delta: numberOrNull,
+      margin_per_token_delta: numberOrNull,
+      p: numberOrNull,
       n: count,
       reason: text.nullable(),
     })
     .nullable(),
   preference_compliance: z
-    .looseObject({ held_out: known, held_out_n: count, seen: known, seen_n: count, ungraded: count })
+    .looseObject({
+      held_out: numberOrNull,
+      held_out_n: count,
+      seen: numberOrNull,
+      seen_n: count,
+      ungraded: count,
+    })
     .nullable(),
   general: z
-    .looseObject({ general: known, coding: known, instructions: known, failures: reasons })
+    .looseObject({
+      general: numberOrNull,
+      coding: numberOrNull,
+      instructions: numberOrNull,
+      failures: reasons,
+    })
     .nullable(),
   collapse: z
     .looseObject({
-      entropy_ratio: known,
-      self_rouge_l: known,
-      own_drift: known,
-      baseline_drift: known,
+      entropy_ratio: numberOrNull,
+      self_rouge_l: numberOrNull,
+      own_drift: numberOrNull,
+      baseline_drift: numberOrNull,
       alerts: z.array(text, "a list"),
       unknown: reasons,
     })
@@ -82,7 +93,7 @@ export const metadataSchema = z.looseObject({
   engine: z.json(),
 });
 
-/** Whether a name can be a folder: each preference has a folder of its name. */
+/** Whether a preference's name can be the name of its folder. */
 const isFolderName = (name: string): boolean => /^(?!\.{1,2}$)[^/\\\0]+$/.test(name);
 
 export const summarySchema = z.looseObject({
@@ -95,17 +106,17 @@ export const summarySchema = z.looseObject({
         lora_id: text,
         status: text,
         steps: count,
-        logprob_margin_delta: known,
-        logprob_margin_per_token_delta: known,
-        logprob_margin_p: known,
-        baseline_compliance: known,
-        final_compliance: known,
-        capability_ratio: known,
+        logprob_margin_delta: numberOrNull,
+        logprob_margin_per_token_delta: numberOrNull,
+        logprob_margin_p: numberOrNull,
+        baseline_compliance: numberOrNull,
+        final_compliance: numberOrNull,
+        capability_ratio: numberOrNull,
         collapse_alerts: z.array(text, "a list").readonly(),
         verdict: text,
       }),
     )
-    .refine((all) => Object.keys(all).every(isFolderName), "names that can be folders"),
+    .refine((all) => Object.keys(all).every(isFolderName), "names that can be names of folders"),
 });
 
 export type CollapseThresholds = FeedbackMetadata["collapse_thresholds"];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hasBrowser, opensQuietly, withPages } from "../html/browser.test-data.ts";
+import { hasBrowser, testOpensWithoutRequests, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
 
@@ -11,7 +11,7 @@ const pages = withPages(async (folder) => {
   return `file://${written.page}`;
 });
 
-opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
+testOpensWithoutRequests(pages, "figure svg", async ({ tab, size, width }) => {
   // Nothing overflows sideways, not even hostile text in an answer.
   for (const summary of await tab.locator("summary").all()) await summary.click();
   expect(await tab.locator("details pre").first().isVisible()).toBe(true);

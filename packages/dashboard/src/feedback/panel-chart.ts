@@ -7,7 +7,7 @@ import type { Panel, Point, Series } from "./panels.ts";
 export const chartSize = { width: 340, height: 176 } as const;
 
 /** The smallest span of a value axis, in percentage points for shares. It keeps noise from filling the chart. */
-const [leastPoints, leastSpan] = [10, 0.02];
+const [minPoints, minSpan] = [10, 0.02];
 
 /** Draws the chart of a panel; null if it has no values. */
 export function panelChart(panel: Panel): Html | null {
@@ -20,9 +20,9 @@ export function panelChart(panel: Panel): Html | null {
   // Always include the thresholds, even if all values are far from them.
   const y = valueDomain(
     [...values, ...limits].map((value) => value * scale),
-    { leastSpan: unit === "share" ? leastPoints : leastSpan, bounds: [low * scale, high * scale] },
+    { minSpan: unit === "share" ? minPoints : minSpan, bounds: [low * scale, high * scale] },
   );
-  const mostUpdates = Math.max(1, ...points.map(({ updates }) => updates));
+  const maxUpdates = Math.max(1, ...points.map(({ updates }) => updates));
   return drawChart(
     {
       ...chartSize,
@@ -30,13 +30,13 @@ export function panelChart(panel: Panel): Html | null {
       marginRight: 12,
       marginBottom: 34,
       marginLeft: 46,
-      x: { domain: [0, mostUpdates], label: null },
+      x: { domain: [0, maxUpdates], label: null },
       y: { domain: y, label: null },
       marks: [
         Plot.gridY({ ticks: 4, stroke: "var(--line)", strokeOpacity: 1 }),
         Plot.axisY({ ticks: 4, tickSize: 0, fill: "var(--muted)", fontSize: 11, label: null }),
         Plot.axisX({
-          ticks: Math.min(5, mostUpdates),
+          ticks: Math.min(5, maxUpdates),
           tickFormat: "d",
           tickSize: 0,
           tickPadding: 7,
@@ -99,7 +99,7 @@ function descriptionOf({ title, unit, series }: Panel): string {
 }
 
 /** Describes the missing values of a panel, in one line for each series and reason. */
-export function missingFrom({ series }: Panel): readonly string[] {
+export function missingValueNotes({ series }: Panel): readonly string[] {
   return series.flatMap(({ name, points }) => {
     const missing = points.flatMap((point) => (point.value === null ? [point] : []));
     const reasons = [...new Set(missing.map(({ reason }) => reason))];

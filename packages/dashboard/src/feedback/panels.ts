@@ -37,7 +37,7 @@ export interface PanelGroup {
   readonly panels: readonly Panel[];
 }
 
-const anywhere = [-Infinity, Infinity] as const;
+const unbounded = [-Infinity, Infinity] as const;
 const positive = [0, Infinity] as const;
 
 /** Returns all charts of a run, from its files only. */
@@ -71,11 +71,11 @@ const marginPanel = (
   id: key,
   title,
   unit,
-  bounds: anywhere,
+  bounds: unbounded,
   limits: [],
   series: perPreference(preferences, "logprob", (measurement, { baseline }) => {
     const seen = measurement.logprob_margin;
-    // The baseline has no change from itself.
+    // The baseline is not compared with itself.
     if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
     return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
   }),
@@ -110,16 +110,16 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
 
 function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
   const thresholds = thresholdsOf(preferences);
-  // The thresholds of the run itself. Its preferences may have started with different ones.
+  // Thresholds come from the run's files, not from current defaults. Preferences of one run can have different thresholds.
   const linesAt = (limitsOf: (one: CollapseThresholds) => readonly number[]): readonly number[] => [
     ...new Set(thresholds.flatMap(limitsOf)),
   ];
   const drifts = linesAt(({ drift_nats: nats }) => [-nats, nats]);
-  const signs = [
+  const metrics = [
     ["entropy_ratio", "entropy ratio", "", positive, linesAt((one) => [one.entropy_ratio])],
     ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], linesAt((one) => [one.self_rouge_l])],
-    ["own_drift", "drift on its own text", "nats per token", anywhere, drifts],
-    ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, drifts],
+    ["own_drift", "drift on its own text", "nats per token", unbounded, drifts],
+    ["baseline_drift", "drift on the baseline's text", "nats per token", unbounded, drifts],
   ] as const;
   const rules = thresholds.map(
     (one) =>
@@ -128,8 +128,8 @@ function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
   return {
     title: "Collapse",
     about: `Values beyond a red line raise an alert${rules.length === 0 ? "" : `: ${rules.join("; or ")}`}.`,
-    panels: signs.map(([sign, title, unit, bounds, lines]) => ({
-      id: sign,
+    panels: metrics.map(([metric, title, unit, bounds, lines]) => ({
+      id: metric,
       title,
       unit,
       bounds,
@@ -137,7 +137,8 @@ function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
       series: perPreference(
         preferences,
         "collapse",
-        ({ collapse: seen }) => seen && readingOf(seen[sign], seen.unknown[sign] ?? "no reason was given"),
+        ({ collapse: seen }) =>
+          seen && readingOf(seen[metric], seen.unknown[metric] ?? "no reason was given"),
       ),
     })),
   };
@@ -198,9 +199,9 @@ const failuresOf = (failures: Readonly<Record<string, string>>): string =>
     .join("; ") || "no reason was given";
 
 const sdpo = [
-  ["loss", "loss", "", anywhere],
-  ["distill_loss", "distillation loss", "", anywhere],
-  ["kl_reg", "KL to the base", "nats", anywhere],
+  ["loss", "loss", "", unbounded],
+  ["distill_loss", "distillation loss", "", unbounded],
+  ["kl_reg", "KL to the base", "nats", unbounded],
   ["mean_is_ratio", "mean importance ratio", "", positive],
   ["clip_fraction", "clipped tokens", "share", [0, 1]],
   ["grad_norm", "gradient norm", "", positive],

@@ -1,7 +1,7 @@
 import { phaseColour } from "../charts/draw-chart.ts";
 import { html, trusted, type Html } from "../html/html.ts";
 import { colours } from "../html/style.ts";
-import { chartSize, missingFrom, panelChart } from "./panel-chart.ts";
+import { chartSize, missingValueNotes, panelChart } from "./panel-chart.ts";
 import type { Panel, Series } from "./panels.ts";
 
 const margin = 14;
@@ -9,12 +9,12 @@ const margin = 14;
 const headHeight = 52;
 const lineHeight = 15;
 /** Approximate number of characters that fit in a line below the chart. */
-const lettersALine = 62;
+const charactersPerLine = 62;
 
 /** Renders a panel as a separate SVG file with title, legend and missing values, for light and dark mode. */
 export function plotFile(panel: Panel): string {
   const chart = panelChart(panel);
-  const notes = missingFrom(panel).flatMap((note) => wrapped(note));
+  const notes = missingValueNotes(panel).flatMap((note) => wrapped(note));
   const chartHeight = chart === null ? 0 : chartSize.height;
   const width = chartSize.width + 2 * margin;
   const height = headHeight + chartHeight + notes.length * lineHeight + margin;
@@ -42,13 +42,16 @@ const withoutControls = ({ markup }: Html): string =>
 
 /** Wraps a string at spaces. A string of more than four lines ends in an ellipsis. */
 function wrapped(text: string): readonly string[] {
-  const [most, lines] = [4, [] as string[]];
+  const maxLines = 4;
+  const lines: string[] = [];
   let rest = [...text.replaceAll(/\s+/g, " ")];
-  while (rest.length > 0 && lines.length < most) {
-    const space = rest.length <= lettersALine ? -1 : rest.lastIndexOf(" ", lettersALine);
-    const end = rest.length <= lettersALine ? rest.length : space > 0 ? space : lettersALine;
+  while (rest.length > 0 && lines.length < maxLines) {
+    const space = rest.length <= charactersPerLine ? -1 : rest.lastIndexOf(" ", charactersPerLine);
+    const end = rest.length <= charactersPerLine ? rest.length : space > 0 ? space : charactersPerLine;
     lines.push(rest.slice(0, end).join("").trim());
     rest = rest.slice(end);
   }
-  return rest.length === 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1)!.slice(0, lettersALine - 1)}…`];
+  return rest.length === 0
+    ? lines
+    : [...lines.slice(0, -1), `${lines.at(-1)!.slice(0, charactersPerLine - 1)}…`];
 }

@@ -51,5 +51,5 @@ const lightColours = new Map(
 /** Replaces CSS variables inside tags, because the renderer does not support them. Leaves text between tags unchanged. */
 const inLightMode = (svg: string): string =>
   svg.replaceAll(/<[^<>"]*(?:"[^"]*"[^<>"]*)*>/g, (tag) =>
-    tag.replaceAll(/var\((--[\w-]+)\)/g, (own, name: string) => lightColours.get(name) ?? own),
+    tag.replaceAll(/var\((--[\w-]+)\)/g, (variable, name: string) => lightColours.get(name) ?? variable),
   );

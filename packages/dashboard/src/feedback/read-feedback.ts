@@ -98,6 +98,6 @@ const damaged = (where: string, got: string, expected: string, cause?: unknown):
     where,
     got,
     expected,
-    fix: "Give the output_dir of periodic-eval feedback, and restore or move damaged files.",
+    fix: "Pass the output_dir of periodic-eval feedback. Restore damaged files, or move them away.",
     ...(cause !== undefined && { cause }),
   });

@@ -75,7 +75,7 @@ function sampleStep(step: number, isBlind: boolean) {
   };
 }
 
-/** Writes two preferences of two steps each: `polite`, and `blind`, which has few values and a torn last line. */
+/** Writes two preferences of two steps each: `polite`, and `blind`, which has few values and a last line that is cut off. */
 export async function writeSampleFeedback(output: string): Promise<void> {
   const names = ["polite", "blind"];
   for (const name of names) {

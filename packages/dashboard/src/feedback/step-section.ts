@@ -51,7 +51,7 @@ export function stepSection(one: FeedbackPreference, options: SectionOptions): H
 }
 
 const columns = [
-  { words: "measurement" },
+  { heading: "measurement" },
   "margin",
   "change",
   "p",
@@ -69,7 +69,7 @@ const columns = [
 function measurementRow(name: string, measurement: FeedbackMeasurement, line: FeedbackStep | null): Html {
   const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = measurement;
   const why = margin?.reason ?? null;
-  const sign = (key: "entropy_ratio" | "self_rouge_l" | "own_drift" | "baseline_drift"): Html =>
+  const collapseCell = (key: "entropy_ratio" | "self_rouge_l" | "own_drift" | "baseline_drift"): Html =>
     cell(formatValue(collapse?.[key], ""), {
       isAlert: collapse?.alerts.includes(key) ?? false,
       why: collapse?.unknown[key] ?? null,
@@ -86,7 +86,7 @@ function measurementRow(name: string, measurement: FeedbackMeasurement, line: Fe
         .map(([probe, failure]) => `${probe}: ${failure}`)
         .join("; "),
     })}
-    ${sign("entropy_ratio")} ${sign("self_rouge_l")} ${sign("own_drift")} ${sign("baseline_drift")}
+    ${collapseCell("entropy_ratio")} ${collapseCell("self_rouge_l")} ${collapseCell("own_drift")} ${collapseCell("baseline_drift")}
     ${cell(typeof loss === "number" ? formatValue(loss, "") : missingValueText)}
     ${cell(line === null ? missingValueText : formatSeconds(line.timing_s))}
   </tr>`;

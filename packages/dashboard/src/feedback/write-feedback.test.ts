@@ -97,7 +97,7 @@ describe("the page of training on feedback", () => {
       "blind: not measured: the engine does not report it",
     ]);
     expect(figure("KL to the base nats").querySelector("svg")).toBeNull();
-    // A torn last line is not a step.
+    // A last line that was cut off is not a step.
     expect(rows(section("blind")).map(([name]) => name)).toEqual(["baseline", "step 0", "step 1"]);
     expect(rows(section("blind"))[1]!.slice(1, 4)).toEqual(["–", "–", "–"]);
   });
@@ -153,25 +153,25 @@ it("renders PNG files in light mode with their text, without system fonts", asyn
   expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([736, 484]);
   const pixels = pixelsOf(png);
   const count = (colour: string) => pixels.get(colour) ?? 0;
-  // Paper, the ink of the title, the grey of other words, the first two preferences' lines, and thresholds.
+  // Paper, the ink of the title, the grey of other text, the first two preferences' lines, and thresholds.
   for (const colour of ["#ffffff", "#1b1d22", "#666b75", "#2a5bd0", "#8b3fb3", "#bd2f25"])
     expect(count(colour), colour).toBeGreaterThan(20);
 });
 
 it("draws the thresholds of the run, not the current defaults", async () => {
-  const own = await mkdtemp(join(tmpdir(), "feedback-thresholds-"));
-  await writeSampleFeedback(own);
-  const metadata = join(own, "polite", "metadata.json");
+  const folder = await mkdtemp(join(tmpdir(), "feedback-thresholds-"));
+  await writeSampleFeedback(folder);
+  const metadata = join(folder, "polite", "metadata.json");
   const before = await readFile(metadata, "utf8");
   await writeFile(metadata, before.replace('"entropy_ratio": 0.6', '"entropy_ratio": 0.35'));
-  const { document } = parseHTML(await readFile((await writeFeedback(own)).page, "utf8"));
+  const { document } = parseHTML(await readFile((await writeFeedback(folder)).page, "utf8"));
   const group = [...document.querySelectorAll("section")].find(
     (one) => text(one.querySelector("h2")) === "Collapse",
   )!;
   expect(text(group.querySelector(".sub"))).toMatch(/ratio below 0\.35,.*; or an entropy ratio below 0\.6,/);
   const [ratio] = [...group.querySelectorAll("figure")];
   expect(ratio!.querySelectorAll('[stroke-dasharray="5 4"] line')).toHaveLength(2);
-  await rm(own, { recursive: true });
+  await rm(folder, { recursive: true });
 });
 
 const summaryOfOne = {
@@ -195,7 +195,7 @@ it.each([
   [
     "summary.json",
     JSON.stringify({ schema_version: 1, updated_at: "", preferences: { "../up": summaryOfOne } }),
-    /summary\.json: preferences: got .*, expected names that can be folders/,
+    /summary\.json: preferences: got .*, expected names that can be names of folders/,
   ],
 ])("throws for a damaged %s and names the field", async (file, content, message) => {
   const damaged = await mkdtemp(join(tmpdir(), "feedback-damaged-"));

@@ -66,8 +66,8 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
   return pages;
 }
 
-/** A tab and the screen that it is on. */
-export interface OnScreen {
+/** A tab and the size of its screen. */
+export interface TabOnScreen {
   readonly tab: Page;
   readonly size: keyof typeof sizes;
   readonly width: number;
@@ -79,7 +79,11 @@ export interface OnScreen {
  *
  * @param drawing A CSS selector for the charts.
  */
-export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScreen) => Promise<void>): void {
+export function testOpensWithoutRequests(
+  pages: Pages,
+  drawing: string,
+  inspect: (on: TabOnScreen) => Promise<void>,
+): void {
   const screens = (["light", "dark"] as const).flatMap((scheme) =>
     (["desktop", "phone"] as const).map((size) => [scheme, size] as const),
   );
@@ -88,9 +92,9 @@ export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScre
     async (colorScheme, size) => {
       const viewport = sizes[size];
       const { tab, requests, messages } = await pages.open(pages.address, { viewport, colorScheme });
-      expect(await sidewaysOf(tab)).toBe(viewport.width);
+      expect(await scrollWidthOf(tab)).toBe(viewport.width);
       await inspect({ tab, size, width: viewport.width });
-      expect(await sidewaysOf(tab)).toBe(viewport.width);
+      expect(await scrollWidthOf(tab)).toBe(viewport.width);
       const ink = `getComputedStyle(document.querySelector(${JSON.stringify(drawing)})).color`;
       expect(await tab.evaluate(ink)).toBe(
         colorScheme === "light" ? "rgb(27, 29, 34)" : "rgb(232, 230, 225)",
@@ -102,4 +106,4 @@ export function opensQuietly(pages: Pages, drawing: string, inspect: (on: OnScre
   );
 }
 
-const sidewaysOf = (tab: Page): Promise<unknown> => tab.evaluate("document.documentElement.scrollWidth");
+const scrollWidthOf = (tab: Page): Promise<unknown> => tab.evaluate("document.documentElement.scrollWidth");

@@ -8,20 +8,20 @@ export interface PageParts {
   /** The first sentence of the footer: where the data comes from. */
   readonly source: Html;
   /** CSS for this kind of page, in addition to the shared style. */
-  readonly ownStyle?: string;
+  readonly extraStyle?: string;
 }
 
 /** A page and its content security policy. */
-export interface PolicedPage {
+export interface PageWithPolicy {
   readonly markup: string;
   /** Allows the page's own style. Forbids scripts, requests and forms. */
   readonly policy: string;
 }
 
 /** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */
-export function policedPage({ title, main, source, ownStyle = "" }: PageParts): PolicedPage {
-  const whole = `${style}${ownStyle}`;
-  const policy = policyOf(whole);
+export function pageWithPolicy({ title, main, source, extraStyle = "" }: PageParts): PageWithPolicy {
+  const css = `${style}${extraStyle}`;
+  const policy = policyOf(css);
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -30,7 +30,7 @@ export function policedPage({ title, main, source, ownStyle = "" }: PageParts): 
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title} · periodic-eval</title>
-        ${trusted(`<style>${whole}</style>`)}
+        ${trusted(`<style>${css}</style>`)}
       </head>
       <body>
         <main>${main}</main>
@@ -41,11 +41,11 @@ export function policedPage({ title, main, source, ownStyle = "" }: PageParts): 
 }
 
 /** Renders a self-contained HTML page that makes no request. */
-export const htmlDocument = (parts: PageParts): string => policedPage(parts).markup;
+export const htmlDocument = (parts: PageParts): string => pageWithPolicy(parts).markup;
 
 /** Allows only this style sheet, by its hash. Browsers then ignore `style` attributes. */
-function policyOf(whole: string): string {
-  const hash = createHash("sha256").update(whole).digest("base64");
+function policyOf(css: string): string {
+  const hash = createHash("sha256").update(css).digest("base64");
   return [
     "default-src 'none'",
     `style-src 'sha256-${hash}'`,

@@ -3,7 +3,7 @@ import { html, type Html } from "./html.ts";
 
 /** How many rows the tables of a section show, and where its links lead. */
 export interface SectionOptions {
-  /** Precedes the ids of a run's sections on a page of several runs, which omits receipts. Empty on the page of one run. */
+  /** Prefix of the ids of a run's sections. Empty on the page of one run; unique per run on a page of several runs, which omits receipts. */
   readonly idPrefix: string;
   readonly maxRows: number;
   /** Address of the page that shows all rows; null if this page does. */
@@ -13,7 +13,7 @@ export interface SectionOptions {
 /** The options of a page that shows one run in full. */
 export const allRows: SectionOptions = { idPrefix: "", maxRows: Infinity, fullPage: null };
 
-/** Returns the last rows: those that a running run has just added. */
+/** Returns the last rows, which are the newest ones. */
 export const lastRows = <T>(rows: readonly T[], { maxRows }: SectionOptions): readonly T[] =>
   rows.slice(-maxRows);
 

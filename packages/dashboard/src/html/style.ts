@@ -49,7 +49,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; white-space: nowrap; }
 .figure .from { color: var(--muted); font-weight: 400; }
 .detail { margin: 0; font-size: 14.5px; }
-.whole { display: inline-block; }
+.unbroken { display: inline-block; }
 .interval { color: var(--muted); white-space: nowrap; }
 .phase { color: var(--accent, inherit); font-weight: 600; }
 .verdict { font-weight: 600; white-space: nowrap; }
@@ -69,7 +69,7 @@ caption { text-align: left; padding: 10px 0 8px; color: var(--muted); }
 th, td { padding: 7px 18px 7px 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); vertical-align: baseline; }
 th:last-child, td:last-child { padding-right: 0; }
 th:first-child { position: sticky; left: 0; background: var(--paper); text-align: left; }
-.words { text-align: left; }
+.left { text-align: left; }
 thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
 tbody th { font-weight: 500; }
 tr.primary > * { font-weight: 600; }

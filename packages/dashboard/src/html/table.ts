@@ -1,7 +1,7 @@
 import { html, type Html, type HtmlValue } from "./html.ts";
 
-/** A column's heading. Numeric columns are strings; text columns are objects, aligned to the left unless `className` says otherwise. */
-export type Column = string | { readonly words: string; readonly className?: string };
+/** A column: a string for numbers, aligned to the right; an object for text, aligned to the left unless `className` is set. */
+export type Column = string | { readonly heading: string; readonly className?: string };
 
 /** Renders a table that scrolls horizontally on narrow screens, also with the keyboard. */
 export function table(
@@ -13,7 +13,7 @@ export function table(
   const head = columns.map((column) =>
     typeof column === "string"
       ? html`<th scope="col">${column}</th>`
-      : html`<th scope="col" class="${column.className ?? "words"}">${column.words}</th>`,
+      : html`<th scope="col" class="${column.className ?? "left"}">${column.heading}</th>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
     <table${className !== undefined && html` class="${className}"`}>

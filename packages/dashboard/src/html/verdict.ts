@@ -4,7 +4,7 @@ import { html, type Html } from "./html.ts";
 
 type Verdict = NonNullable<Paired["verdict"]>;
 
-/** Each verdict has a glyph as well as a colour, so that readers who do not see colours can tell verdicts apart. */
+/** Each verdict has a glyph as well as a colour, so that readers who cannot see colours can distinguish verdicts. */
 export const verdictStyles: Readonly<
   Record<Verdict, { readonly glyph: string; readonly colour: string; readonly className: string }>
 > = {

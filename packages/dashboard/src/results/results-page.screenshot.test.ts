@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { opensQuietly, withPages } from "../html/browser.test-data.ts";
+import { testOpensWithoutRequests, withPages } from "../html/browser.test-data.ts";
 import { renderResults } from "./results-page.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";
@@ -12,7 +12,7 @@ const pages = withPages(async (folder) => {
   return `file://${file}`;
 });
 
-opensQuietly(pages, "td.plot svg", async ({ tab, size, width }) => {
+testOpensWithoutRequests(pages, "td.plot svg", async ({ tab, size, width }) => {
   // The first metric of a task is visible without scrolling.
   const section = tab.locator("section", { has: tab.locator("h2", { hasText: "gsm8k" }) });
   const score = await section.locator("td.score").first().boundingBox();

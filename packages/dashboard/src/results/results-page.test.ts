@@ -73,7 +73,7 @@ describe("three runs of a suite", () => {
   });
 });
 
-it("shows no changes for a single run, and a note for none", () => {
+it("shows no changes for a single run, and a notice if there are no runs", () => {
   const one = pageOf(sampleResults.slice(0, 1));
   expect(text(one.querySelector("main"))).not.toMatch(/[▲▼○]|reference/);
   expect(text(pageOf([]).querySelector(".notice"))).toBe("No run has finished yet.");

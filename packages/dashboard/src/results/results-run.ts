@@ -25,6 +25,6 @@ export interface ResultsRun {
   readonly ci95: ByKey<Interval | null>;
   readonly higher_is_better: ByKey<boolean | null>;
   readonly run_hash: string | null;
-  /** The suite's settings. Keys of its `tasks` are task names; other entries are groups of a task. */
+  /** The suite's settings. The keys of its `tasks` are the names of tasks; every other name in a metric key is a group of a task. */
   readonly suite: Json;
 }

@@ -120,16 +120,16 @@ describe("changes", () => {
     ).toEqual([undefined, "changed", "changed"]);
   });
 
-  it("derive missing intervals from the standard errors, or have none", () => {
-    const told = (stderr: number | null) =>
+  it("derive missing intervals from the standard errors, and have no interval without them", () => {
+    const withStderr = (stderr: number | null) =>
       sampleResults
         .slice(0, 2)
         .map((run): ResultsRun => ({ ...run, ci95: {}, stderr: { "mmlu/acc,none": stderr! } }));
-    const { change } = taskOf("mmlu", summarizeResults(told(0.02))).metrics[0]!.measured[sft]!;
+    const { change } = taskOf("mmlu", summarizeResults(withStderr(0.02))).metrics[0]!.measured[sft]!;
     // 0.1 ± 1.96 · √(2 · 0.02²)
     expect(change!.ci95![0]).toBeCloseTo(0.1 - 1.959963984540054 * Math.SQRT2 * 0.02, 10);
     expect(change!.verdict).toBe("better");
-    const none = taskOf("mmlu", summarizeResults(told(null))).metrics[0]!.measured[sft]!;
+    const none = taskOf("mmlu", summarizeResults(withStderr(null))).metrics[0]!.measured[sft]!;
     expect(none.change).toMatchObject({ ci95: null, verdict: null });
   });
 
@@ -141,7 +141,7 @@ describe("changes", () => {
   });
 });
 
-it("sorts runs by their mean rank over the tasks that they have, sharing ties", () => {
+it("sorts runs by their mean rank over the tasks that they ran, with equal ranks for ties", () => {
   // mmlu: sft 1, base 2, dpo 3; gsm8k the same; wiki: sft 1, base 2.
   expect(summary.order).toEqual([sft, base, dpo]);
   const tied = ["a", "b", "c"].map((name, at): ResultsRun => ({

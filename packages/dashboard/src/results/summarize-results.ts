@@ -64,14 +64,14 @@ export function summarizeResults(
   const keys = [...new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)))];
   const places = keys.map((key) => placeOf(key, runs));
   const tasks = [...new Set(places.map(({ task }) => task))].map((name): ResultsTask => {
-    const own = places
+    const ofTask = places
       .filter(({ task }) => task === name)
       .map((place) => metricOf(place, runs, { reference: against, samples }));
-    const metrics = own.filter(({ group }) => group === null);
+    const metrics = ofTask.filter(({ group }) => group === null);
     const [primary] = metrics;
     const usesPrimary = ({ metric, filter }: ResultsMetric) =>
       primary === undefined || (metric === primary.metric && filter === primary.filter);
-    const groups = own.filter((metric) => metric.group !== null && usesPrimary(metric));
+    const groups = ofTask.filter((metric) => metric.group !== null && usesPrimary(metric));
     const shown = metrics.length > 0 ? metrics : groups;
     return {
       name,
@@ -92,7 +92,7 @@ interface Place {
   readonly filter: string;
 }
 
-/** Splits a key into its parts. A group's entry begins with its task's name and an underscore; the longest name wins. */
+/** Splits a key into its parts. The name of a group begins with the name of its task and an underscore. If several tasks match, the longest name wins. */
 function placeOf(key: string, runs: readonly ResultsRun[]): Place {
   const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [null, key, key, "none"];
   const named = new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))));
@@ -128,8 +128,8 @@ function metricOf(
   const base = reference === null ? null : measured[reference]!;
   const changeOf = (one: (typeof measured)[number], at: number): Change | null => {
     if (base === null || one === base) return null;
-    const [own, then] = [samples[at]?.get(key), samples[reference!]?.get(key)];
-    const paired = own && then ? pairedChange(own, then, higherIsBetter) : null;
+    const [now, before] = [samples[at]?.get(key), samples[reference!]?.get(key)];
+    const paired = now && before ? pairedChange(now, before, higherIsBetter) : null;
     if (paired !== null) return paired;
     const change = moverDifference(withLimits(one), withLimits(base));
     const verdict = change && verdictOf(change.ci95, change.delta, higherIsBetter);
@@ -183,8 +183,8 @@ function byMeanRank(tasks: readonly ResultsTask[], count: number): readonly numb
       ranks[at]!.push(values.filter(isAhead).length + (ties + 1) / 2);
     }
   }
-  const means = ranks.map((own) =>
-    own.length === 0 ? Infinity : own.reduce((sum, one) => sum + one, 0) / own.length,
+  const means = ranks.map((ofRun) =>
+    ofRun.length === 0 ? Infinity : ofRun.reduce((sum, rank) => sum + rank, 0) / ofRun.length,
   );
   const indices = means.map((_, at) => at);
   return indices.sort((a, b) => (means[a] === means[b] ? a - b : means[a]! - means[b]!));

@@ -20,9 +20,9 @@ export function taskSection(summary: ResultsSummary, task: ResultsTask): Html {
     </tr>`,
   );
   const columns = [
-    { words: "run" },
+    { heading: "run" },
     metricName(primary),
-    { words: "95 % interval", className: "plot" },
+    { heading: "95 % interval", className: "plot" },
     ...metrics.slice(1).map(metricName),
   ];
   return html`<section>
@@ -47,7 +47,7 @@ function groupTable({ runs }: ResultsSummary, { name, groups, order }: ResultsTa
       ${order.map((at) => scoreCell(measured[at]!))}
     </tr>`,
   );
-  return table(`Groups of ${name}`, [{ words: "group" }, ...order.map((at) => runs[at]!.name)], rows);
+  return table(`Groups of ${name}`, [{ heading: "group" }, ...order.map((at) => runs[at]!.name)], rows);
 }
 
 /** Names a metric and its direction: `acc ↑`, `exact_match, strict-match ↑`. */

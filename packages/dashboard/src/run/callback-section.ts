@@ -31,7 +31,7 @@ export function callbackSection(
             </p>`
         : html`<p class="sub">No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.</p>`
     }
-    ${multiples(
+    ${smallCharts(
       run,
       companions.filter(({ metric }) => !isGroupMetric(metric)),
     )}
@@ -42,7 +42,7 @@ export function callbackSection(
   </section>`;
 }
 
-function multiples(run: RunRecord, curves: readonly MetricCurve[]): Html | false {
+function smallCharts(run: RunRecord, curves: readonly MetricCurve[]): Html | false {
   return (
     curves.length > 0 &&
     html`<div class="multiples">
@@ -61,10 +61,10 @@ function multiples(run: RunRecord, curves: readonly MetricCurve[]): Html | false
 function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[] {
   const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
   return metrics.map((metric) => {
-    const own = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
+    const ofMetric = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
     return html`<details class="groups">
-      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
-      ${multiples(run, own)}
+      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
+      ${smallCharts(run, ofMetric)}
     </details>`;
   });
 }
@@ -74,9 +74,8 @@ const direction = ({ higherIsBetter }: MetricCurve): string | null =>
 
 function caption(curve: MetricCurve): string {
   const counts = [...new Set(curve.measurements.filter(hasValue).flatMap(({ n }) => n ?? []))];
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
-  const observed =
-    least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;
+  const [min, max] = [Math.min(...counts), Math.max(...counts)];
+  const observed = min === max ? plural(max, "observation") : `${min} to ${plural(max, "observation")}`;
   const estimand = curve.estimand === "over_questions" ? "for questions like these" : "for these questions";
   return [
     capitalized(humanizeName(curve.metric)),

@@ -38,19 +38,19 @@ const columns = [
   "phase",
   "step",
   "%",
-  { words: "measured" },
+  { heading: "measured" },
   "value",
   "95 % interval",
   "n",
   "change",
   "paired items",
-  { words: "verdict" },
+  { heading: "verdict" },
   "time",
-  { words: "undisturbed" },
-  { words: "status" },
+  { heading: "undisturbed" },
+  { heading: "status" },
 ];
 
-const receiptWords = { true: "yes", false: "no", null: "not proven" } as const;
+const receiptText = { true: "yes", false: "no", null: "not proven" } as const;
 
 interface PlacedMeasurement {
   readonly phase: string;
@@ -69,17 +69,17 @@ function row({ phase, index, id, primaryMetric, point }: PlacedMeasurement): Htm
     <th scope="row"><span class="phase">${phase}</span></th>
     <td>${point.step}</td>
     <td>${point.pct === null ? missingValueText : Math.round(point.pct)}</td>
-    <td class="words">${humanizeName(id)}</td>
+    <td class="left">${humanizeName(id)}</td>
     <td><strong>${formatValue(metric?.value, unit)}</strong></td>
     <td>${formatInterval(metric?.ci95, unit)}</td>
     <td>${metric?.n ?? missingValueText}</td>
     <td>${formatDelta(paired?.delta, unit)}</td>
     <td>${paired?.n_pairs ?? missingValueText}</td>
-    <td class="words">${verdictTag(paired) ?? missingValueText}</td>
+    <td class="left">${verdictTag(paired) ?? missingValueText}</td>
     <td>${formatSeconds(point.seconds)}</td>
-    <td class="words">
-      ${intact === false ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : receiptWords[`${intact}`]}
+    <td class="left">
+      ${intact === false ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : receiptText[`${intact}`]}
     </td>
-    <td class="words">${point.status}</td>
+    <td class="left">${point.status}</td>
   </tr>`;
 }

@@ -19,10 +19,10 @@ import { stateOfWriter } from "./run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
-/** Renders the run's name, its model and when it was measured. */
+/** Renders the run's name, model, seed, overhead and times. */
 export function runHeader(run: RunRecord, name: string, note: Html | null): Html {
   return html`<header>
-      <p class="eyebrow">periodic-eval · run record</p>
+      <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
       ${note}
       ${factList(facts(run))}
@@ -39,13 +39,13 @@ export function findings(run: RunRecord, options: SectionOptions): Html {
 
 /** Renders a note on the process that writes the run; null if there is none. */
 export function writerNote({ writer }: RunRecord): Html | null {
-  const held = stateOfWriter(writer);
-  if (held === null) return null;
-  const when = held.state === "dead" ? "" : " This was the state when the page was generated.";
-  return html`<p class="notice">${held.explanation}${when}</p>`;
+  const state = stateOfWriter(writer);
+  if (state === null) return null;
+  const when = state.state === "dead" ? "" : " This was the state when the page was generated.";
+  return html`<p class="notice">${state.explanation}${when}</p>`;
 }
 
-function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
+function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const first = snapshots.at(0);
   const last = snapshots.at(-1);
@@ -83,20 +83,18 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
 
 /** Returns `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
 function overheads({ phases }: RunRecord): readonly string[] {
-  const free = phases.filter(hasNoCeiling).map(({ name }) => name);
-  const which = free.length === phases.length ? "" : ` (${free.join(", ")})`;
+  const unlimited = phases.filter(hasNoCeiling).map(({ name }) => name);
+  const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
   return [
     ...phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
-    ...(free.length === 0 ? [] : [`no ceiling set${which}`]),
+    ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
   ];
 }
 
-/** Renders parts between which a line may break. */
+/** Joins parts with a separator. Lines break between parts, not inside them. */
 function list(parts: readonly string[], separator: Html | string): Html {
-  return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="whole">${part}</span>`)}`;
+  return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="unbroken">${part}</span>`)}`;
 }
-
-type HtmlOrText = Html | string;
 
 function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
   const { id, metric, unit, start, end, change, against } = summary;

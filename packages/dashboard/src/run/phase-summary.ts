@@ -46,7 +46,7 @@ export interface PhaseSummary {
   readonly metrics: readonly MetricSummary[];
 }
 
-/** Whether these are baseline measurements without the adapter. They happen once a phase, so they have no end. */
+/** Whether these are baseline measurements without the adapter. They run once per phase, so they have no end. */
 const isBaseline = ({ id, on }: CallbackCurves): boolean => on === "base" && id.endsWith(adapterOffId(""));
 
 /** Compares the start with the end of every phase, for each metric that has a value in it. */
@@ -67,11 +67,11 @@ const curvesOf = ({ primary, companions }: CallbackCurves): readonly MetricCurve
 ];
 
 /** Whether a comparison uses this measurement as its baseline. The baseline can also be in another phase or run. */
-const isOf = ({ phase, step }: Measurement, paired: Paired | null): boolean =>
+const isBaselineOf = ({ phase, step }: Measurement, paired: Paired | null): boolean =>
   paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
 
 /** Whether a change differs from end minus start by more than rounding. */
-const isOther = (delta: number | null, start: number | null, end: number | null): boolean =>
+const isNotEndMinusStart = (delta: number | null, start: number | null, end: number | null): boolean =>
   delta !== null &&
   start !== null &&
   end !== null &&
@@ -86,8 +86,8 @@ function metricSummary(
   const [start, end] = [measurements.at(0), measurements.at(-1)];
   if (!start || !end || !measurements.some(hasValue)) return null;
   const { metric, unit, range } = curve;
-  const change = start === end && isOf(start, end.baseline) ? null : end.baseline;
-  const isOfStart = change !== null && isOf(start, change);
+  const change = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
+  const isAgainstStart = change !== null && isBaselineOf(start, change);
   return {
     id: callback.id,
     metric,
@@ -97,7 +97,7 @@ function metricSummary(
     start,
     end,
     change,
-    isOverPairs: isOfStart && isOther(change.delta, start.value, end.value),
-    against: change === null || isOfStart ? null : placeOf(change),
+    isOverPairs: isAgainstStart && isNotEndMinusStart(change.delta, start.value, end.value),
+    against: change === null || isAgainstStart ? null : placeOf(change),
   };
 }

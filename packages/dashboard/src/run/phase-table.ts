@@ -36,7 +36,7 @@ const columns = [
   "change",
   "95 % interval",
   "p",
-  { words: "verdict" },
+  { heading: "verdict" },
   "detectable",
 ];
 
@@ -63,7 +63,7 @@ function metricRow(summary: MetricSummary): Html {
     <td>${formatChange(summary)}</td>
     <td>${formatInterval(change?.ci95, unit)}</td>
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
-    <td class="words">
+    <td class="left">
       ${verdictTag(change) ?? missingValueText}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
       ${against && html`<small>against ${against}</small>`}
     </td>

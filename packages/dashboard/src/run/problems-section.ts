@@ -10,53 +10,53 @@ export function problems(run: RunRecord, options: SectionOptions): Html | null {
     .filter(({ status }) => status !== "complete")
     .map(({ phase, id, step, status, reason }) => ({
       where: `${phase}, ${id}, step ${step}`,
-      what: status,
-      why: reason ?? "",
+      problem: status,
+      reason: reason ?? "",
     }));
-  const proven = (kind: "broken" | "advisories", what: string) =>
+  const receiptProblems = (kind: "broken" | "advisories", problem: string) =>
     run.phases.flatMap(({ name, series }) =>
       series.flatMap(({ id, points }) =>
         points.flatMap(({ step, receipt }) =>
-          receipt[kind].map((part) => ({ where: `${name}, ${id}, step ${step}`, what, why: part })),
+          receipt[kind].map((part) => ({ where: `${name}, ${id}, step ${step}`, problem, reason: part })),
         ),
       ),
     );
-  const filesThatAre = (isInvalid: boolean, what: string) =>
+  const fileProblems = (isInvalid: boolean, problem: string) =>
     run.problems
       .filter(({ invalid }) => invalid === isInvalid)
-      .map(({ file, message }) => ({ where: file, what, why: message }));
+      .map(({ file, message }) => ({ where: file, problem, reason: message }));
   const superseded = run.superseded.map(({ file, why }) => ({
     where: file,
-    what: "superseded",
-    why: why ?? "",
+    problem: "superseded",
+    reason: why ?? "",
   }));
   const rows = [
-    ...proven("broken", "disturbed"),
-    ...filesThatAre(true, "unreadable"),
+    ...receiptProblems("broken", "disturbed"),
+    ...fileProblems(true, "unreadable"),
     ...incomplete,
-    ...proven("advisories", "advisory"),
-    ...filesThatAre(false, "not used"),
+    ...receiptProblems("advisories", "advisory"),
+    ...fileProblems(false, "not used"),
     ...superseded,
   ];
   if (rows.length === 0) return null;
   return html`<section id="${options.idPrefix}problems">
     <h2>Problems</h2>
-    ${table("Problems", ["where", { words: "problem" }, { words: "reason" }], firstRows(rows, options).map(problemRow))}
+    ${table("Problems", ["where", { heading: "problem" }, { heading: "reason" }], firstRows(rows, options).map(problemRow))}
     ${truncationNote(rows.length, "problem", options, "first")}
   </section>`;
 }
 
 const problemRow = ({
   where,
-  what,
-  why,
+  problem,
+  reason,
 }: {
   readonly where: string;
-  readonly what: string;
-  readonly why: string;
+  readonly problem: string;
+  readonly reason: string;
 }): Html =>
   html`<tr>
     <th scope="row">${where}</th>
-    <td class="words">${what}</td>
-    <td class="words text">${why}</td>
+    <td class="left">${problem}</td>
+    <td class="left text">${reason}</td>
   </tr>`;

@@ -8,7 +8,7 @@ export function provenance(run: RunRecord): Html {
   const groups = new Map<string, Snapshot[]>();
   for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
     const { hash } = snapshot.provenance;
-    // This measurement ended before its preparation, so there is no number to reproduce.
+    // A measurement without a hash ended before its preparation: it has no number to reproduce.
     if (hash === null) continue;
     groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
   }

@@ -35,7 +35,7 @@ const columns = [
   "unchanged",
   "changed",
   "not observed",
-  { words: "last measurement, before → after" },
+  { heading: "last measurement, before → after" },
 ];
 
 function partRow(part: string, snapshots: readonly Snapshot[]): Html {
@@ -50,7 +50,7 @@ function partRow(part: string, snapshots: readonly Snapshot[]): Html {
       ${disturbed > 0 ? html`<span class="verdict ${advisory ? "changed" : "worse"}">${disturbed}</span>` : "0"}
     </td>
     <td>${count(null)}</td>
-    <td class="words code">${fingerprints(evidence.at(-1)!)}</td>
+    <td class="left code">${fingerprints(evidence.at(-1)!)}</td>
   </tr>`;
 }
 
@@ -67,7 +67,7 @@ function weightsDetails(snapshots: readonly Snapshot[], options: SectionOptions)
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastRows(known, options).map(weightsRow))}
+    ${table("Weights", ["phase", "step", { heading: "measured" }, { heading: "weights" }], lastRows(known, options).map(weightsRow))}
     ${truncationNote(known.length, "measurement", options)}
   </details>`;
 }
@@ -76,8 +76,8 @@ const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
   html`<tr>
     <th scope="row">${phase}</th>
     <td>${step}</td>
-    <td class="words">${id}</td>
-    <td class="words code">${weights}</td>
+    <td class="left">${id}</td>
+    <td class="left code">${weights}</td>
   </tr>`;
 
 /** Shortens long fingerprints in the middle. The tooltip shows the full string. */

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { opensQuietly, withPages } from "../html/browser.test-data.ts";
+import { testOpensWithoutRequests, withPages } from "../html/browser.test-data.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { writePage } from "./write-page.ts";
 
@@ -8,7 +8,7 @@ const pages = withPages(async (folder) => {
   return `file://${await writePage(folder)}`;
 });
 
-opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
+testOpensWithoutRequests(pages, "figure svg", async ({ tab, size, width }) => {
   // Only the chart for this screen size is visible, and it fills its panel.
   expect(await tab.locator(".wide svg").isVisible()).toBe(size === "desktop");
   const chart = await tab.locator(size === "desktop" ? ".wide svg" : ".narrow svg").boundingBox();

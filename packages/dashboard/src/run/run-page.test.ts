@@ -79,15 +79,15 @@ describe("a run of two phases", () => {
   it("lists the evidence of every guard", async () => {
     const { document } = parseHTML(renderPage(await readRun(runDir)));
     const rows = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells);
-    const untouched = "12 of 12 | 0 | 0";
+    const unchanged = "12 of 12 | 0 | 0";
     expect(rows).toEqual([
-      `math-random | ${untouched} | training's own = unchanged no draws`,
-      `tensors advisory | ${untouched} | 118 tensors = unchanged`,
-      `variables | ${untouched} | 87 variables = unchanged`,
-      `mode | ${untouched} | decoder: training, dropout 0.1 = unchanged`,
-      `weights | ${untouched} | pe128:a51012345678…3456789abc = unchanged`,
-      `optimizer | ${untouched} | pe128:b51012345678…3456789abc slots=58 steps=60 = unchanged`,
-      `evaluation-mode | ${untouched} | entered → restored`,
+      `math-random | ${unchanged} | training's own = unchanged no draws`,
+      `tensors advisory | ${unchanged} | 118 tensors = unchanged`,
+      `variables | ${unchanged} | 87 variables = unchanged`,
+      `mode | ${unchanged} | decoder: training, dropout 0.1 = unchanged`,
+      `weights | ${unchanged} | pe128:a51012345678…3456789abc = unchanged`,
+      `optimizer | ${unchanged} | pe128:b51012345678…3456789abc slots=58 steps=60 = unchanged`,
+      `evaluation-mode | ${unchanged} | entered → restored`,
     ]);
     expect(document.querySelector("#problems")).toBeNull();
   });
@@ -111,30 +111,30 @@ describe("a run of two phases", () => {
 });
 
 it("escapes every string of a snapshot", async () => {
-  const nasty = `<script>alert("1")</script><img src=x onerror='x'>&amp;`;
+  const hostile = `<script>alert("1")</script><img src=x onerror='x'>&amp;`;
   await writeSampleRun(runDir, (snapshot) => ({
     ...snapshot,
     status: "partial",
-    reason: nasty,
-    evaluation: nasty,
-    evaluation_version: nasty,
-    created_at: nasty,
-    metrics: { [nasty]: { ...snapshot.metrics["accuracy"]!, unit: nasty } },
-    primary_metric: nasty,
-    receipt: [{ part: nasty, before: nasty, after: nasty, intact: false, note: nasty }],
-    weights: nasty,
+    reason: hostile,
+    evaluation: hostile,
+    evaluation_version: hostile,
+    created_at: hostile,
+    metrics: { [hostile]: { ...snapshot.metrics["accuracy"]!, unit: hostile } },
+    primary_metric: hostile,
+    receipt: [{ part: hostile, before: hostile, after: hostile, intact: false, note: hostile }],
+    weights: hostile,
     provenance: {
       ...snapshot.provenance,
-      seed: nasty,
-      tokenizer: nasty,
-      created_by: nasty,
-      evaluation: { [nasty]: nasty },
-      model: { name: nasty },
+      seed: hostile,
+      tokenizer: hostile,
+      created_by: hostile,
+      evaluation: { [hostile]: hostile },
+      model: { name: hostile },
     },
   }));
   const { document } = parseHTML(renderPage(await readRun(runDir)));
   expect(document.querySelectorAll("script, img")).toHaveLength(0);
-  expect(text(document.querySelector("#problems"))).toContain(nasty);
+  expect(text(document.querySelector("#problems"))).toContain(hostile);
 });
 
 it("lists a failed measurement and one that disturbed training as problems", async () => {
@@ -142,7 +142,7 @@ it("lists a failed measurement and one that disturbed training as problems", asy
     if (snapshot.phase === "em" && snapshot.step === 12)
       return Object.assign(snapshot, {
         status: "failed",
-        reason: "the judge was away",
+        reason: "the judge did not answer",
         metrics: {},
         primary_metric: null,
       } as const);
@@ -154,7 +154,7 @@ it("lists a failed measurement and one that disturbed training as problems", asy
   const problems = [...document.querySelectorAll("#problems tbody tr")].map(cells);
   expect(problems).toEqual([
     "em, capability, step 24 | disturbed | weights",
-    "em, capability, step 12 | failed | the judge was away",
+    "em, capability, step 12 | failed | the judge did not answer",
   ]);
   expect(text(document.querySelector(".card.receipt"))).toBe(
     "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",

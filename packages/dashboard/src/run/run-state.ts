@@ -1,9 +1,9 @@
 import type { RunRecord, Writer } from "@periodic-eval/core/snapshots";
 
-/** Whether a process still writes a run. `stopped`: ended in an orderly way before the end. `dead`: crashed or killed. */
+/** Whether a process still writes a run. `stopped`: closed before its end was measured. `dead`: crashed or killed. */
 export interface RunState {
   readonly state: "running" | "finished" | "stopped" | "dead" | "unknown";
-  /** One or two sentences for the reader: how the state is known. */
+  /** One or two sentences that explain how the state is known. */
   readonly explanation: string;
 }
 
@@ -24,10 +24,10 @@ export function stateOfWriter(writer: Writer | null): RunState | null {
       };
 }
 
-/** Returns the state of a training run: from its lock, or else from whether its last phase was measured at its end. */
+/** Returns the state of a training run from its lock. Without a lock, checks whether the last phase was measured at its end. */
 export function runState({ writer, phases }: RunRecord): RunState {
-  const held = stateOfWriter(writer);
-  if (held !== null) return held;
+  const lockState = stateOfWriter(writer);
+  if (lockState !== null) return lockState;
   const phase = phases.at(-1);
   const last = phase?.snapshots.at(-1);
   if (phase === undefined || last === undefined)

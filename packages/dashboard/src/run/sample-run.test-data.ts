@@ -24,7 +24,7 @@ const guards: readonly string[] = [mathRandomGuard(), ...tfjsGuards(lm, { slots:
 /** Writes twelve snapshots of two phases, like those of the demo. */
 export async function writeSampleRun(
   runDir: string,
-  change: (snapshot: Snapshot) => Snapshot = (same) => same,
+  change: (snapshot: Snapshot) => Snapshot = (snapshot) => snapshot,
 ): Promise<void> {
   const store = fileStore(runDir);
   for (const snapshot of sampleSnapshots()) await store.put(change(snapshot), []);

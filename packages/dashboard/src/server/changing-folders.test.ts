@@ -31,7 +31,7 @@ it("marks a run that disappears during a request as unreadable, and omits it fro
     const page = parseHTML(await (await server.request("/v1/eval")).text()).document;
     return [...page.querySelectorAll("details.entry")].map((entry) => [
       text(entry.querySelector(".title")),
-      text(entry.querySelector(".gist")),
+      text(entry.querySelector(".summary-line")),
     ]);
   };
   expect(Object.fromEntries(await entries())).toEqual({ a: "unreadable", b: "1 model, 3 tasks" });
@@ -50,10 +50,10 @@ it("replies 404 while the root does not exist", async () => {
 
 it("shows the answers and grades of the last measurement that stored any", async () => {
   const store = fileStore(join(root, "run"));
-  const row = (at: number, words: string) => ({
+  const row = (at: number, answer: string) => ({
     id: `q#${at}`,
     question: "Why?",
-    text: words,
+    text: answer,
     aligned: 12.5,
     status: "graded",
   });

@@ -21,7 +21,7 @@ beforeAll(async () => {
   await symlink("../root-beside", join(root, "folder-outside"));
   await symlink("/dev/zero", join(root, "endless"));
   execFileSync("mkfifo", [join(root, "pipe")]);
-  files = containedFiles(root, { mostBytes: 1024 });
+  files = containedFiles(root, { maxFileBytes: 1024 });
 });
 afterAll(() => rm(above, { recursive: true }));
 

@@ -9,71 +9,71 @@ import type { FileReader } from "@periodic-eval/core/snapshots";
  * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
  */
 export interface ContainedFiles extends FileReader {
-  /** Returns when a file or folder was last written. */
+  /** Returns the time of the last write to a file or folder. */
   timeOf(path: string): Promise<Date>;
 }
 
 /** In bytes. */
-const defaultMostBytes = 64 * 2 ** 20;
+const defaultMaxFileBytes = 64 * 2 ** 20;
 
 /**
  * Creates access to the files below a folder.
  *
  * @param realRoot The folder's path with all links resolved.
- * @param options.mostBytes Largest file to read, in bytes. Default: 64 MiB.
+ * @param options.maxFileBytes Largest file to read, in bytes. Default: 64 MiB.
  */
 export function containedFiles(
   realRoot: string,
-  { mostBytes = defaultMostBytes }: { readonly mostBytes?: number } = {},
+  { maxFileBytes = defaultMaxFileBytes }: { readonly maxFileBytes?: number } = {},
 ): ContainedFiles {
   /** Returns the real path of a file or folder, after following all links; throws if it is outside the root. */
-  async function inside(path: string): Promise<string> {
+  async function resolveInside(path: string): Promise<string> {
     const names = namesOf(path);
-    if (names === null) throw notThere(path);
+    if (names === null) throw notFound(path);
     const real = await realpath(join(realRoot, ...names)).catch(() => null);
-    if (real === null || !isWithin(realRoot, real)) throw notThere(path);
+    if (real === null || !isWithin(realRoot, real)) throw notFound(path);
     return real;
   }
 
-  async function foldersEntries(folder: string): Promise<readonly Dirent[]> {
+  async function entriesOf(folder: string): Promise<readonly Dirent[]> {
     try {
-      return await readdir(await inside(folder), { withFileTypes: true });
+      return await readdir(await resolveInside(folder), { withFileTypes: true });
     } catch (error) {
-      throw plain(folder, error);
+      throw withoutAbsolutePath(folder, error);
     }
   }
 
   return {
     async list(folder) {
-      const entries = await foldersEntries(folder);
+      const entries = await entriesOf(folder);
       return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
     },
     async read(path) {
-      const real = await inside(path);
+      const real = await resolveInside(path);
       let file: FileHandle;
       try {
         // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
         file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
       } catch (error) {
-        throw plain(path, error);
+        throw withoutAbsolutePath(path, error);
       }
       try {
-        // Check the opened file: its path may have changed since `inside`.
-        if (!isWithin(realRoot, await pathOf(file, real))) throw notThere(path);
+        // Check the opened file: its path may have changed since `resolveInside`.
+        if (!isWithin(realRoot, await pathOf(file, real))) throw notFound(path);
         const { size } = await checkedStat(path, file);
-        if (size > mostBytes) throw tooLarge(path, size, mostBytes);
+        if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
         return (await file.readFile()).toString("utf8");
       } catch (error) {
-        throw plain(path, error);
+        throw withoutAbsolutePath(path, error);
       } finally {
         await file.close();
       }
     },
     async timeOf(path) {
       try {
-        return (await stat(await inside(path))).mtime;
+        return (await stat(await resolveInside(path))).mtime;
       } catch (error) {
-        throw plain(path, error);
+        throw withoutAbsolutePath(path, error);
       }
     },
   };
@@ -90,8 +90,8 @@ export function namesOf(path: string): readonly string[] | null {
 }
 
 const isWithin = (root: string, path: string): boolean => {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+  const fromRoot = relative(root, path);
+  return fromRoot === "" || (fromRoot !== ".." && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot));
 };
 
 /** Returns the path of an open file. On systems without `/proc`, returns the path that opened it. */
@@ -104,11 +104,11 @@ async function checkedStat(path: string, file: FileHandle): Promise<{ readonly s
   throw unreadable(path, found.isDirectory() ? "a folder" : "a special file", "a regular file");
 }
 
-const notThere = (path: string): Error =>
+const notFound = (path: string): Error =>
   Object.assign(new Error(`${path}: no such file or folder`), { code: "ENOENT" });
 
-const tooLarge = (path: string, bytes: number, most: number): PeriodicEvalError =>
-  unreadable(path, `a file of ${mebibytes(bytes)}`, `at most ${mebibytes(most)}`);
+const tooLarge = (path: string, bytes: number, max: number): PeriodicEvalError =>
+  unreadable(path, `a file of ${mebibytes(bytes)}`, `at most ${mebibytes(max)}`);
 
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
@@ -118,11 +118,11 @@ const unreadable = (where: string, got: string, expected: string): PeriodicEvalE
     where,
     got,
     expected,
-    fix: "Open it with another tool, or move it out of the folder.",
+    fix: "Move it out of the folder, or open it with another tool.",
   });
 
 /** Returns a system error without the absolute path in its message. */
-function plain(path: string, error: unknown): unknown {
+function withoutAbsolutePath(path: string, error: unknown): unknown {
   if (PeriodicEvalError.is(error) || !(error instanceof Error) || !("code" in error)) return error;
   const code = String(error.code);
   return Object.assign(new Error(`${path}: ${code}`), { code });

@@ -25,7 +25,7 @@ interface Data {
   readonly is_whole: boolean;
   readonly runs: readonly { readonly results_dir: string; readonly state: string }[];
 }
-async function asked(query: string, options: Partial<ResultsServerOptions> = { readResults }) {
+async function request(query: string, options: Partial<ResultsServerOptions> = { readResults }) {
   const server = resultsServer({ root, ...options });
   const data = (await (
     await server.request(`/v1/eval${query}`, { headers: { Accept: "application/json" } })
@@ -35,9 +35,9 @@ async function asked(query: string, options: Partial<ResultsServerOptions> = { r
   return { ...data, paths: data.runs?.map(({ results_dir: path }) => path).toSorted(), notices, page };
 }
 
-it("states that deeper folders were not searched, and finds their runs by results_dir", async () => {
+it("reports that deeper folders were not searched, and finds their runs if results_dir names a parent", async () => {
   await writeResults("a", "b", "c", "d", "e");
-  expect(await asked("")).toMatchObject({
+  expect(await request("")).toMatchObject({
     total: 0,
     is_whole: false,
     notices: [
@@ -45,9 +45,13 @@ it("states that deeper folders were not searched, and finds their runs by result
       "Folders more than 4 levels below this one were not searched. To open a deeper folder, set results_dir in the address.",
     ],
   });
-  expect(await asked("?results_dir=a")).toMatchObject({ paths: ["a/b/c/d/e"], is_whole: true, notices: [] });
+  expect(await request("?results_dir=a")).toMatchObject({
+    paths: ["a/b/c/d/e"],
+    is_whole: true,
+    notices: [],
+  });
   await writeResults("a", "b", "c", "d");
-  expect(await asked("")).toMatchObject({ paths: ["a/b/c/d"], is_whole: false });
+  expect(await request("")).toMatchObject({ paths: ["a/b/c/d"], is_whole: false });
 });
 
 it.each(["metrics.json", "periodic_eval"])(
@@ -56,45 +60,45 @@ it.each(["metrics.json", "periodic_eval"])(
     await writeSampleRun(join(root, "trained"));
     await writeResults("suites", "one");
     await (stray === "metrics.json" ? writeResults() : writeSampleRun(root));
-    const { paths, page } = await asked("");
+    const { paths, page } = await request("");
     expect(paths).toEqual(["", "suites/one", "trained"]);
     const links = [...page.querySelectorAll(".kind a")].map((link) => link.getAttribute("href")!);
     expect(links.toSorted()).toEqual(["?results_dir=suites%2Fone", "?results_dir=trained", "?steps=all"]);
-    const own = await asked("?steps=all");
-    expect([own.runs?.length ?? null, own.page.querySelectorAll("details.entry").length]).toEqual([
+    const ofFolder = await request("?steps=all");
+    expect([ofFolder.runs?.length ?? null, ofFolder.page.querySelectorAll("details.entry").length]).toEqual([
       stray === "metrics.json" ? 1 : null,
       0,
     ]);
   },
 );
 
-it("searches below results that are not shown", async () => {
+it("searches below a folder whose results are not shown", async () => {
   await writeResults();
   await writeResults("suites");
   await writeSampleRun(join(root, "suites", "trained"));
-  expect((await asked("", {})).paths).toEqual(["suites/trained"]);
+  expect((await request("", {})).paths).toEqual(["suites/trained"]);
 });
 
-it("shows results alone if results_dir names them, although there are others below", async () => {
+it("shows only the results that results_dir names, without those in folders below", async () => {
   await writeResults("suites");
   await writeResults("suites", "smoke");
-  expect((await asked("")).paths).toEqual(["suites", "suites/smoke"]);
-  expect((await asked("?results_dir=suites")).page.querySelectorAll("details.entry")).toHaveLength(0);
+  expect((await request("")).paths).toEqual(["suites", "suites/smoke"]);
+  expect((await request("?results_dir=suites")).page.querySelectorAll("details.entry")).toHaveLength(0);
 });
 
-it("shows the page of a run if it is the only one in the served folder", async () => {
+it("shows the page of a run if the served folder is that run and contains no other", async () => {
   await writeSampleRun(root);
-  expect((await asked("")).page.querySelectorAll("#snapshots")).toHaveLength(1);
+  expect((await request("")).page.querySelectorAll("#snapshots")).toHaveLength(1);
 });
 
-it("does not call damaged results finished", async () => {
+it("lists damaged results as unknown or stopped, not as finished", async () => {
   await writeResults("whole");
   await writeResults("damaged");
   await writeFile(join(root, "damaged", "metrics.json"), "{");
   await writeResults("ended");
   await writeFile(join(root, "ended", "metrics.json"), "{");
   await writeFile(join(root, "ended", "metrics.sft.partial.json"), "{}");
-  const { runs } = await asked("");
+  const { runs } = await request("");
   expect(Object.fromEntries(runs.map(({ results_dir: path, state }) => [path, state]))).toEqual({
     whole: "finished",
     damaged: "unknown",

@@ -10,7 +10,7 @@ export interface FoundRun {
   /** Path relative to the served folder, with `/` as the separator; empty for the served folder itself. */
   readonly path: string;
   readonly kind: RunKind;
-  /** When the run was last written. */
+  /** Time of the last write to the run. */
   readonly writtenAt: Date;
 }
 
@@ -19,16 +19,16 @@ export interface FoundRuns {
   readonly runs: readonly FoundRun[];
   /** The errors for folders that could not be read. */
   readonly unreadable: readonly string[];
-  /** Folders that were not searched: those below `mostLevels` levels, or those beyond the first 20,000; null if all were. */
-  readonly leftOut: "deeper" | "further" | null;
+  /** Why some folders were not searched: `tooDeep`, below `maxLevels` levels; `tooMany`, after the first 20,000. Null if all were searched. */
+  readonly unsearched: "tooDeep" | "tooMany" | null;
 }
 
 /** How many levels below a folder are searched for runs. */
-export const mostLevels = 4;
-const mostFolders = 20_000;
+export const maxLevels = 4;
+const maxFolders = 20_000;
 
 /** Number of folders to read concurrently. */
-const atOnce = 32;
+const concurrentReads = 32;
 
 /**
  * Finds the runs in a folder and below it. Does not search inside a run, except below the served folder and below benchmark
@@ -44,34 +44,38 @@ export async function findRuns(
 ): Promise<FoundRuns> {
   const runs: FoundRun[] = [];
   const unreadable: string[] = [];
-  const found = (leftOut: FoundRuns["leftOut"]) => ({ runs: runs.sort(newestFirst), unreadable, leftOut });
-  let seen = 0;
+  const found = (unsearched: FoundRuns["unsearched"]) => ({
+    runs: runs.sort(newestFirst),
+    unreadable,
+    unsearched,
+  });
+  let searched = 0;
   let level: readonly string[] = [folder];
-  for (let depth = 0; depth <= mostLevels && level.length > 0; depth++) {
+  for (let depth = 0; depth <= maxLevels && level.length > 0; depth++) {
     const below: string[] = [];
-    for (let at = 0; at < level.length; at += atOnce) {
-      if (seen >= mostFolders) return found("further");
-      const some = level.slice(at, at + Math.min(atOnce, mostFolders - seen));
-      seen += some.length;
+    for (let at = 0; at < level.length; at += concurrentReads) {
+      if (searched >= maxFolders) return found("tooMany");
+      const some = level.slice(at, at + Math.min(concurrentReads, maxFolders - searched));
+      searched += some.length;
       for (const { path, run, folders, problem } of await Promise.all(
         some.map((one) => inspectFolder(one, files)),
       )) {
         if (problem !== null && path === folder) throw problem;
         if (problem !== null) unreadable.push(errorMessage(problem));
-        const counts = run !== null && isShown(run);
-        if (counts) runs.push(run);
-        if (!counts || mayHoldOthers(run)) below.push(...folders.map((name) => join(path, name)));
+        const isFound = run !== null && isShown(run);
+        if (isFound) runs.push(run);
+        if (!isFound || mayContainOthers(run)) below.push(...folders.map((name) => join(path, name)));
       }
     }
     level = below;
   }
-  return found(level.length > 0 ? "deeper" : null);
+  return found(level.length > 0 ? "tooDeep" : null);
 }
 
 const newestFirst = (a: FoundRun, b: FoundRun): number =>
   b.writtenAt.getTime() - a.writtenAt.getTime() || (a.path < b.path ? -1 : 1);
 
-const mayHoldOthers = ({ kind, path }: FoundRun): boolean => kind === "results" || path === "";
+const mayContainOthers = ({ kind, path }: FoundRun): boolean => kind === "results" || path === "";
 
 /** Returns the run in a folder, if any, and the subfolders that may contain other runs. */
 async function inspectFolder(path: string, files: ContainedFiles) {

@@ -31,7 +31,7 @@ it.each(["text/html", "application/json"])(
     const server = resultsServer({
       root,
       async readResults() {
-        // The previous run becomes collectable only in a later turn of the event loop.
+        // The previous run can be collected only in a later turn of the event loop.
         await delay(5);
         collect();
         kept.push(read.filter((one) => one.deref() !== undefined).length);
@@ -48,21 +48,21 @@ it.each(["text/html", "application/json"])(
 );
 
 it("creates one page at a time, and continues after one that fails", async () => {
-  let [open, most, asked] = [0, 0, 0];
+  let [open, maxOpen, reads] = [0, 0, 0];
   const server = resultsServer({
     root,
     async readResults() {
-      most = Math.max(most, ++open);
+      maxOpen = Math.max(maxOpen, ++open);
       await delay(2);
       open--;
-      if (asked++ === 0) throw new Error("damaged");
+      if (reads++ === 0) throw new Error("damaged");
       return runsOf();
     },
   });
-  const asks = ["", "?results_dir=a", "?page=2&per_page=2", "?results_dir=nowhere", "?results_dir=b"];
-  const replies = await Promise.all(asks.map(async (query) => server.request(`/v1/eval${query}`)));
+  const queries = ["", "?results_dir=a", "?page=2&per_page=2", "?results_dir=nowhere", "?results_dir=b"];
+  const replies = await Promise.all(queries.map(async (query) => server.request(`/v1/eval${query}`)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200]);
-  expect([asked, most]).toEqual([8, 1]);
+  expect([reads, maxOpen]).toEqual([8, 1]);
 });
 
 const address = "http://127.0.0.1:8010/v1/eval?per_page=200";
@@ -85,7 +85,7 @@ it.each([
   ["a page of this server", { origin: `http://${host}`, "sec-fetch-site": "same-origin" }, 200],
   ["the address bar", { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, 200],
   ["a program", {}, 200],
-])("%s: replies to %j with %i", async (_, headers, status) => {
+])("replies to %s (%j) with status %i", async (_, headers, status) => {
   const read: string[] = [];
   const server = resultsServer({
     root,

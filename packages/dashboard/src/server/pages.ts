@@ -1,21 +1,21 @@
-import { policedPage, type PolicedPage } from "../html/document.ts";
+import { pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
 import { feedbackStyle } from "../feedback/feedback-style.ts";
 import { formatTime, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { resultsStyle } from "../results/results-style.ts";
-import { mostLevels, type FoundRuns } from "./find-runs.ts";
+import { maxLevels, type FoundRuns } from "./find-runs.ts";
 import { addressOf, type Query } from "./query.ts";
 import type { ReadRun } from "./read-run.ts";
-import { gist, shortSections, stateNote, stateTag, wholeSections } from "./run-sections.ts";
+import { shortSections, stateNote, stateTag, summaryLine, wholeSections } from "./run-sections.ts";
 import { serverStyle } from "./server-style.ts";
 
 /** Rows per table on a page of several runs, and on the page of one run unless `steps=all`. */
 const [fewSteps, manySteps] = [10, 200];
 
 /** A page can show several kinds of runs. The style of benchmark results applies to these only. */
-const ownStyle = `${feedbackStyle}.of-results {${resultsStyle}}\n${serverStyle}`;
+const extraStyle = `${feedbackStyle}.of-results {${resultsStyle}}\n${serverStyle}`;
 
-/** The name of the served folder and the requested page. */
+/** The served folder and the request for a page of it. */
 export interface Place {
   /** Name of the served folder. */
   readonly rootName: string;
@@ -29,22 +29,22 @@ export interface Place {
  */
 export function listPage(
   place: Place,
-  { runs, unreadable, leftOut }: FoundRuns,
+  { runs, unreadable, unsearched }: FoundRuns,
   entries: readonly Html[],
-): PolicedPage {
+): PageWithPolicy {
   const { query, rootName } = place;
   const pages = pageCount(runs.length, query);
   const counted = `${plural(runs.length, "run")}${runs.length > 1 ? ", newest first" : ""}`;
-  return policedPage({
+  return pageWithPolicy({
     title: nameOf(place),
-    ownStyle,
+    extraStyle,
     main: html`<header>
         ${breadcrumbs(place)}
         <h1>${nameOf(place)}</h1>
         <p class="sub">${counted}${pages > 1 && ` · page ${query.page} of ${pages}`}</p>
-        ${runs.length === 0 && html`<p class="notice">${noRun(leftOut)}</p>`}
+        ${runs.length === 0 && html`<p class="notice">${noRun(unsearched)}</p>`}
         ${runs.length > 0 && entries.length === 0 && html`<p class="notice">There is no page ${query.page}: the last page is ${pages}.</p>`}
-        ${leftOut !== null && html`<p class="notice">${leftOutNotes[leftOut]}</p>`}
+        ${unsearched !== null && html`<p class="notice">${unsearchedNotes[unsearched]}</p>`}
         ${
           unreadable.length > 0 &&
           html`<details>
@@ -62,12 +62,12 @@ export function listPage(
 export const pageCount = (runs: number, { perPage }: Pick<Query, "perPage">): number =>
   Math.max(1, Math.ceil(runs / perPage));
 
-const noRun = (leftOut: FoundRuns["leftOut"]): string =>
-  `There are no runs in this folder or ${leftOut === null ? "below it" : "in the searched folders below it"}.`;
+const noRun = (unsearched: FoundRuns["unsearched"]): string =>
+  `There are no runs in this folder or ${unsearched === null ? "below it" : "in the searched folders below it"}.`;
 
-const leftOutNotes = {
-  deeper: `Folders more than ${mostLevels} levels below this one were not searched. To open a deeper folder, set results_dir in the address.`,
-  further:
+const unsearchedNotes = {
+  tooDeep: `Folders more than ${maxLevels} levels below this one were not searched. To open a deeper folder, set results_dir in the address.`,
+  tooMany:
     "There are too many folders to search them all. To search a smaller folder, set results_dir in the address.",
 } as const;
 
@@ -78,13 +78,13 @@ const leftOutNotes = {
  */
 export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
   const { found, state, content, problem } = read;
-  const fullPage = addressOf({ resultsDir: found.path, isWhole: found.path === "" });
+  const fullPage = addressOf({ resultsDir: found.path, showsAllRows: found.path === "" });
   return html`<details class="entry"${isOpen && " open"}>
     <summary>
       <span class="title">${found.path || "this folder"}</span>
       ${stateTag(state)}
       <time>${formatTime(found.writtenAt.toISOString())}</time>
-      <span class="gist">${content === null ? html`<span class="verdict worse">unreadable</span>` : gist(content)}</span>
+      <span class="summary-line">${content === null ? html`<span class="verdict worse">unreadable</span>` : summaryLine(content)}</span>
     </summary>
     <p class="kind">${kindNames[found.kind]} · <a href="${fullPage}">open this run</a></p>
     ${stateNote(read)}
@@ -93,15 +93,15 @@ export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
 }
 
 /** Renders the page of one run. */
-export function runPage(place: Place, read: ReadRun): PolicedPage {
+export function runPage(place: Place, read: ReadRun): PageWithPolicy {
   const { query, rootName } = place;
   const { content, problem } = read;
-  const fullPage = addressOf({ resultsDir: query.resultsDir, isWhole: true });
-  const part = { idPrefix: "", maxRows: query.isWhole ? Infinity : manySteps, fullPage };
+  const fullPage = addressOf({ resultsDir: query.resultsDir, showsAllRows: true });
+  const part = { idPrefix: "", maxRows: query.showsAllRows ? Infinity : manySteps, fullPage };
   const note = stateNote(read);
-  return policedPage({
+  return pageWithPolicy({
     title: nameOf(place),
-    ownStyle,
+    extraStyle,
     main: html`${breadcrumbs(place)}
     ${
       content === null
@@ -118,10 +118,10 @@ export function runPage(place: Place, read: ReadRun): PolicedPage {
 }
 
 /** Renders the page for a request that the server cannot answer. */
-export const messagePage = (title: string, message: string): PolicedPage =>
-  policedPage({
+export const messagePage = (title: string, message: string): PageWithPolicy =>
+  pageWithPolicy({
     title,
-    ownStyle,
+    extraStyle,
     main: html`<header>
       <p class="eyebrow">periodic-eval</p>
       <h1>${title}</h1>
@@ -151,7 +151,7 @@ function breadcrumbs(place: Place): Html | false {
   const above = [place.rootName, ...names].slice(0, -1);
   return (
     above.length > 0 &&
-    html`<nav class="way" aria-label="Folders above">
+    html`<nav class="breadcrumbs" aria-label="Folders above">
       ${above.map((name, at) => {
         const address = addressOf({ resultsDir: names.slice(0, at).join("/") });
         return html`<a href="${address}">${name}</a> <span aria-hidden="true">/</span> `;
@@ -168,7 +168,7 @@ function pageLinks(query: Query, pages: number): Html | false {
     html`<a href="${addressOf({ ...query, page })}">${name}</a>`;
   return (
     pages > 1 &&
-    html`<nav class="turning" aria-label="Pages">
+    html`<nav class="pagination" aria-label="Pages">
       ${to(Math.min(query.page - 1, pages), "← newer")} <span>page ${query.page} of ${pages}</span>
       ${to(query.page + 1, "older →")}
     </nav>`

@@ -9,11 +9,11 @@ export interface Query {
   readonly page: number;
   readonly perPage: number;
   /** Whether the tables of one run show all rows. */
-  readonly isWhole: boolean;
+  readonly showsAllRows: boolean;
 }
 
-const mostPerPage = 200;
-const perPageDefault = 20;
+const maxPerPage = 200;
+const defaultPerPage = 20;
 
 /**
  * Parses the parameters of an address.
@@ -27,12 +27,12 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     if (values.length > 1) throw parameterError(key, `${values.length} values`, "one");
     return values[0] ?? null;
   };
-  const numberOf = (key: string, otherwise: number, most: number): number => {
+  const numberOf = (key: string, fallback: number, max: number): number => {
     const text = valueOf(key);
-    if (text === null) return otherwise;
+    if (text === null) return fallback;
     const value = Number(text);
-    const expected = most === Infinity ? "a positive integer" : `an integer from 1 to ${most}`;
-    if (!/^\d{1,9}$/.test(text) || value < 1 || value > most)
+    const expected = max === Infinity ? "a positive integer" : `an integer from 1 to ${max}`;
+    if (!/^\d{1,9}$/.test(text) || value < 1 || value > max)
       throw parameterError(key, quoteValue(text), expected);
     return value;
   };
@@ -41,8 +41,8 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
   return {
     resultsDir: valueOf("results_dir") ?? "",
     page: numberOf("page", 1, Infinity),
-    perPage: numberOf("per_page", perPageDefault, mostPerPage),
-    isWhole: steps === "all",
+    perPage: numberOf("per_page", defaultPerPage, maxPerPage),
+    showsAllRows: steps === "all",
   };
 }
 
@@ -53,20 +53,20 @@ const parameterError = (where: string, got: string, expected: string): PeriodicE
     path: [where],
     got,
     expected,
-    fix: "Correct the address.",
+    fix: "Correct this parameter in the address.",
   });
 
 /** Returns a relative address with the given parameters. */
 export function addressOf({
   resultsDir,
   page = 1,
-  perPage = perPageDefault,
-  isWhole = false,
+  perPage = defaultPerPage,
+  showsAllRows = false,
 }: Partial<Query>): string {
   const query = new URLSearchParams();
   if (resultsDir) query.set("results_dir", resultsDir);
   if (page !== 1) query.set("page", String(page));
-  if (perPage !== perPageDefault) query.set("per_page", String(perPage));
-  if (isWhole) query.set("steps", "all");
+  if (perPage !== defaultPerPage) query.set("per_page", String(perPage));
+  if (showsAllRows) query.set("steps", "all");
   return `?${query.toString()}`;
 }

@@ -10,15 +10,15 @@ import { summarizeResults, type ResultsSummary } from "../results/summarize-resu
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
-import { keptAnswers, type KeptAnswers } from "./kept-answers.ts";
+import { readStoredAnswers, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
 export type RunContent =
   | {
       readonly kind: "callbacks";
       readonly run: RunRecord;
-      readonly answers: readonly KeptAnswers[];
-      readonly unread: string | null;
+      readonly answers: readonly StoredAnswers[];
+      readonly answersProblem: string | null;
     }
   | { readonly kind: "feedback"; readonly run: FeedbackRun; readonly groups: readonly PanelGroup[] }
   | { readonly kind: "results"; readonly summary: ResultsSummary };
@@ -40,7 +40,7 @@ export interface ReadOptions {
   /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
   /** Number of stored answers to read per callback. */
-  readonly mostAnswers: number;
+  readonly maxAnswers: number;
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
@@ -48,9 +48,9 @@ export async function readFound(found: FoundRun, options: ReadOptions): Promise<
   try {
     return { found, problem: null, ...(await readers[found.kind](found, options)) };
   } catch (error) {
-    const held = await heldBy(found, options.files).catch(() => null);
+    const lockState = await stateFromLock(found, options.files).catch(() => null);
     const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
-    const state = held ?? { state: "unknown", explanation: "The files of this run cannot be read." };
+    const state = lockState ?? { state: "unknown", explanation: "The files of this run cannot be read." };
     return { found, state, content: null, problem };
   }
 }
@@ -62,27 +62,30 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks({ path }, { files, mostAnswers }) {
+    async callbacks({ path }, { files, maxAnswers }) {
       const run = await readRun(path, files);
-      const reading = mostAnswers === 0 ? Promise.resolve([]) : keptAnswers(run, files, mostAnswers);
+      const reading = maxAnswers === 0 ? Promise.resolve([]) : readStoredAnswers(run, files, maxAnswers);
       const kept = await reading.then(
-        (answers) => ({ answers, unread: null }),
-        (error: unknown) => ({ answers: [], unread: errorMessage(error).replace(/^\[periodic-eval\] /, "") }),
+        (answers) => ({ answers, answersProblem: null }),
+        (error: unknown) => ({
+          answers: [],
+          answersProblem: errorMessage(error).replace(/^\[periodic-eval\] /, ""),
+        }),
       );
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };
     },
     async feedback({ path, writtenAt }, { files }) {
-      const held = stateOfWriter(await readWriter(join(path, feedbackLock), files));
-      const isThere = (await files.list(path)).some(({ name }) => name === "summary.json");
-      const run = isThere ? await readFeedback(path, files) : emptyFeedback(path, writtenAt);
+      const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));
+      const hasSummary = (await files.list(path)).some(({ name }) => name === "summary.json");
+      const run = hasSummary ? await readFeedback(path, files) : emptyFeedback(path, writtenAt);
       const groups = panelGroups(run);
-      return { state: held ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
+      return { state: lockState ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
     },
     async results({ path }, { files, readResults }) {
       const entries = await files.list(path);
-      const isThere = entries.some(({ name }) => name === "metrics.json");
+      const hasMetrics = entries.some(({ name }) => name === "metrics.json");
       const empty = { runs: [], samples: [] };
-      const { runs, samples } = isThere ? await readResults!(join(path, "metrics.json"), files) : empty;
+      const { runs, samples } = hasMetrics ? await readResults!(join(path, "metrics.json"), files) : empty;
       return {
         state: await stateOfResults(path, entries, files),
         content: { kind: "results", summary: summarizeResults(runs, 0, samples) },
@@ -90,7 +93,7 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
     },
   };
 
-/** Returns the data of a run without a summary, which is first written after the baseline measurement. */
+/** Returns the data of a run that has no summary yet: the summary is first written after the baseline measurement. */
 const emptyFeedback = (output: string, at: Date): FeedbackRun => ({
   output,
   summary: { schema_version: 1, updated_at: at.toISOString(), preferences: {} },
@@ -98,7 +101,7 @@ const emptyFeedback = (output: string, at: Date): FeedbackRun => ({
 });
 
 /** Returns the state of a run that could not be read, from its lock; null if no process holds it. */
-async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<RunState | null> {
+async function stateFromLock({ path, kind }: FoundRun, files: ContainedFiles): Promise<RunState | null> {
   if (kind === "results") {
     const state = await stateOfResults(path, await files.list(path), files);
     return state.state === "finished" ? null : state;
@@ -110,11 +113,11 @@ async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<
 function stateOfFeedback({ preferences }: FeedbackRun): RunState {
   if (preferences.length === 0)
     return { state: "stopped", explanation: "No process is writing this run, and it has no measurements." };
-  const open = preferences.find(({ summary }) => summary.status !== "finished");
-  if (open !== undefined)
+  const unfinished = preferences.find(({ summary }) => summary.status !== "finished");
+  if (unfinished !== undefined)
     return {
       state: "stopped",
-      explanation: `No process is writing this run. Training of ${open.name} ended after ${open.steps.length} of ${open.metadata.config.num_steps} steps.`,
+      explanation: `No process is writing this run. Training of ${unfinished.name} ended after ${unfinished.steps.length} of ${unfinished.metadata.config.num_steps} steps.`,
     };
   // The configuration of the newest preference lists all preferences of the run.
   const config = preferences.at(-1)?.metadata.config as Json | undefined;
@@ -137,15 +140,15 @@ async function stateOfResults(
   entries: Awaited<ReturnType<ContainedFiles["list"]>>,
   files: ContainedFiles,
 ): Promise<RunState> {
-  const begun = entries.flatMap(({ name }) => partialResults.exec(name)?.[1] ?? []);
-  for (const name of begun) {
-    const held = stateOfWriter(await readWriter(join(path, `.metrics.${name}.lock`), files));
-    if (held !== null) return { ...held, explanation: `${name}: ${held.explanation}` };
+  const unfinished = entries.flatMap(({ name }) => partialResults.exec(name)?.[1] ?? []);
+  for (const name of unfinished) {
+    const lockState = stateOfWriter(await readWriter(join(path, `.metrics.${name}.lock`), files));
+    if (lockState !== null) return { ...lockState, explanation: `${name}: ${lockState.explanation}` };
   }
-  return begun.length > 0
+  return unfinished.length > 0
     ? {
         state: "stopped",
-        explanation: `No process is measuring, and ${begun.join(", ")} did not finish.`,
+        explanation: `No process is measuring, and ${unfinished.join(", ")} did not finish.`,
       }
     : { state: "finished", explanation: "No process is measuring, and all runs finished." };
 }

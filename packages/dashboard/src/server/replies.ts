@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import { accepts } from "hono/accepts";
-import type { PolicedPage } from "../html/document.ts";
+import type { PageWithPolicy } from "../html/document.ts";
 import { messagePage } from "./pages.ts";
 
 const commonHeaders = [
@@ -21,7 +21,7 @@ export function setHeaders(c: Context, policy: string): void {
 
 type Status = 200 | 400 | 403 | 404 | 405 | 500;
 
-export function sendPage(c: Context, status: Status, { markup, policy }: PolicedPage) {
+export function sendPage(c: Context, status: Status, { markup, policy }: PageWithPolicy) {
   setHeaders(c, policy);
   return c.html(markup, status);
 }

@@ -1,6 +1,6 @@
 import { afterAll, expect } from "vitest";
 import { rm } from "node:fs/promises";
-import { opensQuietly, withPages } from "../html/browser.test-data.ts";
+import { testOpensWithoutRequests, withPages } from "../html/browser.test-data.ts";
 import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 
@@ -17,7 +17,7 @@ afterAll(async () => {
   await rm(sample.above, { recursive: true });
 });
 
-opensQuietly(pages, "figure svg", async ({ tab, size, width }) => {
+testOpensWithoutRequests(pages, "figure svg", async ({ tab, size, width }) => {
   const entries = await tab.locator("details.entry").all();
   expect(entries).toHaveLength(sample.runs.length);
   // All folded runs fit on a desktop screen.

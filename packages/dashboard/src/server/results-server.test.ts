@@ -66,18 +66,18 @@ describe("the runs below a folder", () => {
     const entries = new Map(entriesOf(await pageOf("")).map(({ path, entry }) => [path!, entry]));
     expect([...entries.values()].some((entry) => entry.hasAttribute("open"))).toBe(false);
     const [dead, feedback, results] = ["dead", "feedback", "results"].map((path) => entries.get(path)!);
-    expect(text(dead!.querySelector(".gist"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
+    expect(text(dead!.querySelector(".summary-line"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
     expect(dead!.querySelectorAll(".card")).toHaveLength(3);
     expect(dead!.querySelectorAll("figure svg")).toHaveLength(1);
     // Ten of twelve measurements.
     expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(10);
     expect(text(dead!.querySelector(".cut"))).toBe("The last 10 of 12 measurements. Show all 12");
     expect(dead!.querySelector(".cut a")!.getAttribute("href")).toBe("?results_dir=dead");
-    expect(text(feedback!.querySelector(".gist"))).toBe("polite collapsed blind no evidence");
+    expect(text(feedback!.querySelector(".summary-line"))).toBe("polite collapsed blind no evidence");
     // Margin, two learning curves and four signs of collapse, with reasons for blind's missing values.
     expect(feedback!.querySelectorAll(".panel")).toHaveLength(7);
     expect(feedback!.querySelectorAll("pre").length).toBeGreaterThan(4);
-    expect(text(results!.querySelector(".gist"))).toBe("3 models, 3 tasks");
+    expect(text(results!.querySelector(".summary-line"))).toBe("3 models, 3 tasks");
     expect(results!.querySelectorAll("td.score").length).toBeGreaterThan(9);
   });
 
@@ -145,7 +145,7 @@ describe("one run", () => {
     expect(text(page.querySelector(".notice"))).toMatch(/^✕ dead Interrupted: /);
     expect(page.querySelectorAll("#snapshots tbody tr")).toHaveLength(12);
     expect(page.querySelectorAll(".wide svg")).toHaveLength(1);
-    expect(text(page.querySelector(".way"))).toBe("root /");
+    expect(text(page.querySelector(".breadcrumbs"))).toBe("root /");
     const feedback = await pageOf("?results_dir=feedback");
     expect(feedback.querySelectorAll(".panel").length).toBeGreaterThan(15);
     expect(text((await pageOf("?results_dir=begun")).querySelectorAll(".notice")[0])).toBe(
@@ -195,7 +195,7 @@ describe("pages of runs", () => {
   ])("%s: %i runs", async (query, count, note) => {
     const page = await pageOf(query);
     expect(entriesOf(page)).toHaveLength(count);
-    expect(text(page.querySelector(".turning span")) ?? null).toBe(note);
+    expect(text(page.querySelector(".pagination span")) ?? null).toBe(note);
     if (count === 0)
       expect(text(page.querySelector(".notice"))).toBe(
         `There is no page ${new URLSearchParams(query).get("page")}: the last page is 1.`,
@@ -204,7 +204,7 @@ describe("pages of runs", () => {
 
   it("link to one another", async () => {
     const links = async (query: string) =>
-      [...(await pageOf(query)).querySelectorAll(".turning a")].map((link) => [
+      [...(await pageOf(query)).querySelectorAll(".pagination a")].map((link) => [
         text(link),
         link.getAttribute("href"),
       ]);
@@ -351,8 +351,13 @@ describe("a server", () => {
     [{ port: "8010" }, "port", '"8010"', "an integer from 0 to 65535"],
     [{ host: "" }, "host", '""', "a host name or an IP address of this machine"],
     [{ host: null }, "host", "null", "a host name or an IP address of this machine"],
-    [{ mostBytes: 0 }, "mostBytes", "0", "a positive integer"],
-    [{ mostByts: 3 }, "mostByts", 'the unknown option "mostByts"', expect.stringContaining("mostBytes")],
+    [{ maxFileBytes: 0 }, "maxFileBytes", "0", "a positive integer"],
+    [
+      { maxFileByts: 3 },
+      "maxFileByts",
+      'the unknown option "maxFileByts"',
+      expect.stringContaining("maxFileBytes"),
+    ],
     [{ readResults: "tasks" }, "readResults", '"tasks"', "a function"],
   ])("throws for the options %j", async (given, option, got, expected) => {
     const listening = serveResults({ root: sample.root, port: 0, ...given } as ServeOptions);
@@ -370,8 +375,8 @@ describe("a server", () => {
   });
 
   it("suggests the nearest option for an unknown one", () => {
-    expect(() => resultsServer({ root: sample.root, mostByts: 3 } as ResultsServerOptions)).toThrow(
-      'Did you mean "mostBytes"?',
+    expect(() => resultsServer({ root: sample.root, maxFileByts: 3 } as ResultsServerOptions)).toThrow(
+      'Did you mean "maxFileBytes"?',
     );
   });
 });
@@ -389,7 +394,7 @@ it("reports a damaged run and shows the others", async () => {
   await rm(at("running", "periodic_eval", "coupling"), { recursive: true });
   await rm(at("running", "periodic_eval", "index.jsonl"));
   await mkdir(at("strange", "periodic_eval", "em", "capability_step_1.json"), { recursive: true });
-  const small = resultsServer({ root: damaged.root, readResults, mostBytes: 100_000 });
+  const small = resultsServer({ root: damaged.root, readResults, maxFileBytes: 100_000 });
   const reply = await small.request("/v1/eval?per_page=50");
   const markup = await reply.text();
   expect(reply.status).toBe(200);

@@ -25,8 +25,8 @@ const [fewAnswers, manyAnswers] = [3, 50];
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
   const parsed = parseOptions("resultsServer options", serverOptions, options);
-  const { root, host = "127.0.0.1", readResults = null, mostBytes } = parsed;
-  const served = servedFolder(realFolder(root)!, readResults, mostBytes);
+  const { root, host = "127.0.0.1", readResults = null, maxFileBytes } = parsed;
+  const served = servedFolder(realFolder(root)!, readResults, maxFileBytes);
   const runOne = oneAtATime();
   const app = new Hono();
   app.use(requestGuard(host));
@@ -60,20 +60,20 @@ interface ServedFolder {
   readonly rootName: string;
   readonly files: ContainedFiles;
   readonly isShown: (run: FoundRun) => boolean;
-  readonly read: (run: FoundRun, mostAnswers: number) => Promise<ReadRun>;
+  readonly read: (run: FoundRun, maxAnswers: number) => Promise<ReadRun>;
 }
 
 function servedFolder(
   root: string,
   readResults: ReadOptions["readResults"],
-  mostBytes: number | undefined,
+  maxFileBytes: number | undefined,
 ): ServedFolder {
-  const files = containedFiles(root, mostBytes === undefined ? {} : { mostBytes });
+  const files = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   return {
     rootName: basename(root),
     files,
     isShown: ({ kind }) => kind !== "results" || readResults !== null,
-    read: (run, mostAnswers) => readFound(run, { files, readResults, mostAnswers }),
+    read: (run, maxAnswers) => readFound(run, { files, readResults, maxAnswers }),
   };
 }
 
@@ -81,7 +81,7 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
   const names = namesOf(query.resultsDir);
   if (names === null) return sendNotFound(c);
   const folder = names.join("/");
-  const asked: Query = { ...query, resultsDir: folder };
+  const normalized: Query = { ...query, resultsDir: folder };
   let found: FoundRuns;
   try {
     found = await findRuns(folder, served.files, served.isShown);
@@ -89,10 +89,12 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
     return sendNotFound(c);
   }
   const { runs } = found;
-  const own = runs.find(({ path }) => path === folder);
-  // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then asks for this run alone.
-  const isOneRun = own !== undefined && (folder !== "" || runs.length === 1 || query.isWhole);
-  return isOneRun ? replyWithRun(c, asked, own, served) : replyWithList(c, asked, found, served);
+  const requestedRun = runs.find(({ path }) => path === folder);
+  // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
+  const isOneRun = requestedRun !== undefined && (folder !== "" || runs.length === 1 || query.showsAllRows);
+  return isOneRun
+    ? replyWithRun(c, normalized, requestedRun, served)
+    : replyWithList(c, normalized, found, served);
 }
 
 async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName, read }: ServedFolder) {
@@ -102,12 +104,12 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName,
 }
 
 async function replyWithList(c: Context, query: Query, found: FoundRuns, { rootName, read }: ServedFolder) {
-  const { runs, leftOut, unreadable } = found;
+  const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
-  const some = runs.slice((page - 1) * perPage, page * perPage);
+  const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   if (!wantsJson(c)) {
-    const entries = await inSequence(some, async (run, at) =>
-      runEntry(await read(run, fewAnswers), at, some.length === 1),
+    const entries = await inSequence(runsOfPage, async (run, at) =>
+      runEntry(await read(run, fewAnswers), at, runsOfPage.length === 1),
     );
     return sendPage(c, 200, listPage({ rootName, query }, found, entries));
   }
@@ -117,9 +119,9 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, { rootN
     per_page: perPage,
     pages: pageCount(runs.length, query),
     total: runs.length,
-    is_whole: leftOut === null,
+    is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(some, async (run) => shortData(await read(run, 0))),
+    runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, 0))),
   });
 }
 

@@ -37,12 +37,12 @@ function summaryOf(content: RunContent) {
 function detailsOf(content: RunContent) {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, unread } = content;
+      const { run, answers, answersProblem } = content;
       return {
         snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
         superseded: run.superseded,
         answers,
-        answers_problem: unread,
+        answers_problem: answersProblem,
       };
     }
     case "feedback":

@@ -5,7 +5,7 @@ import {
   feedbackSections,
   panelFigure,
   verdictTable,
-  verdictWord,
+  feedbackVerdict,
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
@@ -20,7 +20,7 @@ import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
-import { answerSections } from "./kept-answers.ts";
+import { answerSections } from "./stored-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
 
 /** Each state has a glyph as well as a colour. */
@@ -39,12 +39,12 @@ export const stateTag = ({ state }: RunState): Html =>
 export function stateNote({ state, found }: ReadRun): Html {
   const when = formatTime(found.writtenAt.toISOString());
   return html`<p class="notice ${state.state}">
-    ${stateTag(state)} ${state.explanation} <span class="whole">Last written ${when}.</span>
+    ${stateTag(state)} ${state.explanation} <span class="unbroken">Last written ${when}.</span>
   </p>`;
 }
 
 /** Summarizes a run in one line. */
-export function gist(content: RunContent): HtmlValue {
+export function summaryLine(content: RunContent): HtmlValue {
   switch (content.kind) {
     case "callbacks": {
       const last = summarizePhases(content.run).at(-1);
@@ -52,7 +52,7 @@ export function gist(content: RunContent): HtmlValue {
       if (last === undefined || primary.length === 0) return "nothing measured yet";
       return primary.map(
         ({ id, unit, start, end, change }) =>
-          html`<span class="whole">${last.phase.name} ${humanizeName(id)} ${formatMeasurement(start, unit)} → ${formatMeasurement(end, unit)}
+          html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${formatMeasurement(start, unit)} → ${formatMeasurement(end, unit)}
             ${verdictTag(change)}</span>`,
       );
     }
@@ -60,7 +60,8 @@ export function gist(content: RunContent): HtmlValue {
       const { preferences } = content.run;
       if (preferences.length === 0) return "nothing measured yet";
       return preferences.map(
-        ({ name, summary }) => html`<span class="whole">${name} ${verdictWord(summary.verdict)}</span> `,
+        ({ name, summary }) =>
+          html`<span class="unbroken">${name} ${feedbackVerdict(summary.verdict)}</span> `,
       );
     }
     case "results": {
@@ -74,7 +75,7 @@ export function gist(content: RunContent): HtmlValue {
 export function shortSections(content: RunContent, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, unread } = content;
+      const { run, answers, answersProblem } = content;
       const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
@@ -89,7 +90,7 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
           )}
         </div>
         ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
-        ${unreadNote(unread)} ${answerSections(answers)}`;
+        ${answersProblemNote(answersProblem)} ${answerSections(answers)}`;
     }
     case "feedback": {
       const { run, groups } = content;
@@ -111,8 +112,8 @@ const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsW
 export function wholeSections(content: RunContent, name: string, note: Html, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, unread } = content;
-      return html`${runHeader(run, name, note)} ${runSections(run, options)} ${unreadNote(unread)}
+      const { run, answers, answersProblem } = content;
+      return html`${runHeader(run, name, note)} ${runSections(run, options)} ${answersProblemNote(answersProblem)}
       ${answerSections(answers)}`;
     }
     case "feedback":
@@ -122,5 +123,6 @@ export function wholeSections(content: RunContent, name: string, note: Html, opt
   }
 }
 
-const unreadNote = (unread: string | null): Html | false =>
-  unread !== null && html`<p class="notice dead">The answers of this run cannot be shown: ${unread}</p>`;
+const answersProblemNote = (answersProblem: string | null): Html | false =>
+  answersProblem !== null &&
+  html`<p class="notice dead">The answers of this run cannot be shown: ${answersProblem}</p>`;

@@ -35,7 +35,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   const at = (...names: string[]) => join(root, ...names);
   for (const run of ["running", "dead", "seeds/finished"]) await writeSampleRun(at(run));
   const release = await takeLock(at("running", "periodic_eval", ".lock"), nodeFiles);
-  await writeFile(at("dead", "periodic_eval", ".lock"), lockOfTheDead());
+  await writeFile(at("dead", "periodic_eval", ".lock"), lockOfEndedProcess());
   await mkdir(at("seeds", "stopped"), { recursive: true });
   await writeSampleRun(at("seeds", "stopped"), (snapshot) => ({
     ...snapshot,
@@ -47,7 +47,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   await writeFile(at("results", "metrics.json"), JSON.stringify({ schema_version: 1, runs: sampleResults }));
   await mkdir(at("begun", "polite"), { recursive: true });
   await writeFile(at("begun", "polite", "metadata.json"), "{}");
-  await writeFile(at("begun", ".feedback.lock"), lockOfTheDead());
+  await writeFile(at("begun", ".feedback.lock"), lockOfEndedProcess());
   await writeFile(at("notes.txt"), "no run");
   const written = {
     running: "running/periodic_eval/index.jsonl",
@@ -65,8 +65,8 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   return { above, root, runs: Object.keys(written), release };
 }
 
-/** A lock of a process that has ended on this machine. */
-function lockOfTheDead(): string {
+/** Returns the lock of a process on this machine that has ended. */
+function lockOfEndedProcess(): string {
   const { pid } = spawnSync(process.execPath, ["--version"]);
   return JSON.stringify({ pid, host: hostname(), process_start: "1", token: "left" });
 }
@@ -74,10 +74,9 @@ function lockOfTheDead(): string {
 /** Writes files outside the root and links that lead to them: links to folders, to files of runs, and to other links. */
 export async function writeOutside({ above, root }: SampleRoot): Promise<void> {
   const outside = join(above, "outside");
-  const tell = (text: string) => ({ reason: text });
   await writeSampleRun(join(outside, "run"), (snapshot) => ({
     ...snapshot,
-    ...tell(secret),
+    reason: secret,
     status: "partial",
   }));
   await mkdir(join(outside, "rows"), { recursive: true });

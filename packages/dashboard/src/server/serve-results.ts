@@ -102,7 +102,7 @@ function listenError(cause: unknown, host: string, port: number): PeriodicEvalEr
         where,
         got: `${host}:${port} (${errorMessage(cause)})`,
         expected: "a host and a port on which this machine can listen",
-        fix: "Choose others.",
+        fix: "Choose another host or port.",
         cause,
       });
   }

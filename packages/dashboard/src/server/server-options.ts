@@ -10,7 +10,7 @@ export interface ResultsServerOptions {
   /** Reads a `metrics.json` and its sample files. Default: the pages omit benchmark results. */
   readonly readResults?: NonNullable<ReadOptions["readResults"]>;
   /** Largest file that the server reads, in bytes. Default: 64 MiB. */
-  readonly mostBytes?: number;
+  readonly maxFileBytes?: number;
 }
 
 const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -29,7 +29,7 @@ export const serverOptions = z.strictObject({
     .custom<NonNullable<ReadOptions["readResults"]>>(isFunction, "a function")
     .meta({ fix: "Omit it to hide benchmark results." })
     .optional(),
-  mostBytes: z
+  maxFileBytes: z
     .int("a positive integer")
     .positive("a positive integer")
     .meta({ fix: "Omit it for 64 MiB." })

@@ -1,6 +1,6 @@
 /** Style of the server's pages, in addition to the shared style. */
 export const serverStyle = `
-.way { margin: 0 0 10px; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
+.breadcrumbs { margin: 0 0 10px; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
 .runs { margin-top: 8px; border-bottom: 1px solid var(--line); }
 details.entry { margin: 0; padding: 0; border-top: 1px solid var(--line); }
 details.entry > summary { display: grid; grid-template-columns: 14px minmax(0, 1fr) 104px 172px; gap: 2px 14px; align-items: baseline; padding: 14px 0; list-style: none; }
@@ -13,13 +13,13 @@ details.entry section { margin-top: 36px; }
 details.entry .panels, details.entry .multiples { margin-top: 28px; }
 details.entry section > h2 { font-size: 21px; }
 summary .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
-summary time, summary .gist, .kind { color: var(--muted); font-size: 13.5px; }
+summary time, summary .summary-line, .kind { color: var(--muted); font-size: 13.5px; }
 summary time { text-align: right; white-space: nowrap; }
-summary .gist { grid-column: 2 / -1; display: flex; flex-wrap: wrap; gap: 0 18px; }
-summary .gist small { display: none; }
+summary .summary-line { grid-column: 2 / -1; display: flex; flex-wrap: wrap; gap: 0 18px; }
+summary .summary-line small { display: none; }
 .state span { color: inherit; }
-summary .gist .verdict.better { color: var(--better); } summary .gist .verdict.worse { color: var(--worse); }
-summary .gist .verdict.changed { color: var(--changed); }
+summary .summary-line .verdict.better { color: var(--better); } summary .summary-line .verdict.worse { color: var(--worse); }
+summary .summary-line .verdict.changed { color: var(--changed); }
 .kind { margin: 0 0 10px; }
 .state { color: var(--muted); font-size: 14px; font-weight: 600; white-space: nowrap; }
 summary .state.running, .state.running { color: var(--phase-1); } summary .state.dead, .state.dead { color: var(--worse); }
@@ -27,11 +27,11 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 .notice.running { border-color: var(--phase-1); } .notice.dead { border-color: var(--worse); }
 .notice.finished { border-color: var(--better); } .notice.unknown { border-color: var(--muted); }
 .notice { overflow-wrap: anywhere; }
-.turning { display: flex; justify-content: center; gap: 24px; margin-top: 28px; color: var(--muted); }
+.pagination { display: flex; justify-content: center; gap: 24px; margin-top: 28px; color: var(--muted); }
 .cut a { margin-left: 6px; }
 @media (max-width: 640px) {
   details.entry > summary { grid-template-columns: 14px minmax(0, 1fr) auto; }
   summary time { grid-column: 2; grid-row: 2; text-align: left; }
-  summary .gist { grid-column: 2 / -1; }
+  summary .summary-line { grid-column: 2 / -1; }
 }
 `;

@@ -24,7 +24,7 @@ const schema = z.looseObject({
     .optional(),
 } satisfies Record<keyof ConsoleOptions, z.ZodType>);
 
-/** A screen updates one line; a file or a pipe gets a line from time to time. */
+/** The output: a screen updates one line; a file or a pipe gets about ten lines per phase. */
 interface Display {
   /** Shows a line that the next one replaces. */
   update(line: string): void;

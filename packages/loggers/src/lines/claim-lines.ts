@@ -14,8 +14,8 @@ interface Lines {
 }
 
 /**
- * Checks that the lines of a phase belong to this run before any is dropped. A file in the run's folder belongs to it. For a
- * file elsewhere, the run records the phases that it has written in `<run>/loggers/<name>.files.json`.
+ * Checks that the lines of a phase belong to this run, before the logger drops any. A file in the run's folder belongs to the run.
+ * For a file elsewhere, the run stores the phases that it has written in `<run>/loggers/<name>.files.json`.
  *
  * @throws PeriodicEvalError `config` if the file has lines of this phase from another run.
  */
@@ -24,9 +24,9 @@ export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
   const relativePath = relative(resolve(run), resolve(path));
   const isInRun = relativePath !== ".." && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
   if (isInRun) return;
-  const kept = join(run, "loggers", `${name}.files.json`);
-  const files = existsSync(kept)
-    ? (JSON.parse(readFileSync(kept, "utf8")) as Readonly<Record<string, readonly string[]>>)
+  const claimsPath = join(run, "loggers", `${name}.files.json`);
+  const files = existsSync(claimsPath)
+    ? (JSON.parse(readFileSync(claimsPath, "utf8")) as Readonly<Record<string, readonly string[]>>)
     : {};
   const phases = files[relativePath] ?? [];
   if (phases.includes(phase)) return;
@@ -34,11 +34,11 @@ export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
     throw new PeriodicEvalError({
       code: "config",
       where: path,
-      got: `lines of a phase "${phase}" that another run than ${run} has written`,
+      got: `lines of phase "${phase}" that a run other than ${run} wrote`,
       expected: "a file of this run",
       fix: "Give each run its own path, for example in its folder, or move the file away.",
     });
   }
-  mkdirSync(dirname(kept), { recursive: true });
-  writeFileSync(kept, `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`);
+  mkdirSync(dirname(claimsPath), { recursive: true });
+  writeFileSync(claimsPath, `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`);
 }

@@ -64,9 +64,9 @@ const kind: LineKind = {
   header,
   end: "\r\n",
   description: `a table of csvLogger with the header ${header}`,
-  isOurs: (firstLine) => header === firstLine || header.startsWith(firstLine),
-  // Ignores commas in quotes. A row with all its commas is whole, or belongs to a snapshot, which is logged again.
-  isTorn: (piece) => piece.replaceAll(/"[^"]*("|$)/g, "").split(",").length < columns.length,
+  hasThisFormat: (firstLine) => header === firstLine || header.startsWith(firstLine),
+  // Ignores commas in quotes. A row with all its commas is complete, or belongs to a snapshot that will be logged again.
+  isCutOff: (piece) => piece.replaceAll(/"[^"]*("|$)/g, "").split(",").length < columns.length,
 };
 
 const emptyRow = Object.fromEntries(columns.map((column) => [column, null])) as Cells;

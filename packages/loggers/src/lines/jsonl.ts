@@ -17,8 +17,8 @@ const schema = z.strictObject({ path: pathOption } satisfies Record<keyof JsonlO
  * Writes one JSON object per line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
  * and `{"kind": "snapshot", "phase", "step", "run_step", "pct", "id", "status", …, "metrics": {name: {value, n, ci95, …}}}`
  * with the fields of the snapshot file. Skipped and failed measurements have a `reason`. A repeated measurement replaces the
- * earlier one. A step has one `train` record from the loop, and one more each time a callback reports metrics or `session.log`
- * adds some, such as the validation at an early stop. In pandas,
+ * earlier one. The loop writes one `train` record per step; a callback that reports metrics and `session.log` each add
+ * another, for example for the validation at an early stop. In pandas,
  * `json_normalize(train_records).groupby(["phase", "step"]).first()` merges them into one row. A loss that is NaN or infinite
  * is the string `"NaN"`, `"Infinity"` or `"-Infinity"`.
  *
@@ -54,8 +54,8 @@ const beginsLikeRecord = (line: string): boolean => {
 
 const kind: LineKind = {
   description: "a file of jsonlLogger",
-  isOurs: beginsLikeRecord,
-  isTorn: (piece) => beginsLikeRecord(piece) && !isJson(piece),
+  hasThisFormat: beginsLikeRecord,
+  isCutOff: (piece) => beginsLikeRecord(piece) && !isJson(piece),
 };
 
 function isJson(text: string): boolean {

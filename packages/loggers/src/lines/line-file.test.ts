@@ -9,7 +9,7 @@ vi.mock("node:fs", async (load) => {
   return { ...real, appendFileSync: vi.fn(real.appendFileSync) };
 });
 
-it("removes the part of a line or header that a full disk accepted", async () => {
+it("removes a partial line or header after a write to a full disk", async () => {
   const path = join(await temporaryFolder(), "run.csv");
   const fillUp = () =>
     vi.mocked(fs.appendFileSync).mockImplementationOnce((file, data) => {
@@ -19,8 +19,8 @@ it("removes the part of a line or header that a full disk accepted", async () =>
   const file = lineFile(path, {
     header: "phase,step",
     description: "a table",
-    isOurs: () => true,
-    isTorn: () => true,
+    hasThisFormat: () => true,
+    isCutOff: () => true,
   });
   fillUp();
   expect(() => file.append(["em,1"])).toThrow(path);

@@ -21,12 +21,12 @@ export interface LineFile {
   /** Returns all lines of the file. */
   lines(): Promise<readonly string[]>;
   /** Throws if the first line shows that the file has another format. */
-  refuseOthers(): void;
+  checkFormat(): void;
   /**
-   * Drops the lines for which `isStale` is true and replaces the file atomically if there are any. A last line that a crash cut
+   * Drops the lines for which `shouldDrop` is true and replaces the file atomically if there are any. A last line that a crash cut
    * off is moved to `<path>.torn`.
    */
-  drop(isStale: (line: string) => boolean): Promise<void>;
+  drop(shouldDrop: (line: string) => boolean): Promise<void>;
   /** Closes the file. A later `append` reopens it. */
   close(): void;
 }
@@ -39,10 +39,10 @@ export interface LineKind {
   readonly end?: string;
   /** Describes the format in errors: `a JSONL file of this logger`. */
   readonly description: string;
-  /** Whether a file with this first line (its first 4096 characters, possibly cut off by a crash) has this format. */
-  isOurs(firstLine: string): boolean;
+  /** Whether a file has this format. `firstLine` has at most 4096 characters and may be cut off by a crash. */
+  hasThisFormat(firstLine: string): boolean;
   /** Whether a last line without a line end was cut off by a crash. */
-  isTorn(piece: string): boolean;
+  isCutOff(piece: string): boolean;
 }
 
 /**
@@ -54,9 +54,9 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   const { header, end = "\n" } = kind;
   let file: number | null = null;
 
-  function refuseOthers(): void {
+  function checkFormat(): void {
     const [start = ""] = startOf(path).split(/\r?\n/);
-    if (start === "" || kind.isOurs(start)) return;
+    if (start === "" || kind.hasThisFormat(start)) return;
     throw new PeriodicEvalError({
       code: "config",
       where: path,
@@ -66,12 +66,12 @@ export function lineFile(path: string, kind: LineKind): LineFile {
     });
   }
 
-  /** Returns whole lines, and the last piece if it was cut off. Accepts any line end, because editors and Git change them. */
+  /** Returns complete lines, and the last line separately if it was cut off. Accepts any line end, because editors and Git change them. */
   async function read(): Promise<{ text: string; lines: readonly string[]; last: string }> {
     const text = existsSync(path) ? await nodeFiles.read(path) : "";
     const pieces = text.split(/\r?\n/);
     const last = pieces.at(-1)!;
-    if (last === "" || kind.isTorn(last)) return { text, lines: pieces.slice(0, -1), last };
+    if (last === "" || kind.isCutOff(last)) return { text, lines: pieces.slice(0, -1), last };
     return { text, lines: pieces, last: "" };
   }
 
@@ -95,7 +95,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   }
 
   return {
-    refuseOthers,
+    checkFormat,
     lines: async () => (await read()).lines,
     append(lines) {
       if (lines.length === 0) return;
@@ -106,13 +106,13 @@ export function lineFile(path: string, kind: LineKind): LineFile {
         throw storeError(path, error);
       }
     },
-    async drop(isStale) {
+    async drop(shouldDrop) {
       close();
       if (!existsSync(path)) return;
       try {
         const { text, lines, last } = await read();
         if (last !== "") appendFileSync(`${path}.torn`, last + end);
-        const kept = lines.filter((line) => line === header || !isStale(line)).map((line) => line + end);
+        const kept = lines.filter((line) => line === header || !shouldDrop(line)).map((line) => line + end);
         if (kept.join("") !== text) await writeFileAtomic(path, kept.join(""));
       } catch (error) {
         throw storeError(path, error);
@@ -136,7 +136,7 @@ function startOf(path: string): string {
   }
 }
 
-/** Appends text or nothing: removes a part that a full disk accepted, or the next line would continue it. */
+/** Appends a string completely or not at all: removes the part that a full disk accepted, because the next line would continue it. */
 function appendWhole(file: number, text: string): void {
   const { size } = fstatSync(file);
   try {

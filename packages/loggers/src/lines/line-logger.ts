@@ -20,17 +20,17 @@ export interface LineFormat {
  */
 export function lineLogger(path: string, file: LineFile, format: LineFormat): Logger {
   // Report a wrong path before training starts.
-  file.refuseOthers();
-  /** Why the file may not be written. */
+  file.checkFormat();
+  /** The error for a file that this run must not write. */
   let rejection: { readonly error: unknown } | null = null;
   /** Lines in the file, by snapshot. */
-  const held = new Map<string, readonly string[]>();
+  const loggedLines = new Map<string, readonly string[]>();
 
-  /** Rejects a file of another format or run until a phase begins that may write it. */
+  /** Rejects a file of another format or run, until the file passes this check in a later phase. */
   async function claim({ phase, run }: PhaseBegin): Promise<void> {
     rejection = null;
     try {
-      file.refuseOthers();
+      file.checkFormat();
       const hasLines = (await file.lines()).some((line) => format.read(line)?.phase === phase);
       claimLines({ name: format.name, path, run, phase, hasLines });
     } catch (error) {
@@ -49,30 +49,30 @@ export function lineLogger(path: string, file: LineFile, format: LineFormat): Lo
     if (rejection !== null) throw rejection.error;
     const key = keyOf(snapshot);
     const lines = format.snapshot(snapshot);
-    const earlier = held.get(key) ?? [];
+    const earlier = loggedLines.get(key) ?? [];
     if (earlier.join("\n") === lines.join("\n")) return;
     if (earlier.length > 0) {
       await file.drop((line) => {
         const of = format.read(line);
         return of !== null && keyOf(of) === key;
       });
-      held.delete(key);
+      loggedLines.delete(key);
     }
     file.append(lines);
-    held.set(key, lines);
+    loggedLines.set(key, lines);
   }
 
   return {
     name: format.name,
     async begin(at) {
       const { phase, step, resumed, standing } = at;
-      held.clear();
+      loggedLines.clear();
       await claim(at);
       await file.drop((line) => {
         const of = format.read(line);
         if (of === null) return false;
         if (of.phase === phase && (!resumed || of.step > step)) return true;
-        if (of.id !== null) held.set(keyOf(of), [...(held.get(keyOf(of)) ?? []), line]);
+        if (of.id !== null) loggedLines.set(keyOf(of), [...(loggedLines.get(keyOf(of)) ?? []), line]);
         return false;
       });
       for (const snapshot of standing) await write(snapshot);

@@ -20,7 +20,7 @@ describe("JSONL", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it("has each step and snapshot once after kills, in the order of logging", async () => {
+  it("contains each step and snapshot once after kills, in the order of logging", async () => {
     const path = join(await temporaryFolder(), "logs", "run.jsonl");
     await logKilledRun(
       () => jsonlLogger({ path }),
@@ -82,7 +82,7 @@ describe("JSONL", () => {
     expect(readFileSync(path, "utf8")).toBe(record("b") + note);
   });
 
-  it("writes a record each time metrics are logged and drops those of later steps on resume", async () => {
+  it("writes a line each time metrics are logged, and drops lines of later steps on resume", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const logStep = async (step: number) => {
       const logger = jsonlLogger({ path });
@@ -100,7 +100,7 @@ describe("JSONL", () => {
     ]);
   });
 
-  it("leaves out a snapshot that is being graded", async () => {
+  it("omits a snapshot that is being graded", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const logger = jsonlLogger({ path });
     await logger.snapshot?.({ ...capabilityAt("a", 1, 1, null), status: "grading" });
@@ -120,7 +120,7 @@ describe("JSONL", () => {
 });
 
 describe("CSV", () => {
-  it("has each value once under one header, with unknown values empty", async () => {
+  it("contains each value once under one header, and leaves unknown values empty", async () => {
     const path = join(await temporaryFolder(), "run.csv");
     await logKilledRun(
       () => csvLogger({ path }),
@@ -174,13 +174,13 @@ describe.each([
     "phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit\r\na,1,1,10,,,,loss,,,2,,,,",
     "a,2,2,20,,,,lo",
   ],
-] as const)("a %s file with other content", (_, open, ours, torn) => {
+] as const)("an existing %s file", (_, open, ours, torn) => {
   it.each([
     ["training rows", '{"messages":[]}\n{"messages":[]}\n'],
     ["training rows without a final line break", '{"prompt":"a","completion":"b"}'],
     ["another table", "question,answer\r\na,b\r\n"],
     ["a note", "kept by hand\n"],
-  ])("is rejected at once and left unchanged: %s", async (_what, content) => {
+  ])("is rejected at construction and left unchanged if it holds %s", async (_what, content) => {
     const path = join(await temporaryFolder(), "file");
     await writeFile(path, content);
     const beginning = JSON.stringify(content.split(/\r?\n/)[0]).slice(1, 6);
@@ -192,7 +192,7 @@ describe.each([
     expect(readFileSync(path, "utf8")).toBe(content);
   });
 
-  it("is rejected when a phase begins if it appeared after the logger was made, and stays unchanged", async () => {
+  it("is rejected when a phase begins, and left unchanged, if another program wrote it after construction", async () => {
     const path = join(await temporaryFolder(), "file");
     const logger = open({ path });
     await writeFile(path, "kept by hand\n");
@@ -202,9 +202,9 @@ describe.each([
     expect(readFileSync(path, "utf8")).toBe("kept by hand\n");
   });
 
-  it("keeps a whole last line without a line end and moves a cut-off one to .torn", async () => {
+  it("keeps a complete last line without a line end, and moves a line that was cut off to .torn", async () => {
     const path = join(await temporaryFolder(), "file");
-    for (const [last, kept, cutOff] of [
+    for (const [last, isKept, cutOff] of [
       ["", true, null],
       [`\r\n${torn}`, true, torn],
     ] as const) {
@@ -213,7 +213,7 @@ describe.each([
       await logger.begin?.(begins("a", 1));
       await logger.close?.();
       const lines = readFileSync(path, "utf8").split(/\r?\n/);
-      expect([lines.includes(ours.split("\r\n").at(-1)!), lines.includes(torn)]).toEqual([kept, false]);
+      expect([lines.includes(ours.split("\r\n").at(-1)!), lines.includes(torn)]).toEqual([isKept, false]);
       if (cutOff !== null) expect(readFileSync(`${path}.torn`, "utf8").trim()).toBe(cutOff);
     }
   });
@@ -229,7 +229,7 @@ describe.each([
     };
     const first = await write("one", "a", 0.25);
     await expect(write("two", "a", 0.5)).rejects.toThrow(
-      `got lines of a phase "a" that another run than ${join(folder, "two")} has written, expected a file of this run`,
+      `got lines of phase "a" that a run other than ${join(folder, "two")} wrote, expected a file of this run`,
     );
     expect(readFileSync(join(folder, "shared"), "utf8")).toBe(first);
     // Phases of other names may share the file, and a run that starts over drops only its own lines.

@@ -5,7 +5,7 @@ import type { Destination } from "../outbox/sending.ts";
 import { metricName } from "./metric-name.ts";
 import { MissingError, mlflowRest, type MlflowRest } from "./rest.ts";
 
-/** A server and a run. */
+/** The server, the experiment and the run's name. */
 export interface MlflowPlace {
   /** Without credentials. */
   readonly address: string;
@@ -47,8 +47,8 @@ export function mlflowDestination({
   return {
     name: "mlflow",
     pauseSeconds: 1,
-    async open(kept, signal) {
-      const run = kept.run as MlflowRun | null;
+    async open(stored, signal) {
+      const run = stored.run as MlflowRun | null;
       if (run === null) {
         const experiment_id = await experimentId(rest, experiment, signal);
         const made = (await rest.post(
@@ -57,7 +57,7 @@ export function mlflowDestination({
           signal,
         )) as { run: { info: { run_id: string } } };
         runId = made.run.info.run_id;
-        kept.keep({ address, runId });
+        stored.storeRun({ address, runId });
       } else {
         if (run.address !== address)
           throw new AbortError(`this run was logged to another server, ${run.address}`);

@@ -1,7 +1,7 @@
 import { hashText } from "@periodic-eval/core/random";
 
 /** Maximum length of a metric key in MLflow. */
-const longest = 250;
+const maxLength = 250;
 
 /**
  * Converts a name to one that MLflow accepts: ASCII letters and digits, `_`, `-`, `.`, space, `:` and `/`. Any other character
@@ -14,9 +14,9 @@ export function metricName(name: string): string {
     .split("/")
     .map((part) => (/^\.*$/.test(part) ? [...part].map(codeOf).join("") || "_" : part));
   const path = parts.join("/");
-  if (path.length <= longest) return path;
+  if (path.length <= maxLength) return path;
   const mark = hashText(path).replaceAll(/\W/g, "").slice(-16);
-  return `${path.slice(0, longest - mark.length - 1).replace(/[/.]+$/, "")}_${mark}`;
+  return `${path.slice(0, maxLength - mark.length - 1).replace(/[/.]+$/, "")}_${mark}`;
 }
 
 const codeOf = (character: string): string => `_x${character.codePointAt(0)!.toString(16)}`;

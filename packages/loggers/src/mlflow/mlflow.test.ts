@@ -14,7 +14,7 @@ import {
 } from "../logged-run.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
-import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
+import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";
 import { wallClock } from "../options.ts";
 import { mlflowDestination } from "./destination.ts";
@@ -32,8 +32,8 @@ interface Received {
   readonly authorization: string | undefined;
 }
 
-/** Starts a stand-in for MLflow. `fault` may answer a request instead. */
-async function standIn(fault: (path: string) => Reply | null = () => null) {
+/** Starts a fake MLflow server. `fault` can replace its reply to a request. */
+async function fakeServer(fault: (path: string) => Reply | null = () => null) {
   const received: Received[] = [];
   const trackingUri = await serveJson((url, body, { headers }) => {
     const path = url.replace("/api/2.0/mlflow/", "").split("?")[0]!;
@@ -64,7 +64,7 @@ it("escapes characters that MLflow rejects, keeps all others, and keeps names di
 
 it("sends at most 1,000 metrics per request, in order, and retries a busy server", async () => {
   let busy = 2;
-  const server = await standIn((path) =>
+  const server = await fakeServer((path) =>
     path === "runs/log-batch" && busy-- > 0
       ? { status: 429, body: { error_code: "REQUEST_LIMIT_EXCEEDED" } }
       : null,
@@ -85,7 +85,7 @@ it("sends at most 1,000 metrics per request, in order, and retries a busy server
 });
 
 it("reports a rejection without credentials and stops sending", async () => {
-  const server = await standIn((path) =>
+  const server = await fakeServer((path) =>
     path === "runs/log-batch"
       ? { status: 403, body: { error_code: "PERMISSION_DENIED", message: "not yours" } }
       : null,
@@ -102,7 +102,7 @@ it("reports a rejection without credentials and stops sending", async () => {
     () => null,
     (thrown: unknown) => thrown as Error,
   );
-  expect(error!.message).toMatch(/^\d+ of \d+ records were not sent \(MLflow answered 403/);
+  expect(error!.message).toMatch(/^\d+ of \d+ points were not sent \(MLflow answered 403/);
   expect(error!.message).not.toContain("hunter2");
   expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
 });
@@ -111,7 +111,7 @@ it.each([
   ["me:100%", "me:100%"],
   ["me:a%40b", "me:a@b"],
 ])("reads the credentials of a URL (%s)", async (given, credentials) => {
-  const server = await standIn();
+  const server = await fakeServer();
   const trackingUri = server.trackingUri.replace("://", `://${given}@`);
   const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
   await logger.train?.({ loss: 1 }, at("a", 1));
@@ -123,13 +123,13 @@ it.each([
 
 it("keeps unsent points of an unreachable server and sends them when the run resumes", async () => {
   const runDir = await temporaryFolder();
-  const away = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });
-  await away.train?.({ loss: Number.NaN }, at("a", 1));
-  await expect(away.close?.()).rejects.toThrow(/1 of 1 records were not sent \(.*\); they are kept in/);
-  const server = await standIn();
-  const back = mlflowLogger({ trackingUri: server.trackingUri, runDir });
-  await back.begin?.(begins("a", 1));
-  await back.close?.();
+  const offline = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });
+  await offline.train?.({ loss: Number.NaN }, at("a", 1));
+  await expect(offline.close?.()).rejects.toThrow(/1 of 1 points were not sent \(.*\); they are kept in/);
+  const server = await fakeServer();
+  const resumed = mlflowLogger({ trackingUri: server.trackingUri, runDir });
+  await resumed.begin?.(begins("a", 1));
+  await resumed.close?.();
   expect(server.metrics()).toMatchObject([{ key: "train/loss", value: "NaN", step: 1 }]);
 });
 
@@ -174,10 +174,10 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     await rm(folder, { recursive: true });
   });
 
-  it("has each value of a killed run once, with late grading at its own step", async () => {
+  it("receives each value of a killed run once, with late grading at its own step", async () => {
     const runDir = await temporaryFolder();
     const draws = vi.spyOn(Math, "random");
-    const processes: MortalDestination[] = [];
+    const processes: KillableDestination[] = [];
     const place = {
       address: trackingUri,
       authorization: null,
@@ -187,13 +187,13 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     };
     await logKilledRun(
       () => {
-        processes.push(mortal({ ...mlflowDestination(place), pauseSeconds: 0 }));
+        processes.push(killable({ ...mlflowDestination(place), pauseSeconds: 0 }));
         return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
       },
       async () => {
         // Kill after the first points were sent.
         await vi.waitFor(() => expect(processes.at(-1)!.sent).toBeGreaterThan(0), 200_000);
-        await processes.at(-1)!.die();
+        await processes.at(-1)!.kill();
       },
     );
     // Dropout draws from Math.random too.

@@ -6,11 +6,11 @@ export interface MlflowRest {
   post(path: string, body: object, signal: AbortSignal): Promise<unknown>;
 }
 
-/** MLflow answered RESOURCE_DOES_NOT_EXIST. */
+/** MLflow's error RESOURCE_DOES_NOT_EXIST. */
 export class MissingError extends Error {}
 
-/** Timeout of a request. */
-const answerSeconds = 30;
+/** Timeout of each request. */
+const timeoutSeconds = 30;
 
 /**
  * Returns a client of the REST API. Transient failures (429, 408, 5xx, no connection) are plain Errors; a missing resource is a
@@ -23,7 +23,7 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
     const response = await fetch(`${base}/api/2.0/mlflow/${path}`, {
       ...init,
       headers: { "content-type": "application/json", ...(authorization !== null && { authorization }) },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(1000 * answerSeconds)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(1000 * timeoutSeconds)]),
     });
     const text = await response.text();
     if (response.ok) return text === "" ? {} : JSON.parse(text);

@@ -12,15 +12,15 @@ export interface AlreadyLogged {
 
 export interface FreshValues {
   readonly values: Scalars;
-  /** By name, the number of earlier values at its step that were repeated, and therefore left out, before it. Never 0. */
+  /** By name, the number of repeated values at this step that were left out before this value. Never 0. */
   readonly repeated: Readonly<Record<string, number>>;
 }
 
 export const nothingLogged: AlreadyLogged = { fresh: ({ values }) => ({ values, repeated: {} }) };
 
-/** Values of one name at one step, in the order of the latest training. */
+/** Values of one name at one step, in the order of the latest attempt. */
 interface LoggedValues {
-  /** The last training that logged any of them; it repeated the values before. */
+  /** Index of the last attempt at this phase that logged one of the values; it repeated the earlier ones. */
   readonly attempt: number;
   readonly values: number[];
   /** How many of them this process has repeated. */
@@ -63,10 +63,10 @@ export function readAlreadyLogged(
     const key = keyOf(point, name);
     const earlier = logged.get(key);
     const known = earlier?.values[earlier.repeated];
-    const isKnown = known !== undefined && (isSame(known, value) || isOfClock(point, name));
+    const isKnown = known !== undefined && (isSame(known, value) || isDuration(point, name));
     if (point.of === "snapshot") logged.set(key, { attempt, values: [value], repeated: 0 });
     else if (isKnown) earlier!.repeated += 1;
-    // All values after a changed one belong to another training.
+    // Values after a changed one are new, even if an earlier attempt logged equal values.
     else logged.delete(key);
     if (known !== undefined && !isKnown) onChange(point.runStep);
     return isKnown ? null : (earlier?.repeated ?? 0);
@@ -91,4 +91,4 @@ const keyOf = ({ phase, runStep, of }: Point, name: string) => `${phase} ${runSt
 /** Compares as JSON does, which has only one zero. */
 const isSame = (a: number, b: number) => a === b || (Number.isNaN(a) && Number.isNaN(b));
 
-const isOfClock = ({ of }: Point, name: string) => of === "training" && /(?:^|[_/])seconds?$/.test(name);
+const isDuration = ({ of }: Point, name: string) => of === "training" && /(?:^|[_/])seconds?$/.test(name);

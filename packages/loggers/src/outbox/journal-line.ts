@@ -20,7 +20,7 @@ export type JournalLine =
   | {
       readonly kind: "point";
       readonly point: Point;
-      /** By name, the number of values of earlier processes at this step that were repeated before this one. */
+      /** By name, the number of values of earlier processes at this step that were repeated before this value. */
       readonly repeated?: Readonly<Record<string, number>>;
     }
   | { readonly kind: "sent"; readonly points: number };

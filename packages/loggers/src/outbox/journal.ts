@@ -5,7 +5,7 @@ import { lineFile } from "../lines/line-file.ts";
 import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
 
-/** Everything that a run sends, in a file of its folder, so that neither a kill nor a dead server loses data. */
+/** A file in the run's folder with everything that the run sends, so that neither a kill nor a server that is down loses data. */
 export interface Journal {
   readonly path: string;
   /** Unsent points, in order. */
@@ -15,15 +15,15 @@ export interface Journal {
   /** Identifies the server's run; null before it exists. */
   readonly run: Json | null;
   /**
-   * Values that this process logged with another value than before: than an earlier process, or than this one before it repeated
-   * a measurement. Null if there are none.
+   * Counts values that differ from an earlier value of the same step, logged by an earlier process or by this process before it
+   * repeated a measurement. Null if there are none.
    */
   readonly changed: Changed | null;
-  /** Begins or resumes a phase. Values of its steps from this one on that the journal already has are not added again. */
+  /** Begins or resumes a phase. `add` then skips values of later steps that the journal already has. */
   begin(phase: string, fromRunStep: number): void;
   /** Adds a point without the values that earlier processes added. */
   add(point: Point): void;
-  keep(run: Json): void;
+  storeRun(run: Json): void;
   /** Records that the first `points` of `unsent` were sent. */
   markSent(points: number): void;
   close(): void;
@@ -40,8 +40,8 @@ export function openJournal(path: string): Journal {
   // `parseLine` checks the format.
   const file = lineFile(path, {
     description: "a journal of this logger",
-    isOurs: () => true,
-    isTorn: () => true,
+    hasThisFormat: () => true,
+    isCutOff: () => true,
   });
   const unsent: Point[] = [];
   let sent = 0;
@@ -95,7 +95,7 @@ export function openJournal(path: string): Journal {
       const isAfter = Object.keys(repeated).length > 0;
       write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });
     },
-    keep: (kept) => write({ kind: "run", run: kept }),
+    storeRun: (stored) => write({ kind: "run", run: stored }),
     markSent: (points) => write({ kind: "sent", points }),
     close: () => file.close(),
   };

@@ -30,14 +30,14 @@ const schema = z.object(outboxFields);
  * Returns a logger that writes everything to `run_dir/loggers/<name>.jsonl` and sends it to a server from there, in order, in
  * the background and with retries. Training never waits for the server. Points that are unsent when the process ends are sent
  * when the run resumes. A resumed or restarted phase does not send a value twice. If a value has changed, the new one is sent
- * as well, because the servers are append-only; `close` then reports the steps.
+ * too, because the servers are append-only; `close` then reports the steps.
  */
 export function outboxLogger(destination: Destination, options: OutboxOptions): Logger {
   const { name } = destination;
   parseOptions(`${name}Logger options`, schema, options);
   const { runDir, closeSeconds = 30, now = wallClock } = options;
   let open: { readonly journal: Journal; readonly sending: Sending } | null = null;
-  /** Why the file cannot be read. Remembered so that not every step tries again. */
+  /** The error for a file that cannot be read. Stored, so that the next steps do not try again. */
   let broken: { readonly error: unknown } | null = null;
 
   function opened() {
@@ -77,12 +77,12 @@ export function outboxLogger(destination: Destination, options: OutboxOptions): 
     train(metrics, { phase, runStep }: RunProgress) {
       const to = opened();
       add(to, { phase, runStep, values: trainScalars(metrics), of: "training" });
-      to.sending.throwTrouble();
+      to.sending.throwFailure();
     },
     snapshot(snapshot) {
       const to = opened();
       addSnapshot(to, snapshot);
-      to.sending.throwTrouble();
+      to.sending.throwFailure();
     },
     async close() {
       const unreadable = broken;
@@ -109,7 +109,7 @@ function unsentText({ unsent, sent, path }: Journal, { lastError }: Sending, sec
   const { length } = unsent;
   if (length === 0) return null;
   const why = lastError === null ? `timeout after ${seconds} s` : describeError(lastError);
-  return `${length} of ${sent + length} records were not sent (${why}); they are kept in ${path} and will be sent when the run resumes`;
+  return `${length} of ${sent + length} points were not sent (${why}); they are kept in ${path} and will be sent when the run resumes`;
 }
 
 function changedText(changed: Changed | null, name: string): string | null {

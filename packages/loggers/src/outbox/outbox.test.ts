@@ -10,14 +10,14 @@ import type { Destination } from "./sending.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-/** Returns a server that records points as `[phase, run step, values]`. */
+/** Returns a destination that records points as `[phase, run step, values]`. */
 function recordingServer(changes: Partial<Destination> = {}) {
   const received: (readonly [string, number, Readonly<Record<string, number>>])[] = [];
   const destination: Destination = {
     name: "server",
     pauseSeconds: 0,
-    async open({ run, keep }) {
-      if (run === null) keep({ id: "r1" });
+    async open({ run, storeRun }) {
+      if (run === null) storeRun({ id: "r1" });
       return null;
     },
     async send(points) {
@@ -54,7 +54,7 @@ function measured(value: number, pct: number | null = null): Snapshot {
   return { ...snapshot, correct: undefined, total: undefined, pct };
 }
 
-it("sends no value twice that a resumed training repeats", async () => {
+it("does not send a value again that a resumed training repeats", async () => {
   const runDir = await temporaryFolder();
   const first = await session(runDir, 0, async (logger) => {
     await logger.train?.({ loss: 1 }, at("a", 1));
@@ -98,7 +98,7 @@ it("sends each value of a phase once if it is killed before its first checkpoint
   };
   expect((await session(runDir, 0, log(2, 100))).received).toHaveLength(3);
   expect(await session(runDir, 0, log(2, 200))).toEqual({ received: [], warning: null });
-  // Another learning rate changes the loss; a changed speed does not count.
+  // Another learning rate changes the loss. A changed speed is not reported.
   const others =
     "1 values between run steps 2 and 2 changed after they were logged; server is append-only and shows both, of which the later one counts";
   expect(await session(runDir, 0, log(1.5, 300))).toEqual({
@@ -157,7 +157,7 @@ it("recognises changed and added values of one step in later sessions", async ()
   expect(await logged(1, 2)).toEqual({ losses: [1, 2], warns: false });
   expect(await logged(1, 3)).toEqual({ losses: [3], warns: true });
   expect(await logged(1, 3)).toEqual(nothing);
-  // Cut off, then complete again, then with one more value.
+  // First only the first value, then both, then one more.
   expect(await logged(1)).toEqual(nothing);
   expect(await logged(1, 3)).toEqual(nothing);
   expect(await logged(1, 3, 4)).toEqual({ losses: [4], warns: false });
@@ -167,7 +167,7 @@ it("recognises changed and added values of one step in later sessions", async ()
   expect(await logged(1, 5, 4)).toEqual(nothing);
 });
 
-it("sends snapshots once that a killed process stored but did not log", async () => {
+it("sends each snapshot once that a killed process stored but did not log", async () => {
   const runDir = await temporaryFolder();
   const standing = [measured(0.5), { ...measured(0.75), phase: "earlier", step: 9, run_step: 9 }];
   const nothing = () => {};
@@ -190,7 +190,7 @@ it("does not wait for a server that never answers, and keeps its points for the 
   const logger = outboxLogger(silent, { runDir, closeSeconds: 0.05 });
   // Returns no promise, so training continues at once.
   expect(logger.train?.({ loss: Number.POSITIVE_INFINITY }, at("a", 1))).toBeUndefined();
-  await expect(logger.close?.()).rejects.toThrow("1 of 1 records were not sent (timeout after 0.05 s)");
+  await expect(logger.close?.()).rejects.toThrow("1 of 1 points were not sent (timeout after 0.05 s)");
   // The process died while writing a line.
   appendFileSync(join(runDir, "loggers", "server.jsonl"), '{"kind":"poi');
   const { received, destination } = recordingServer();

@@ -13,32 +13,32 @@ export interface Destination {
   /** Seconds between two requests, in which points accumulate to be sent as one. */
   readonly pauseSeconds: number;
   /**
-   * Creates a run, or reopens the run in `kept`.
+   * Creates a run, or reopens `stored.run`.
    *
    * @returns The number of points in it, or null if the server does not report that.
    */
-  open(kept: KeptRun, signal: AbortSignal): Promise<number | null>;
+  open(stored: StoredRun, signal: AbortSignal): Promise<number | null>;
   /** Sends the first of these points, as many as fit one request, and returns their number. */
   send(points: readonly Point[], signal: AbortSignal): Promise<number>;
   /** Closes the run if `isDone`, when everything is sent. Otherwise releases its resources at once. */
   close(isDone: boolean): Promise<void>;
 }
 
-/** The server's run as the run's folder records it. */
-export interface KeptRun {
+/** The server's run, as stored in the run's folder. */
+export interface StoredRun {
   /** Identifies the run; null before it exists. */
   readonly run: Json | null;
   /** Number of points known to have been sent. */
   readonly sent: number;
-  keep(run: Json): void;
+  storeRun(run: Json): void;
 }
 
 /** Sends the points of a journal in the background. */
 export interface Sending {
-  /** Signals that there is something to send. */
+  /** Signals that there are points to send. */
   wake(): void;
   /** Throws an error that occurred since the last call. A permanent error is thrown by every call. */
-  throwTrouble(): void;
+  throwFailure(): void;
   /** Sends the remaining points, for at most this time. */
   end(seconds: number): Promise<void>;
   readonly lastError: unknown;
@@ -47,11 +47,11 @@ export interface Sending {
 /** Number of failed attempts before a warning. Retries continue after it. */
 const attemptsBeforeWarning = 3;
 
-/** The last failure, for `throwTrouble` and `lastError`. */
-interface Trouble {
+/** Failures of sending, for `throwFailure` and `lastError`. */
+interface Failures {
   /** A permanent error, which has stopped sending. */
   fatal: { readonly error: unknown } | null;
-  /** An error of repeated attempts that `throwTrouble` has not thrown yet. */
+  /** An error of repeated attempts that `throwFailure` has not thrown yet. */
   unreported: { readonly error: unknown } | null;
   lastError: unknown;
 }
@@ -59,7 +59,7 @@ interface Trouble {
 export function startSending(destination: Destination, journal: Journal): Sending {
   const abort = new AbortController();
   const { signal } = abort;
-  const trouble: Trouble = { fatal: null, unreported: null, lastError: null };
+  const failures: Failures = { fatal: null, unreported: null, lastError: null };
   let isEnding = false;
   let wake = () => {};
 
@@ -71,13 +71,13 @@ export function startSending(destination: Destination, journal: Journal): Sendin
       unref: true,
       signal,
       onFailedAttempt({ error, attemptNumber }) {
-        trouble.lastError = error;
-        if (attemptNumber === attemptsBeforeWarning) trouble.unreported = { error };
+        failures.lastError = error;
+        if (attemptNumber === attemptsBeforeWarning) failures.unreported = { error };
       },
     });
 
   /** Waits for `wake`, or for this time. Returns at once when the logger closes. */
-  const rest = (seconds: number | null) =>
+  const pause = (seconds: number | null) =>
     new Promise<void>((resolve) => {
       if (isEnding) resolve();
       wake = seconds === null ? resolve : () => isEnding && resolve();
@@ -92,22 +92,22 @@ export function startSending(destination: Destination, journal: Journal): Sendin
     for (;;) {
       if (journal.unsent.length === 0) {
         if (isEnding) return;
-        await rest(null);
+        await pause(null);
       } else {
         journal.markSent(await retry(() => destination.send(journal.unsent, signal)));
-        trouble.lastError = null;
-        await rest(destination.pauseSeconds);
+        failures.lastError = null;
+        await pause(destination.pauseSeconds);
       }
     }
   }
 
   const running = send().catch((error: unknown) => {
-    trouble.lastError = error;
-    if (!signal.aborted) trouble.fatal = { error };
+    failures.lastError = error;
+    if (!signal.aborted) failures.fatal = { error };
   });
   return {
     wake: () => wake(),
-    throwTrouble: () => throwTrouble(trouble, journal.path),
+    throwFailure: () => throwFailure(failures, journal.path),
     async end(seconds) {
       isEnding = true;
       wake();
@@ -123,19 +123,19 @@ export function startSending(destination: Destination, journal: Journal): Sendin
       const outcome = await Promise.race([finish, timeUp]).finally(() => clearTimeout(timer));
       if (outcome !== "time is up") return;
       abort.abort(new Error(`timeout after ${seconds} s`));
-      // Nobody awaits the rest of its work.
+      // Do not wait for `close`: the timeout has passed.
       void destination.close(false).catch(() => undefined);
     },
     get lastError() {
-      return trouble.lastError;
+      return failures.lastError;
     },
   };
 }
 
-function throwTrouble(trouble: Trouble, path: string): void {
-  const { fatal, unreported } = trouble;
+function throwFailure(failures: Failures, path: string): void {
+  const { fatal, unreported } = failures;
   const thrown = fatal ?? unreported;
-  trouble.unreported = null;
+  failures.unreported = null;
   if (thrown === null) return;
   const outlook = thrown === fatal ? "sending has stopped" : "sending will be retried";
   throw new Error(`${describeError(thrown.error)}; ${outlook}, and all data is kept in ${path}`, {

@@ -3,10 +3,10 @@ import type { Scalars } from "../scalars.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 
 export type Event =
-  /** The first event of a file. Version 2 is read in the order of writing, whatever the steps. */
+  /** The first event of a file. Readers process version 2 in the order of writing, not of steps. */
   | { readonly fileVersion: "brain.Event:2" }
   /** Makes readers discard events of earlier files from this step on (`SessionLog.START`). */
-  | { readonly startsAgainAt: number }
+  | { readonly restartsAt: number }
   | { readonly step: number; readonly scalars: Scalars };
 
 /**
@@ -20,8 +20,8 @@ export function eventRecord(event: Event, wallTime: number): Uint8Array {
   out.tag(1, WireType.Bit64).double(wallTime);
   if ("fileVersion" in event) {
     out.tag(3, WireType.LengthDelimited).string(event.fileVersion);
-  } else if ("startsAgainAt" in event) {
-    out.tag(2, WireType.Varint).int64(event.startsAgainAt);
+  } else if ("restartsAt" in event) {
+    out.tag(2, WireType.Varint).int64(event.restartsAt);
     out.tag(7, WireType.LengthDelimited).fork();
     out.tag(1, WireType.Varint).int32(sessionStart);
     out.join();

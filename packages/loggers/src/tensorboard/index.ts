@@ -60,7 +60,7 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
   return {
     name: "tensorboard",
     begin({ phase, runStep, resumed, standing }) {
-      fileOf(phase).write({ startsAgainAt: resumed ? runStep + 1 : runStep }, seconds());
+      fileOf(phase).write({ restartsAt: resumed ? runStep + 1 : runStep }, seconds());
       for (const name of new Set(standing.map((one) => one.phase)))
         writeMissing(
           name,

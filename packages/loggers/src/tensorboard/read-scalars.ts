@@ -19,8 +19,8 @@ export function readScalars(folder: string, wanted: ReadonlySet<string>): Map<st
   try {
     const names = readdirSync(folder).filter((name) => name.startsWith("events.out.tfevents."));
     for (const name of names.toSorted()) {
-      for (const { step, startsAgain, scalars } of eventsOf(readFileSync(join(folder, name)))) {
-        for (const [key, earlier] of startsAgain ? found : []) if (earlier.step >= step) found.delete(key);
+      for (const { step, isRestart, scalars } of eventsOf(readFileSync(join(folder, name)))) {
+        for (const [key, earlier] of isRestart ? found : []) if (earlier.step >= step) found.delete(key);
         for (const [tag, value] of scalars) {
           const key = scalarKey(step, tag);
           if (wanted.has(key)) found.set(key, { step, value });
@@ -35,11 +35,11 @@ export function readScalars(folder: string, wanted: ReadonlySet<string>): Map<st
 
 interface ReadEvent {
   readonly step: number;
-  readonly startsAgain: boolean;
+  readonly isRestart: boolean;
   readonly scalars: readonly (readonly [tag: string, value: number])[];
 }
 
-/** Reads up to the first incomplete record, where TensorBoard stops too. */
+/** Yields the events up to the first incomplete record. TensorBoard stops there too. */
 function* eventsOf(file: Uint8Array): Generator<ReadEvent> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   for (let at = 0; at + 16 <= file.length;) {
@@ -52,17 +52,17 @@ function* eventsOf(file: Uint8Array): Generator<ReadEvent> {
 }
 
 function eventOf(bytes: Uint8Array): ReadEvent {
-  let [step, startsAgain] = [0, false];
+  let [step, isRestart] = [0, false];
   const scalars: (readonly [string, number])[] = [];
   eachField(new BinaryReader(bytes), {
     2: (reader) => (step = Number(reader.int64())),
     5: (reader) => eachField(inside(reader), { 1: (value) => scalars.push(scalarOf(inside(value))) }),
     7: (reader) => {
       reader.skip(WireType.LengthDelimited);
-      startsAgain = true;
+      isRestart = true;
     },
   });
-  return { step, startsAgain, scalars };
+  return { step, isRestart, scalars };
 }
 
 function scalarOf(reader: BinaryReader): readonly [string, number] {

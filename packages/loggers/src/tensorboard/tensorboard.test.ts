@@ -41,7 +41,7 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files ($
     await logKilledRun(
       () => tensorBoardLogger({ logDir }),
       () => {
-        // A cut-off record.
+        // Append a record that is cut off.
         const phase = existsSync(join(logDir, "em")) ? "em" : "coupling";
         const [last] = readdirSync(join(logDir, phase)).toSorted().slice(-1);
         appendFileSync(join(logDir, phase, last!), new Uint8Array(9));
@@ -67,7 +67,7 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files ($
     ]);
   });
 
-  it("with any name and any float32", async () => {
+  it("with any name and any float32 value", async () => {
     const logDir = await temporaryFolder();
     const logger = tensorBoardLogger({ logDir });
     const values = { "größe & co": 0.1, huge: 1e300, tiny: -1e-45, no: Number.NEGATIVE_INFINITY };

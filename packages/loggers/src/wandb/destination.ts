@@ -5,7 +5,7 @@ import { AbortError } from "p-retry";
 import { jsonNumbers } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";
 import type { Destination } from "../outbox/sending.ts";
-import type { Answer, Order } from "./messages.ts";
+import type { Answer, Command } from "./messages.ts";
 
 export interface WandbPlace {
   readonly project: string;
@@ -20,10 +20,10 @@ const batchSize = 1000;
 
 /**
  * Writes a W&B run with the SDK in a child process, because version 0.5.1 exits its process when a run cannot be opened and on
- * SIGINT, and draws from `Math.random`. Any failure ends the child process. The next attempt continues from what the server
- * reports to have.
+ * SIGINT, and draws from `Math.random`. Any failure ends the child process. The next attempt continues after the lines that the
+ * server reports.
  *
- * @param execArgv Node flags of the child process. Default: the flags of this process, so that it runs from source if this does.
+ * @param execArgv Node flags of the child process. Default: the flags of this process, so that it also runs from source if this process does.
  * @param senderFile Program of the child process. Default: sender.ts next to this file, or its compiled form.
  */
 export function wandbDestination(
@@ -50,14 +50,14 @@ export function wandbDestination(
   return {
     name: "wandb",
     pauseSeconds: 5,
-    async open({ run, sent: sentBefore, keep }) {
+    async open({ run, sent: sentBefore, storeRun }) {
       const known = run as { readonly id: string; readonly project: string } | null;
       if (known !== null && known.project !== place.project)
         throw new AbortError(`this run was logged to another project, ${known.project}`);
       mayExist ||= known !== null;
       id = known?.id ?? randomBytes(4).toString("hex");
       // Store the id before the server learns of it, so that a process that dies in between leaves no second run.
-      if (known === null) keep({ id, project: place.project });
+      if (known === null) storeRun({ id, project: place.project });
       const { lines } = await start();
       sent = Math.max(sentBefore, lines);
       return lines;
@@ -95,8 +95,8 @@ const lineOf = ({ values, runStep, phase }: Point) => ({ ...jsonNumbers(values),
 
 interface Sender {
   readonly hasEnded: boolean;
-  /** Sends an order and resolves with the number of lines in the run. One order at a time. */
-  ask(order: Order): Promise<number>;
+  /** Sends a command and resolves with the number of lines in the run. One command at a time. */
+  ask(command: Command): Promise<number>;
   end(): void;
 }
 
@@ -111,7 +111,7 @@ function startSender(file: URL, execArgv: readonly string[]): Sender {
   let settle: ((answer: Answer) => void) | null = null;
   const end = (why: string) => {
     hasEnded = true;
-    settle?.({ kind: "failed", message: why, isFinal: false });
+    settle?.({ kind: "failed", message: why, isPermanent: false });
   };
   child.on("message", (answer: Answer) => {
     if (answer.kind === "failed") hasEnded = true;
@@ -123,16 +123,16 @@ function startSender(file: URL, execArgv: readonly string[]): Sender {
     get hasEnded() {
       return hasEnded;
     },
-    async ask(order) {
+    async ask(command) {
       keepAlive(child, true);
       try {
         const answer = await new Promise<Answer>((resolve) => {
           settle = resolve;
           if (hasEnded) end("the process of @wandb/sdk has ended");
-          else child.send(order);
+          else child.send(command);
         });
         if (answer.kind === "done") return answer.lines;
-        throw answer.isFinal ? new AbortError(answer.message) : new Error(answer.message);
+        throw answer.isPermanent ? new AbortError(answer.message) : new Error(answer.message);
       } finally {
         settle = null;
         keepAlive(child, false);
@@ -146,7 +146,7 @@ function startSender(file: URL, execArgv: readonly string[]): Sender {
   };
 }
 
-/** Makes the child keep this process alive only while an order is pending. */
+/** Makes the child keep this process alive only while a command is pending. */
 function keepAlive(child: ChildProcess, isPending: boolean): void {
   if (isPending) {
     child.ref();

@@ -1,15 +1,15 @@
 /** A permanent error of the W&B server. */
-export class FinalError extends Error {}
+export class PermanentError extends Error {}
 
-/** Timeout of a request. */
-const answerSeconds = 30;
+/** Timeout of each request. */
+const timeoutSeconds = 30;
 
 export interface Server {
   readonly baseUrl: string;
   readonly apiKey: string;
 }
 
-/** Posts a request and checks the answer, which the SDK does not. 429, 408 and 5xx are transient; other failures are a `FinalError`. */
+/** Posts a request and checks the answer, which the SDK does not. 429, 408 and 5xx are transient; other failures are a `PermanentError`. */
 export async function post({ baseUrl, apiKey }: Server, path: string, body: unknown): Promise<string> {
   const response = await fetch(baseUrl + path, {
     method: "POST",
@@ -18,13 +18,13 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
       authorization: `Basic ${Buffer.from(`api:${apiKey}`).toString("base64")}`,
     },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(1000 * answerSeconds),
+    signal: AbortSignal.timeout(1000 * timeoutSeconds),
   });
   const text = await response.text();
   if (response.ok) return text;
   const message = `W&B answered ${response.status} to ${path}: ${text.slice(0, 200)}`;
   const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
-  throw isTransient ? new Error(message) : new FinalError(message);
+  throw isTransient ? new Error(message) : new PermanentError(message);
 }
 
 async function query<T>(server: Server, text: string, variables: object): Promise<T> {
@@ -33,7 +33,7 @@ async function query<T>(server: Server, text: string, variables: object): Promis
     errors?: readonly { readonly message: string }[];
   };
   if (data) return data;
-  throw new FinalError(
+  throw new PermanentError(
     `W&B rejected a query: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
   );
 }
@@ -41,7 +41,7 @@ async function query<T>(server: Server, text: string, variables: object): Promis
 /** Throws if the server rejects the API key. Called first, because the SDK would exit the process. */
 export async function checkKey(server: Server): Promise<void> {
   const { viewer } = await query<{ viewer: unknown }>(server, "query Viewer { viewer { entity } }", {});
-  if (!viewer) throw new FinalError("W&B knows no user with this API key");
+  if (!viewer) throw new PermanentError("W&B has no user with this API key");
 }
 
 export interface History {

@@ -1,5 +1,5 @@
-/** An order to the child process that runs the SDK. It replies to each with an `Answer`. */
-export type Order =
+/** A command to the child process that runs the SDK. It replies to each with an `Answer`. */
+export type Command =
   | {
       readonly kind: "open";
       readonly id: string;
@@ -18,5 +18,5 @@ export type Order =
 export type Answer =
   /** `lines`: the number of lines in the run. */
   | { readonly kind: "done"; readonly lines: number }
-  /** The child process ends. `isFinal`: a retry would fail too. */
-  | { readonly kind: "failed"; readonly message: string; readonly isFinal: boolean };
+  /** The child process ends. `isPermanent`: a retry would fail too. */
+  | { readonly kind: "failed"; readonly message: string; readonly isPermanent: boolean };

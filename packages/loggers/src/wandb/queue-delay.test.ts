@@ -20,12 +20,12 @@ async function millisecondsOf(delay: QueueDelay, milliseconds?: number): Promise
 
 it("shortens the delay of a queue while an answer is awaited, but not the delay between retries", async () => {
   const [queue, retry] = [new Delay(1000), new Delay(1500)];
-  let isAsked = true;
-  shortenWaits(queue, () => isAsked);
+  let isAwaited = true;
+  shortenWaits(queue, () => isAwaited);
   expect(await millisecondsOf(queue)).toBe(20);
   expect(await millisecondsOf(queue, 2000)).toBe(20);
   expect(await millisecondsOf(retry)).toBe(1500);
-  isAsked = false;
+  isAwaited = false;
   expect(await millisecondsOf(queue)).toBe(1000);
   expect(await millisecondsOf(queue, 2000)).toBe(2000);
 });

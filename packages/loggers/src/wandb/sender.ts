@@ -1,8 +1,8 @@
-// The child process that runs W&B's SDK. destination.ts starts it and sends it orders; it exits with its parent.
+// The child process that runs W&B's SDK. destination.ts starts it and sends it commands; it exits with its parent.
 import { setInterval } from "node:timers";
 import wandb from "@wandb/sdk";
-import { checkKey, FinalError, historyOf, post, type History, type Server } from "./history.ts";
-import type { Answer, Order } from "./messages.ts";
+import { checkKey, PermanentError, historyOf, post, type History, type Server } from "./history.ts";
+import type { Answer, Command } from "./messages.ts";
 import { pollMilliseconds, shortenWaits, type QueueDelay } from "./queue-delay.ts";
 
 /** Timeout for the SDK to open a run. After a rejection, the SDK would wait forever without a new request. */
@@ -10,7 +10,7 @@ const openSeconds = 60;
 
 type Run = Awaited<ReturnType<typeof wandb.init>>;
 
-/** Internals of the SDK, which by itself can neither resume a run nor check the answers of the server. */
+/** Internals of the SDK. Without them it can neither resume a run nor check the server's answers. */
 interface FileStream {
   lastChunks: Record<"wandb-history.jsonl" | "wandb-summary.json", { offset: number; data: object }>;
   delay?: QueueDelay;
@@ -21,12 +21,12 @@ interface FileStream {
 let apiKey = "";
 let run: Run | null = null;
 let stream: FileStream | null = null;
-/** Number of lines of the run that the SDK received, and that the server accepted. */
-let [handed, taken] = [0, 0];
+/** Number of lines that the SDK received, and number of lines that the server accepted. */
+let [queued, accepted] = [0, 0];
 
-async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
-  const { id, project, entity, name, config, baseUrl, sent } = order;
-  apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asFinal))!;
+async function open(command: Extract<Command, { kind: "open" }>): Promise<void> {
+  const { id, project, entity, name, config, baseUrl, sent } = command;
+  apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asPermanent))!;
   const server = { baseUrl, apiKey };
   await checkKey(server);
   const history =
@@ -47,20 +47,20 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
   stream = resumeAt(run, server, { ...history, lines: Math.max(history.lines, sent ?? 0) });
 }
 
-/** Makes the SDK append after the existing lines and check every answer. By itself it would overwrite from line 0 and ignore failures. */
+/** Makes the SDK append after the existing lines and check every answer. Unchanged, it overwrites from line 0 and ignores failures. */
 function resumeAt(opened: Run, server: Server, { lines, summary }: History): FileStream {
   const sender = opened._messenger.sender!;
   const fileStream = sender.filestream as unknown as FileStream;
   // The delays exist only now, so opening a run still takes a second.
-  for (const delay of [sender.delay, fileStream.delay]) shortenWaits(delay, () => isAsked);
+  for (const delay of [sender.delay, fileStream.delay]) shortenWaits(delay, () => isAwaited);
   fileStream.lastChunks["wandb-history.jsonl"].offset = lines;
   fileStream.lastChunks["wandb-summary.json"].data = { ...summary };
   opened.step = lines;
-  [handed, taken] = [lines, lines];
+  [queued, accepted] = [lines, lines];
   fileStream.send = async (chunk) => {
     try {
       await post(server, fileStream.runPath, chunk);
-      taken += chunk.files?.["wandb-history.jsonl"]?.content.length ?? 0;
+      accepted += chunk.files?.["wandb-history.jsonl"]?.content.length ?? 0;
     } catch (error) {
       fail(error);
     }
@@ -71,10 +71,10 @@ function resumeAt(opened: Run, server: Server, { lines, summary }: History): Fil
 /** Logs one line per call, so that each gets its own SDK step: the SDK drops lines with an earlier step. */
 async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise<void> {
   for (const line of lines) run!.log({ ...line });
-  handed += lines.length;
+  queued += lines.length;
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
-      if (taken < handed) return;
+      if (accepted < queued) return;
       clearInterval(timer);
       resolve();
     }, pollMilliseconds);
@@ -82,21 +82,21 @@ async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise
 }
 
 /** Whether the parent is waiting for an answer. */
-let isAsked = false;
+let isAwaited = false;
 
 function wakeUp(): void {
   run?._messenger.sender?.delay?.cancel();
   stream?.delay?.cancel();
 }
 
-async function execute(order: Order): Promise<void> {
-  isAsked = true;
+async function execute(command: Command): Promise<void> {
+  isAwaited = true;
   wakeUp();
-  if (order.kind === "open") await open(order);
-  if (order.kind === "log") await log(order.lines);
-  if (order.kind === "finish") await run?.finish();
-  isAsked = false;
-  answer({ kind: "done", lines: taken });
+  if (command.kind === "open") await open(command);
+  if (command.kind === "log") await log(command.lines);
+  if (command.kind === "finish") await run?.finish();
+  isAwaited = false;
+  answer({ kind: "done", lines: accepted });
 }
 
 function fail(error: unknown): void {
@@ -104,11 +104,11 @@ function fail(error: unknown): void {
   const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
   // Messages of the server or the SDK might contain the API key.
   const message = apiKey === "" ? text + cause : (text + cause).replaceAll(apiKey, "…");
-  answer({ kind: "failed", message, isFinal: error instanceof FinalError }, () => process.exit(1));
+  answer({ kind: "failed", message, isPermanent: error instanceof PermanentError }, () => process.exit(1));
 }
 
-function asFinal(error: unknown): never {
-  throw new FinalError(error instanceof Error ? error.message : String(error), { cause: error });
+function asPermanent(error: unknown): never {
+  throw new PermanentError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
 const answer = (message: Answer, then = () => {}) => void process.send!(message, then);
@@ -116,4 +116,4 @@ const answer = (message: Answer, then = () => {}) => void process.send!(message,
 // Errors in the message handlers of the SDK arrive here.
 process.on("uncaughtException", fail);
 process.on("disconnect", () => process.exit());
-process.on("message", (order: Order) => void execute(order).catch(fail));
+process.on("message", (command: Command) => void execute(command).catch(fail));

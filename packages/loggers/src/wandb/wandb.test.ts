@@ -9,7 +9,7 @@ import {
   lossAt,
   temporaryFolder,
 } from "../logged-run.test-data.ts";
-import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
+import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";
 import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
@@ -35,23 +35,23 @@ const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {
 
 // Concurrent, because starting child processes takes most of the time.
 describe.concurrent("W&B's SDK with a recording server", () => {
-  it("has each value of a killed run once, with run_step and phase, late grading included", async ({
+  it("receives each value of a killed run once, with run_step and phase, also of late grading", async ({
     expect,
     onTestFinished,
   }) => {
     const server = await wandbServer(onTestFinished);
     const runDir = await temporaryFolder(onTestFinished);
     const draws = vi.spyOn(Math, "random");
-    const processes: MortalDestination[] = [];
+    const processes: KillableDestination[] = [];
     await logKilledRun(
       () => {
-        processes.push(mortal(destinationOf(server)));
+        processes.push(killable(destinationOf(server)));
         return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
       },
       async () => {
-        // Kill when some points are sent and some are not.
+        // Kill when some points are sent and others are not.
         await vi.waitFor(() => expect(processes.at(-1)!.sent).toBeGreaterThan(3), 200_000);
-        await processes.at(-1)!.die();
+        await processes.at(-1)!.kill();
       },
     );
     // Dropout draws from Math.random too.
@@ -66,7 +66,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
       .filter((line) => "train/loss" in line)
       .map((line) => [line["run_step"], Number(line["train/loss"])]);
     expect(losses).toEqual(expectedLosses);
-    // Differs in each process, but is sent once.
+    // The speed differs in each process, but is sent once.
     expect(lines.filter((line) => "train/tokens_per_second" in line)).toHaveLength(20);
     const measurements = lines.filter((line) => "periodic_eval/arc_c_accuracy" in line);
     const curve = (phase: string) =>
@@ -110,7 +110,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
     };
     // The first session ends before the server can be reached.
     await expect(log(0, 3, 0.01)).rejects.toThrow(
-      `3 of 3 records were not sent (timeout after 0.01 s); they are kept in ${join(runDir, "loggers", "wandb.jsonl")} and will be sent`,
+      `3 of 3 points were not sent (timeout after 0.01 s); they are kept in ${join(runDir, "loggers", "wandb.jsonl")} and will be sent`,
     );
     await log(3, 5, 60);
     const { lines } = theRun(expect, server);
@@ -138,7 +138,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
         /^W&B answered 401 to \/graphql: {"error":"no such key: …"}; sending has stopped, and all data is kept in /,
       );
     }, 200_000);
-    await expect(logger.close?.()).rejects.toThrow("records were not sent (W&B answered 401");
+    await expect(logger.close?.()).rejects.toThrow("points were not sent (W&B answered 401");
     expect(warning).not.toContain(key);
   });
 });

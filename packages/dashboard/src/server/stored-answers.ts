@@ -6,45 +6,45 @@ import { html, type Html } from "../html/html.ts";
 import { jsonField, ownValue } from "../html/json-field.ts";
 
 /** The stored answers of a callback's last measurement in a phase. */
-export interface KeptAnswers {
+export interface StoredAnswers {
   readonly phase: string;
   readonly id: string;
   readonly step: number;
-  /** The first rows that have a text. */
+  /** The first rows with a generated text. */
   readonly rows: readonly { readonly [key: string]: Json }[];
-  /** Number of all rows that have a text. */
+  /** Number of all rows with a generated text. */
   readonly count: number;
 }
 
 /**
  * Reads the stored answers of each callback's last measurement in each phase. Omits callbacks that do not generate text.
  *
- * @param mostRows Number of rows to return per callback.
+ * @param maxRows Number of rows to return per callback.
  */
-export async function keptAnswers(
+export async function readStoredAnswers(
   run: RunRecord,
   fs: FileReader,
-  mostRows: number,
-): Promise<readonly KeptAnswers[]> {
-  const found: KeptAnswers[] = [];
+  maxRows: number,
+): Promise<readonly StoredAnswers[]> {
+  const found: StoredAnswers[] = [];
   for (const { name: phase, series, snapshots } of run.phases) {
     for (const { id, points } of series) {
-      const kept = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
-      const point = points.findLast(({ step }) => kept.some((snapshot) => snapshot.step === step));
+      const withRows = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
+      const point = points.findLast(({ step }) => withRows.some((snapshot) => snapshot.step === step));
       if (point === undefined) continue;
       const rows = (await readRows(join(run.runDir, "periodic_eval", point.file), fs)) as readonly unknown[];
       const answers = rows.filter(
-        (row): row is KeptAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
+        (row): row is StoredAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
       );
       if (answers.length > 0)
-        found.push({ phase, id, step: point.step, rows: answers.slice(0, mostRows), count: answers.length });
+        found.push({ phase, id, step: point.step, rows: answers.slice(0, maxRows), count: answers.length });
     }
   }
   return found;
 }
 
 /** Renders the answers, folded by phase and callback. */
-export function answerSections(answers: readonly KeptAnswers[]): Html | false {
+export function answerSections(answers: readonly StoredAnswers[]): Html | false {
   return (
     answers.length > 0 &&
     html`<section>
@@ -61,17 +61,17 @@ export function answerSections(answers: readonly KeptAnswers[]): Html | false {
   );
 }
 
-/** Values that need no mention. */
-const usual = ["graded", "generated", "stop"];
+/** Values that are not shown, because most answers have them. */
+const usualValues = ["graded", "generated", "stop"];
 /** Fields of a row to show beside its text. */
-const facts = ["aligned", "coherent", "hit", "score", "status", "finish"] as const;
+const shownFields = ["aligned", "coherent", "hit", "score", "status", "finish"] as const;
 
-function answer(row: KeptAnswers["rows"][number]): Html {
+function answer(row: StoredAnswers["rows"][number]): Html {
   const origin = [jsonField(row, "persona"), jsonField(row, "question") ?? jsonField(row, "id")];
-  const grades = facts.flatMap((name) => {
+  const grades = shownFields.flatMap((name) => {
     const value = ownValue(row, name);
     if (value === undefined || (typeof value === "object" && value !== null)) return [];
-    if (usual.includes(String(value))) return [];
+    if (usualValues.includes(String(value))) return [];
     return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? missingValueText)}`];
   });
   return html`<div class="answer">
