@@ -4,8 +4,8 @@ import { parseOptions } from "@periodic-eval/core/internal";
 import type { z } from "zod";
 
 /**
- * Returns the place of a value for an error: file and line, or the name of the override that set it. An override's value, which
- * may be a token under a misspelt key, is not repeated.
+ * Returns the location of a value for an error: file and line, or the name of the override that set it. Omits the value of an
+ * override, because it may be a token under a misspelt key.
  */
 export const placeIn = (file: ConfigFile, path: ValuePath): string =>
   file.isOverridden(path) ? `override ${path.join(".")}` : file.where(path);
@@ -13,8 +13,8 @@ export const placeIn = (file: ConfigFile, path: ValuePath): string =>
 /**
  * Checks the content of a YAML file against a schema and returns it with the schema's defaults.
  *
- * @param value Default: the content as it was read.
- * @param keyOf Returns the path in the file of a path in `value`. Default: the same.
+ * @param value Default: the content of the file.
+ * @param keyOf Maps a path in `value` to its path in the file. Default: the same path.
  * @throws PeriodicEvalError `config` at the file and line of the wrong value.
  */
 export function parseFile<S extends z.ZodType>(
@@ -26,7 +26,7 @@ export function parseFile<S extends z.ZodType>(
   return atFile(file, () => parseOptions("", schema, value), keyOf);
 }
 
-/** Runs `check` and places its errors in the file, by their path. */
+/** Runs `check`. Replaces the `where` of its errors by the file and line of their path. */
 export function atFile<T>(
   file: ConfigFile,
   check: () => T,

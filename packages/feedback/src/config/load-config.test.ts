@@ -61,7 +61,7 @@ describe("loadHarnessConfig", () => {
     });
   });
 
-  it("loads a file of a custom folder by name", async () => {
+  it("loads a file from a custom folder by name", async () => {
     await writeFile(
       join(folder, "mine.yaml"),
       "num_steps: 3\npreferences: [./polite.yaml]\noutput_dir: out\n",

@@ -17,9 +17,9 @@ import { configSchema, metricPresets, type HarnessConfig } from "./schema.ts";
 import { namesIn } from "./yaml-names.ts";
 
 export interface LoadConfigOptions {
-  /** Folder of configurations. Default: `shippedConfigs`, with `all`, `quick` and `micro-world`. */
+  /** Folder of configurations. Default: `shippedConfigs`, which contains `all`, `quick` and `micro-world`. */
   readonly configDir?: string;
-  /** Name of a YAML file in the folder, with or without its ending. Default `all`. */
+  /** Name of a YAML file in the folder, with or without its extension. Default `all`. */
   readonly configName?: string;
   /** Overrides with values in YAML: `num_steps=10`, `training.alpha=1`, `preferences=[concise]`. */
   readonly overrides?: readonly string[];
@@ -34,10 +34,10 @@ const optionsSchema = z.strictObject({
   now: z.date("a Date").optional(),
 } satisfies Record<keyof LoadConfigOptions, z.ZodType>);
 
-/** Folder of the configurations that ship. */
+/** Folder of the shipped configurations. */
 export const shippedConfigs = fileURLToPath(new URL("../../configs", import.meta.url));
 
-/** Keys of other harnesses, and ours for the same thing. */
+/** Keys of other harnesses, each with our key for the same setting. */
 const aliases: Readonly<Record<string, string>> = { claas_url: "service_url", openclaw_url: "gateway_url" };
 
 /** Modes of other harnesses that need an account with a cloud provider. */
@@ -47,7 +47,7 @@ const cloudModes: readonly unknown[] = ["modal", "tinker"];
  * Loads the configuration of a run: defaults, overridden by a YAML file, overridden by `overrides`.
  *
  * @throws PeriodicEvalError `config` with file and line, or the override: for an unknown key (names the nearest), a wrong value,
- *   a mode that needs a cloud account, or credentials in a URL; also for a missing file.
+ *   a mode that needs a cloud account, or credentials in a URL; and for a missing file.
  */
 export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promise<HarnessConfig> {
   parseOptions("loadHarnessConfig options", optionsSchema, options);
@@ -55,7 +55,7 @@ export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promis
   return parseHarnessConfig(await readConfigFile(fileOf(configDir, configName), overrides), now);
 }
 
-/** Does the same as `loadHarnessConfig`, for a file that is already read. */
+/** Does the same as `loadHarnessConfig` for a file that has already been read. */
 export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): HarnessConfig {
   const { values, keyOf } = withoutAliases(file);
   atFile(file, () => refuseCloud(values["mode"]));
@@ -83,7 +83,7 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
 /** Whether a preference is given as the path of its file. */
 export const isPath = (preference: string): boolean => /[\\/]|\.ya?ml$/.test(preference);
 
-/** Replaces aliases by our keys. `keyOf` returns the path of a value in the file's spelling. */
+/** Replaces aliases by our keys. `keyOf` returns a value's path with the key that the file uses. */
 function withoutAliases(file: ConfigFile) {
   const values: Record<string, unknown> = isRecord(file.value) ? { ...file.value } : {};
   if (!isRecord(file.value)) parseFile(file, configSchema);
@@ -118,9 +118,9 @@ function fileOf(folder: string, name: string): string {
   const close = nearest(name, names);
   throw configError({
     where: `configuration ${name}`,
-    got: existsSync(folder) ? `a folder without it (${folder})` : `a missing folder (${folder})`,
-    expected: names.length === 0 ? "a YAML file of that name" : `one of ${names.join(", ")}`,
-    fix: close === null ? "Name a file of the folder." : `Did you mean "${close}"?`,
+    got: existsSync(folder) ? `no such file in ${folder}` : `a missing folder (${folder})`,
+    expected: names.length === 0 ? "a YAML file with that name" : `one of ${names.join(", ")}`,
+    fix: close === null ? "Use the name of a file in that folder." : `Did you mean "${close}"?`,
   });
 }
 
@@ -155,11 +155,11 @@ function refuseDuplicates(preferences: readonly string[]): void {
     path: ["preferences", second],
     got: `${quoteValue(preferences[second])} twice`,
     expected: "unique preferences",
-    fix: "Remove one: a preference's results are in a folder of its name.",
+    fix: "Remove one: the results of a preference are stored in a folder with its name.",
   });
 }
 
-/** Refuses a URL with credentials: the configuration is written beside the results, which are shared. */
+/** Rejects a URL with credentials: the configuration is stored with the results, which users share. */
 function refuseCredentials(address: string | null, name: string): void {
   if (address === null) return;
   const { username, password, search } = new URL(address);
@@ -173,5 +173,5 @@ function refuseCredentials(address: string | null, name: string): void {
   });
 }
 
-/** Returns `20261122T133000Z`. */
+/** Formats a time as `20261122T133000Z`. */
 const timestamp = (now: Date): string => now.toISOString().replaceAll(/[-:]|\.\d+/g, "");

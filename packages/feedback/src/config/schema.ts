@@ -1,13 +1,13 @@
 import { z } from "zod";
 
 const text = z.string("a non-empty string").min(1, "a non-empty string");
-const count = (least: number) => {
-  const expected = `an integer of ${least} or more`;
-  return z.int(expected).min(least, expected);
+const count = (minimum: number) => {
+  const expected = `an integer of ${minimum} or more`;
+  return z.int(expected).min(minimum, expected);
 };
-const atLeast = (least: number) => {
-  const expected = `a number of ${least} or more`;
-  return z.number(expected).min(least, expected);
+const atLeast = (minimum: number) => {
+  const expected = `a number of ${minimum} or more`;
+  return z.number(expected).min(minimum, expected);
 };
 const shareRule = "a number above 0 and at most 1";
 const share = z.number(shareRule).gt(0, shareRule).max(1, shareRule);
@@ -25,7 +25,7 @@ const metricList = "an array of logprob, compliance, general and collapse, or on
 
 const trainingFields = {
   learning_rate: share.default(3e-5),
-  /** Weight in the generalised Jensen-Shannon divergence between student and teacher. */
+  /** Weight α of the generalised Jensen-Shannon divergence between student and teacher. */
   alpha: share.default(0.5),
   /** Upper limit of the importance ratios. */
   is_clip: atLeast(1).default(5),
@@ -43,16 +43,16 @@ const url = z
   .default(null);
 
 const fields = {
-  /** Where models are trained: `local` is this process, or the service that `service_url` names. */
+  /** Where models are trained. `local`: in this process, or by the service at `service_url`. */
   mode: z.literal("local", '"local"').default("local"),
   /** A model folder or a name on the Hugging Face Hub. Null: the caller's default model. */
   base_model: text.nullable().default(null),
-  /** Names of preferences that ship or lie in `preferences_dir`, or paths of YAML files. */
+  /** Names of shipped preferences or of preferences in `preferences_dir`, or paths of YAML files. */
   preferences: z
     .array(text, "an array of preferences")
     .min(1, "at least one preference")
     .default(["no_emoji", "concise", "identity"]),
-  /** Folder in which preferences are found by name. Null: the preferences that ship for instruction-tuned models. */
+  /** Folder in which preferences are found by name. Null: the shipped preferences for instruction-tuned models. */
   preferences_dir: text.nullable().default(null),
   /** A YAML file of collapse probes (`CollapseProbes`). Null: probes in plain English. */
   collapse_probes: text.nullable().default(null),

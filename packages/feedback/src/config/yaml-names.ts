@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 
 const ending = /\.ya?ml$/;
 
-/** Returns the names of the YAML files of a folder, without their endings. Empty if the folder does not exist. */
+/** Returns the names of a folder's YAML files without their extensions; an empty array if the folder does not exist. */
 export function namesIn(folder: string): readonly string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)

@@ -7,8 +7,8 @@ import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from ".
 export type Moment = "opened" | "sampled" | "updating" | "updated";
 
 /**
- * An engine whose weights are the list of its training data: answers, metrics and checkpoints depend only on this history. Its
- * checkpoint is one file, written atomically.
+ * Creates an engine whose weights are the list of its training data: answers, metrics and checkpoints depend only on this list.
+ * Its checkpoint is one file, written atomically.
  */
 export function fakeEngine(
   at: (moment: Moment, step: number) => void = () => {},

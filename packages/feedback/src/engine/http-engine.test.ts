@@ -23,43 +23,44 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A service by another vendor, with FastAPI's error messages. */
-async function foreign(routes: Routes) {
-  const asked: { readonly path: string; readonly body: Body }[] = [];
+/** Starts a service of another vendor, with FastAPI's error messages. */
+async function otherVendorService(routes: Routes) {
+  const received: { readonly path: string; readonly body: Body }[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const path = request.url!;
       const body = (chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString())) as Body;
-      asked.push({ path, body });
+      received.push({ path, body });
       const route = routes[path];
       const isProbe = request.method === "POST" && Object.keys(body).length === 0;
       const status = route === undefined ? 404 : isProbe ? 422 : 200;
-      const said =
+      const reply =
         status === 200
           ? route!(body, request.headers.authorization ?? "")
           : { detail: status === 404 ? "Not Found" : "field required" };
-      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(said));
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(reply));
     });
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   close = () => void server.close();
-  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-const said = "One sentence. Another sentence, of some more words than that. Three.";
+const answerText = "One sentence. Another sentence, of some more words than that. Three.";
 const chat = (content: string) => ({
   model: "x",
   choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
 });
 
-function learning(): Routes {
+/** Returns the routes of a service that trains, without `/v1/score`. */
+function trainingRoutes(): Routes {
   let last: Body | null = null;
   let updates = 0;
   return {
     "/health": () => ({ status: "healthy" }),
-    "/v1/chat/completions": () => chat(said),
+    "/v1/chat/completions": () => chat(answerText),
     "/v1/lora/init": ({ lora_id }) => ({ lora_id, updates, last }),
     "/v1/feedback": ({ step_id, step, draft }) => {
       updates += 1;
@@ -86,9 +87,9 @@ async function run(serviceUrl: string, others: Partial<Parameters<typeof httpEng
 
 const isThere = async () => (await readdir(folder)).includes("run");
 
-describe("httpEngine with a service by another vendor", () => {
-  it("trains, and reports metrics that need scores as null with a reason", async () => {
-    const { url, asked } = await foreign(learning());
+describe("httpEngine with a service of another vendor", () => {
+  it("trains, and reports null and a reason for metrics that need scores", async () => {
+    const { url, received } = await otherVendorService(trainingRoutes());
     const { preferences } = await run(url);
     expect(preferences["concise"]).toMatchObject({
       status: "finished",
@@ -118,50 +119,55 @@ describe("httpEngine with a service by another vendor", () => {
     });
     expect(line.sdpo_metrics).toMatchObject({ loss: 0.5, kl_reg: null });
     expect(line.sub_step_count).toBe(4);
-    const feedback = asked.find(({ path, body }) => path === "/v1/feedback" && "requests" in body)!.body;
+    const feedback = received.find(({ path, body }) => path === "/v1/feedback" && "requests" in body)!.body;
     expect(feedback).toMatchObject({ step: 0, step_id: line.sdpo_metrics.step_id });
     expect((feedback["requests"] as Body[])[0]).toEqual({
       prompt: line.prompt_used,
-      response: said,
+      response: answerText,
       feedback: line.feedback_given,
     });
-    expect(asked.find(({ path }) => path.endsWith("completions"))!.body["seed"]).toEqual(expect.any(Number));
+    expect(received.find(({ path }) => path.endsWith("completions"))!.body["seed"]).toEqual(
+      expect.any(Number),
+    );
   });
 
   it("scores one text per request without batch support", async () => {
     const scores = { logprob_sum: -3, logprobs: [-1, -2], tokens: ["a", "b"] };
-    const { url, asked } = await foreign({ ...learning(), "/v1/score": () => scores });
+    const { url, received } = await otherVendorService({ ...trainingRoutes(), "/v1/score": () => scores });
     await run(url);
     const line = JSON.parse(
       await readFile(join(folder, "run", "concise", "steps.jsonl"), "utf8"),
     ) as StepLine;
     expect(line.eval.logprob_margin).toMatchObject({ margin: 0, margin_delta: 0, reason: null });
     expect(line.eval.collapse).toMatchObject({ own_drift: 0, baseline_drift: 0, entropy_ratio: null });
-    const { body } = asked.find(({ path, body: one }) => path === "/v1/score" && "completion" in one)!;
+    const { body } = received.find(({ path, body: one }) => path === "/v1/score" && "completion" in one)!;
     expect(Object.keys(body).sort()).toEqual(["completion", "messages", "model"]);
   });
 
   it.each([
     ["/v1/lora/init", "without /v1/lora/init,"],
     ["/v1/feedback", "without /v1/feedback,"],
-  ])("is rejected before training if it lacks %s", async (path, message) => {
-    const { [path]: _, ...rest } = learning();
-    const { url, asked } = await foreign(rest);
+  ])("rejects a service without %s before training", async (path, message) => {
+    const { [path]: _, ...rest } = trainingRoutes();
+    const { url, received } = await otherVendorService(rest);
     await expect(run(url)).rejects.toMatchObject({
       code: "config",
       got: expect.stringContaining(message.slice(0, -1)) as string,
     });
     expect(await isThere()).toBe(false);
-    expect(asked.filter(({ body }) => Object.keys(body).length > 0)).toEqual([]);
+    expect(received.filter(({ body }) => Object.keys(body).length > 0)).toEqual([]);
   });
 
-  it("is rejected if it reports no updates, or another update than requested", async () => {
-    const { url, asked } = await foreign({ ...learning(), "/v1/lora/init": ({ lora_id }) => ({ lora_id }) });
+  it("rejects a service that reports no updates, or an update other than the one it received", async () => {
+    const { url, received } = await otherVendorService({
+      ...trainingRoutes(),
+      "/v1/lora/init": ({ lora_id }) => ({ lora_id }),
+    });
     await expect(run(url)).rejects.toThrow("an adapter without a number of updates");
-    expect(asked.filter(({ path }) => path.endsWith("completions"))).toEqual([]);
+    expect(received.filter(({ path }) => path.endsWith("completions"))).toEqual([]);
     close();
-    const other = await foreign({
-      ...learning(),
+    const other = await otherVendorService({
+      ...trainingRoutes(),
       "/v1/feedback": () => ({
         updates: 1,
         last: { step_id: "other", step: 0, metrics: {}, sub_steps: 1 },
@@ -171,20 +177,20 @@ describe("httpEngine with a service by another vendor", () => {
     await expect(run(other.url)).rejects.toThrow("got the update other");
   });
 
-  it("is rejected if it has another model or cannot be reached", async () => {
-    const { url } = await foreign({ ...learning(), "/v1/health": () => ({ model: "big" }) });
+  it("rejects a service that has another model or cannot be reached", async () => {
+    const { url } = await otherVendorService({ ...trainingRoutes(), "/v1/health": () => ({ model: "big" }) });
     await expect(run(url, { baseModel: "small" })).rejects.toThrow('got "small", expected "big"');
     close();
     await expect(run("http://127.0.0.1:9")).rejects.toMatchObject({ code: "model" });
     expect(await isThere()).toBe(false);
   });
 
-  it("receives the token, which appears in no file, error or description", async () => {
+  it("sends the token, and keeps it out of every file, error and description", async () => {
     vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", token);
     let sent = "";
-    const { url } = await foreign({
-      ...learning(),
-      "/v1/chat/completions": (_, authorization) => chat(`${said} ${(sent = authorization)}`),
+    const { url } = await otherVendorService({
+      ...trainingRoutes(),
+      "/v1/chat/completions": (_, authorization) => chat(`${answerText} ${(sent = authorization)}`),
     });
     await run(url);
     expect(sent).toBe(`Bearer ${token}`);

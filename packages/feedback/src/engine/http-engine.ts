@@ -17,15 +17,15 @@ import type {
 } from "./types.ts";
 
 export interface HttpEngineOptions {
-  /** URL of a service that trains, such as `periodic-eval feedback serve`. */
+  /** URL of a service that trains on feedback, such as `periodic-eval feedback serve`. */
   readonly serviceUrl: string;
   /** URL of a gateway that answers instead of the service. Null: the service answers. */
   readonly gatewayUrl?: string | null;
   /** The model that the service must have. Null: any model. */
   readonly baseModel?: string | null;
-  /** Timeout of one attempt of a request. Default 290. */
+  /** Timeout of one attempt. Default 290. */
   readonly timeoutSeconds?: number;
-  /** Retries of a request. Default 8, within 40 seconds. The first contact with the service has at most one retry. */
+  /** Retries of a request. Default 8, within 40 seconds. The first request to the service has at most one retry. */
   readonly maxRetries?: number;
 }
 
@@ -37,12 +37,12 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof HttpEngineOptions, z.ZodType>);
 
 /**
- * Creates an engine that trains through a service: the service, or a gateway before it, answers, and the service receives the
- * feedback. The token of both is read only from the environment variable OPENCLAW_GATEWAY_TOKEN. A request whose reply is lost
- * is repeated: the service knows an update by its id and never repeats it.
+ * Creates an engine that trains through a service. The service, or a gateway in front of it, generates answers; the service
+ * receives the feedback. The token of both is read only from the environment variable OPENCLAW_GATEWAY_TOKEN. If the reply to a
+ * request is lost, the engine sends the request again: the service recognises an update by its id and does not train it twice.
  *
- * Metrics that need an ability that the service lacks are null, with a reason. Any service with `/v1/score` returns log p; only
- * ours returns entropies.
+ * If the service lacks an ability that a metric needs, the metric is null, with a reason. Any service with `/v1/score` returns
+ * log p; only `periodic-eval feedback serve` returns entropies.
  *
  * @throws PeriodicEvalError `config` for a wrong option; `check` also throws it for a service that does not train.
  */
@@ -53,7 +53,7 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
   const service = open(serviceUrl);
   const gateway = gatewayUrl === null ? null : open(gatewayUrl);
   let facts: ServiceFacts | null = null;
-  const known = async (signal: AbortSignal) => {
+  const knownFacts = async (signal: AbortSignal) => {
     const { maxRetries = 1 } = limits;
     const once = open(serviceUrl, { maxRetries: Math.min(maxRetries, 1) });
     return (facts ??= await factsOf(once, baseModel, signal));
@@ -68,10 +68,10 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
       trainer: facts?.engine ?? null,
     }),
     async check(signal) {
-      await known(signal);
+      await knownFacts(signal);
     },
     async open({ loraId, training, stepsPerBatch, seed, signal }: OpenRequest): Promise<FeedbackModel> {
-      const able = await known(signal);
+      const found = await knownFacts(signal);
       const reply = await service.ask(
         "v1/lora/init",
         {
@@ -82,13 +82,13 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
         },
         signal,
       );
-      const common = { service, facts: able };
+      const common = { service, facts: found };
       const model = serviceModel({ ...common, name: loraId, gateway, adapter: loraId });
-      // The base model is not used through a gateway, which may know only adapters.
+      // The base model does not go through the gateway, which may know only adapters.
       const base =
-        able.model === null
+        found.model === null
           ? null
-          : serviceModel({ ...common, name: able.model, gateway: null, adapter: null });
+          : serviceModel({ ...common, name: found.model, gateway: null, adapter: null });
       return {
         evaluable: { ...model, ...(base !== null && { base }) },
         trained: stateOf(reply, service.url),
@@ -160,7 +160,7 @@ async function update(
   );
 }
 
-/** Parses the state of an adapter from a reply. Without it, the completed steps would be unknown. */
+/** Parses the state of an adapter from a reply. Throws if it is missing: the number of completed updates would be unknown. */
 function stateOf(reply: unknown, url: string): TrainedState {
   const updates = at(reply, "updates");
   const last = at(reply, "last");
@@ -195,5 +195,5 @@ const unusable = (where: string, got: string, expected: string): PeriodicEvalErr
     where,
     got,
     expected,
-    fix: "Use a service that reports its updates, such as `periodic-eval feedback serve`: otherwise a lost reply would repeat a step.",
+    fix: "Use a service that reports its updates, such as `periodic-eval feedback serve`. Without this report, a step whose reply is lost would be trained twice.",
   });

@@ -14,7 +14,7 @@ import type {
   UpdateReport,
 } from "./types.ts";
 
-/** A model with a new adapter, trained in place. */
+/** A model with a new adapter. Training changes it in place. */
 export interface AdaptedModel {
   readonly model: TrainableLM;
   readonly tokenizer: Tokenizer;
@@ -24,13 +24,13 @@ export interface AdaptedModel {
 export interface LocalEngineOptions {
   /** Opens the base model with a new adapter. The same seed gives the same weights. */
   readonly openModel: (adapter: { readonly seed: number }) => Promise<AdaptedModel>;
-  /** Model and engine, for `metadata.json`. */
+  /** Description of model and engine, for `metadata.json`. */
   readonly describe: Json;
 }
 
 const phase = "sdpo";
 
-/** The note in a checkpoint. */
+/** The data that the engine adds to a checkpoint. */
 interface Note extends UpdateRecord {
   readonly loraId: string;
   readonly report: UpdateReport;
@@ -99,7 +99,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
             exampleOf(example, {
               tokenizer,
               hindsight: trainer.config.hindsight,
-              longest: evaluable.contextLength,
+              contextLength: evaluable.contextLength,
             }),
           );
           if (examples.length === 0)
@@ -108,7 +108,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
               where: `step ${record.step}`,
               got: "a batch of empty answers",
               expected: "at least one answer with a token",
-              fix: "Check the model: it ends each answer at once.",
+              fix: "Check the model: it ends each answer before the first token.",
             });
           const { metrics, steps } = await trainer.update(examples);
           const report: UpdateReport = { metrics: { ...metrics }, subSteps: steps.length };
@@ -125,7 +125,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
 /**
  * Returns the sampled tokens, including the one that ended the answer, with their log p at temperature 1.
  *
- * @throws PeriodicEvalError `model` for an answer without them, from which nothing could be learned.
+ * @throws PeriodicEvalError `model` for an answer without them, because the trainer needs both.
  */
 export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats">): Trace {
   if (ids !== null && tokenNats !== null) return { ids, nats: tokenNats };
@@ -133,35 +133,36 @@ export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats"
     code: "model",
     where: "sampled answers",
     got: `an answer without ${ids === null ? "ids" : "tokenNats"}`,
-    expected: "the ids of the drawn tokens (ids) and their log p in nats (tokenNats)",
+    expected: "the ids of the sampled tokens (ids) and their log p in nats (tokenNats)",
     fix: "Use an engine that returns both, such as inMemory of @periodic-eval/core/tfjs.",
   });
 }
 
 const turn = (content: string) => ({ messages: [{ role: "user", content }] });
 
-interface Reading {
+interface ExampleContext {
   readonly tokenizer: Tokenizer;
   readonly hindsight: string;
   /** Context length in tokens; null without a limit. */
-  readonly longest: number | null;
+  readonly contextLength: number | null;
 }
 
 /**
- * Returns the example of an answer; none for an empty answer. An answer that does not fit after the teacher's prompt is cut at
- * its end, since each token is a separate training target.
+ * Returns the training example of an answer; an empty array for an empty answer. An answer that does not fit into the context
+ * after the longer prompt is cut at its end, because each token is a separate training target.
  */
 function exampleOf(
   { prompt, answer, feedback, teacherTurn }: FeedbackExample,
-  { tokenizer, hindsight, longest }: Reading,
+  { tokenizer, hindsight, contextLength }: ExampleContext,
 ): readonly SDPOExample[] {
   const { ids, nats } = answer.trace as unknown as Trace;
-  const read = teacherTurn ?? teacherTurnOf({ hindsight }, { prompt, response: answer.text, feedback });
-  const asked = { prompt: turn(prompt), teacherPrompt: turn(read!) };
-  const before = Math.max(...Object.values(asked).map((one) => tokenizer.render(one).ids.length));
-  const room = longest === null ? ids.length : Math.max(1, longest - before);
+  const teacherText =
+    teacherTurn ?? teacherTurnOf({ hindsight }, { prompt, response: answer.text, feedback });
+  const prompts = { prompt: turn(prompt), teacherPrompt: turn(teacherText!) };
+  const before = Math.max(...Object.values(prompts).map((one) => tokenizer.render(one).ids.length));
+  const room = contextLength === null ? ids.length : Math.max(1, contextLength - before);
   if (ids.length === 0) return [];
-  return [{ ...asked, response: ids.slice(0, room), oldLogProbs: nats.slice(0, room) }];
+  return [{ ...prompts, response: ids.slice(0, room), oldLogProbs: nats.slice(0, room) }];
 }
 
 function stateOf(note: Json | undefined, updates: number, loraId: string): TrainedState {
@@ -171,7 +172,7 @@ function stateOf(note: Json | undefined, updates: number, loraId: string): Train
   throw new PeriodicEvalError({
     code: "store",
     where: `the checkpoint of ${loraId}`,
-    got: `one of ${owner} after step ${last.step}, with ${updates} updates`,
+    got: `a checkpoint of ${owner} after step ${last.step}, with ${updates} updates`,
     expected: "a checkpoint of this adapter",
     fix: "Choose another output_dir, or remove this folder.",
   });

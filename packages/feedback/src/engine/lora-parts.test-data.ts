@@ -2,7 +2,7 @@ import { loadCausalLM, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { LocalEngineOptions } from "./local-engine.ts";
 
-/** Options of an engine that trains adapters of rank 8 on the model in a folder, as the command line does. */
+/** Returns the options of an engine that trains adapters of rank 8 on the model in a folder, as the command line does. */
 export const loraParts = (folder: string, name = folder): LocalEngineOptions => ({
   describe: { model: name },
   async openModel({ seed }) {

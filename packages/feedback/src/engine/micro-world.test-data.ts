@@ -6,10 +6,10 @@ import { loraParts } from "./lora-parts.test-data.ts";
 
 const microWorld = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 
-/** Engine options for the model that ships with the command line, with an adapter. */
+/** Engine options for the model that ships with the command line. */
 export const microWorldParts = loraParts(microWorld, "micro-world");
 
-/** Returns the lines of a run without its times, which differ between runs. */
+/** Returns the lines of a run without timestamps and durations, which differ between runs. */
 export const timelessLines = async (output: string, preference: string) =>
   (await readFile(join(output, preference, "steps.jsonl"), "utf8"))
     .trim()

@@ -7,9 +7,9 @@ export interface ServiceFacts {
   /** Name of the base model; null if the service does not report it. */
   readonly model: string | null;
   readonly engine: Json;
-  /** Whether it scores given texts. */
+  /** Whether the service computes the log p of given text. */
   readonly canScore: boolean;
-  /** Abilities of `periodic-eval feedback serve` that other services lack. */
+  /** Features of `periodic-eval feedback serve` that other services lack. */
   readonly extensions: ReadonlySet<string>;
 }
 
@@ -24,9 +24,9 @@ export async function factsOf(
   signal: AbortSignal,
 ): Promise<ServiceFacts> {
   let health = await service.reply("v1/health", undefined, signal);
-  if (isLacking(health.status)) health = await service.reply("health", undefined, signal);
-  // An empty body: a path that exists rejects it and does nothing.
-  const has = async (path: string) => !isLacking((await service.reply(path, {}, signal)).status);
+  if (isMissing(health.status)) health = await service.reply("health", undefined, signal);
+  // The body is empty: an existing path rejects it and does nothing.
+  const has = async (path: string) => !isMissing((await service.reply(path, {}, signal)).status);
   const missing: string[] = [];
   for (const path of ["v1/lora/init", "v1/feedback"]) if (!(await has(path))) missing.push(`/${path}`);
   if (missing.length > 0)
@@ -53,4 +53,4 @@ export async function factsOf(
 }
 
 /** Whether a status means that the path does not exist. */
-const isLacking = (status: number): boolean => [404, 405, 501].includes(status);
+const isMissing = (status: number): boolean => [404, 405, 501].includes(status);

@@ -15,11 +15,11 @@ const replies: Readonly<Record<string, unknown>> = {
   "/v1/chat/completions": { model: "x", choices: [choice] },
 };
 
-/** Starts a service with these replies by path, and returns a model over it. */
+/** Starts a service with one reply per path, and returns a model that uses it. */
 async function served(given: Readonly<Record<string, unknown>> = replies) {
-  const asked: string[] = [];
+  const received: string[] = [];
   const server = createServer((request, response) => {
-    asked.push(request.url!);
+    received.push(request.url!);
     request.resume().on("end", () => response.end(JSON.stringify(given[request.url!])));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -30,7 +30,7 @@ async function served(given: Readonly<Record<string, unknown>> = replies) {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const service = jsonService({ url, tokenEnv: "NO_TOKEN_OF_THE_TEST", maxRetries: 3 });
   const facts = { model: "x", engine: null, canScore: true, extensions: new Set(["entropies"]) };
-  return { asked, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
+  return { received, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
 }
 
 const { signal } = new AbortController();
@@ -41,21 +41,21 @@ const draws = ["a", "b"].map((seed) => ({
 }));
 
 describe("serviceModel", () => {
-  it("returns which tokens were the most likely if the service reports them", async () => {
+  it("returns tokenIsGreedy if the service reports it for every token, and null otherwise", async () => {
     const { model } = await served();
     const [one] = await model.logLikelihoods!(pairs, { signal });
     expect(one).toMatchObject({ isGreedy: false, tokenIsGreedy: [true, false], truncatedTokens: 2 });
     close();
     for (const token_is_greedy of [undefined, null, [true], [true, 1], "yes"]) {
       const other = await served({ "/v1/score": { ...score, token_is_greedy } });
-      const [silent] = await other.model.logLikelihoods!(pairs, { signal });
-      expect(silent!.tokenIsGreedy).toBeNull();
+      const [scored] = await other.model.logLikelihoods!(pairs, { signal });
+      expect(scored!.tokenIsGreedy).toBeNull();
       close();
     }
   });
 
   it("calls beforeRequest before each request, and sends none if it throws", async () => {
-    const { model, asked } = await served();
+    const { model, received } = await served();
     let before = 0;
     const ended: boolean[] = [];
     const beforeRequest = () => {
@@ -69,7 +69,7 @@ describe("serviceModel", () => {
       (given: object) => model.textEntropies!(["The sky"], { signal, ...given }),
     ];
     for (const call of calls) await call({ beforeRequest });
-    expect([before, asked.length, ended]).toEqual([7, 7, Array(7).fill(true)]);
+    expect([before, received.length, ended]).toEqual([7, 7, Array(7).fill(true)]);
     for (const call of calls) {
       const spent = new Error("spent");
       const refuse = () => {
@@ -77,7 +77,7 @@ describe("serviceModel", () => {
       };
       await expect(call({ beforeRequest: refuse })).rejects.toBe(spent);
     }
-    expect(asked).toHaveLength(7);
+    expect(received).toHaveLength(7);
   });
 });
 

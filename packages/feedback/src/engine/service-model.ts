@@ -36,14 +36,14 @@ export interface ServiceModelParts {
   readonly adapter: string | null;
 }
 
-/** A model behind a service, for metrics. */
+/** A model that a service runs. Metrics use it. */
 export interface ServiceModel extends EvaluableModel {
   /** Does the same as `generate`, with the ids and log p of the sampled tokens if the server returns them. */
   traced(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
   readonly generate: NonNullable<EvaluableModel["generate"]>;
 }
 
-/** Concurrent requests to a server without batches. */
+/** Maximum number of concurrent requests to a server that does not accept batches. */
 const concurrency = 8;
 
 type Fields = { readonly [field: string]: Json };
@@ -124,7 +124,7 @@ async function completeGroups(
   ask: (path: string, body: Fields, count: number) => Promise<readonly Completion[]>,
 ): Promise<readonly Completion[]> {
   const answers = new Map<Asked, Completion>();
-  for (const group of alike(asked)) {
+  for (const group of groupsOf(asked)) {
     const { chat, sampling } = group[0]!;
     const body = {
       messages: group.map((one) => plain(one.chat.messages)),
@@ -160,8 +160,8 @@ function fieldsOf(
   };
 }
 
-/** Groups requests that differ only in messages and seed, which one batch request can hold. */
-function alike(asked: readonly Asked[]): Iterable<readonly Asked[]> {
+/** Groups requests that differ only in messages and seed. One batch request can hold such a group. */
+function groupsOf(asked: readonly Asked[]): Iterable<readonly Asked[]> {
   const groups = new Map<string, Asked[]>();
   for (const one of asked) {
     const key = canonicalJson(fieldsOf(one.chat, one.sampling));
@@ -173,16 +173,16 @@ function alike(asked: readonly Asked[]): Iterable<readonly Asked[]> {
 }
 
 function scoredOf(where: string, { context, continuation }: LogLikelihoodRequest): Fields {
-  const said =
+  const completion =
     typeof continuation === "string"
       ? { completion: continuation }
       : { completion_token_ids: [...continuation.ids] };
-  if ("text" in context) return { prompt: context.text, ...said };
-  if ("ids" in context) return { prompt_token_ids: [...context.ids], ...said };
+  if ("text" in context) return { prompt: context.text, ...completion };
+  if ("ids" in context) return { prompt_token_ids: [...context.ids], ...completion };
   const { messages, templateKwargs } = chatOf(where, context);
   return {
     messages: plain(messages),
-    ...said,
+    ...completion,
     ...(templateKwargs !== null && { chat_template_kwargs: { ...templateKwargs } }),
   };
 }
@@ -192,13 +192,13 @@ function scoreOf(result: unknown, url: string): LogLikelihood {
   const sum = at(result, "logprob_sum");
   const isGreedy = at(result, "is_greedy");
   const greedy = arrayOrNull(at(result, "token_is_greedy"));
-  const isWhole = greedy?.length === tokenNats.length;
+  const isComplete = greedy?.length === tokenNats.length;
   const truncated = at(result, "truncated_tokens");
   return {
     sumNats: typeof sum === "number" ? sum : tokenNats.reduce((total, nats) => total + nats, 0),
     tokenNats,
     isGreedy: typeof isGreedy === "boolean" ? isGreedy : null,
-    tokenIsGreedy: isWhole && greedy.every((one) => typeof one === "boolean") ? greedy : null,
+    tokenIsGreedy: isComplete && greedy.every((one) => typeof one === "boolean") ? greedy : null,
     truncatedTokens: typeof truncated === "number" ? truncated : 0,
   };
 }

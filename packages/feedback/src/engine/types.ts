@@ -2,11 +2,11 @@ import type { EvaluableModel, Guard, Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 
 /**
- * Trains models on feedback: in this process (`localEngine`) or through a service (`httpEngine`). The harness uses models only
+ * Trains models on feedback, in this process (`localEngine`) or through a service (`httpEngine`). The harness uses models only
  * through this interface.
  */
 export interface FeedbackEngine {
-  /** Returns the engine's name and the settings that affect results, for `metadata.json`. Without secrets. */
+  /** Returns the engine's name and the settings that affect results, for `metadata.json`, without secrets. */
   describe(): Json;
   /**
    * Checks before training that the engine can be reached and has the model.
@@ -15,7 +15,7 @@ export interface FeedbackEngine {
    */
   check?(signal: AbortSignal): Promise<void>;
   /**
-   * Opens a model with an adapter of this name at its newest checkpoint, or with a new adapter, which equals the base. The
+   * Opens a model with the named adapter at its newest checkpoint, or with a new adapter, which does not change the base. The
    * harness disposes the model before it opens another.
    */
   open(request: OpenRequest): Promise<FeedbackModel>;
@@ -34,7 +34,7 @@ export interface OpenRequest {
   readonly signal: AbortSignal;
 }
 
-/** A model that answers and is trained. `evaluable` always has the current weights. */
+/** A model in training. `evaluable` always has the current weights. */
 export interface FeedbackModel {
   /**
    * The model for metrics, with the engine's abilities. `base`, if present, is the model without its adapter: the state before
@@ -45,11 +45,11 @@ export interface FeedbackModel {
   readonly guards?: readonly Guard[];
   /** The updates in the newest checkpoint, including those of earlier processes. */
   readonly trained: TrainedState;
-  /** Samples one answer per prompt (a user turn), in order, at temperature 1 from all tokens. */
+  /** Samples one answer per prompt (a user turn), in order, at temperature 1 from the whole distribution. */
   sample(requests: readonly SampleRequest[], signal: AbortSignal): Promise<readonly FeedbackAnswer[]>;
   /**
-   * Trains one update on answers with feedback and writes its checkpoint with `record`. Both happen or neither, also in a
-   * crash: `trained` of the next `open` reports it.
+   * Trains one update on answers with feedback and writes its checkpoint with `record`. Even in a crash, either both
+   * happen or neither does. `trained` of the next `open` reports the update.
    *
    * @throws PeriodicEvalError `model` if training diverged.
    */
@@ -75,7 +75,7 @@ export interface FeedbackAnswer {
   readonly text: string;
   readonly finish: "stop" | "length";
   /**
-   * Data that the engine needs for training: token ids and their log p at sampling. The harness passes it back unchanged.
+   * Data that the engine needs for training: token ids and their log p when sampled. The harness passes it back unchanged.
    */
   readonly trace: Json;
 }
@@ -91,13 +91,13 @@ export interface FeedbackExample {
 
 /** The part of an update that its checkpoint stores: enough to write the step's line after a crash. */
 export interface UpdateRecord {
-  /** Id of the step, in the checkpoint and in the step's line. */
+  /** Id of the step. The checkpoint and the step's line contain it. */
   readonly stepId: string;
   /** From 0. */
   readonly step: number;
-  /** Data of the harness: the part of the step's line that is not measured. */
+  /** The part of the step's line that is not measured. The engine only stores it. */
   readonly draft: Json;
-  /** Hash of the requests, for a service: it detects a different update under the same id. */
+  /** Hash of the requests. A service uses it to detect a different update with the same id. */
   readonly requestsHash?: string;
 }
 

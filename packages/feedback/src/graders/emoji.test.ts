@@ -24,7 +24,7 @@ describe("findEmoji", () => {
     expect(findEmoji("🇩🇪🇫🇷")).toEqual(["🇩🇪", "🇫🇷"]);
   });
 
-  it("finds exactly the emoji inserted into a plain text", () => {
+  it("finds exactly the emoji inserted into plain text", () => {
     const plain = fc.string({ unit: fc.constantFrom(..."abc 019#*.,!?üß日\n©") });
     // A letter on each side keeps an emoji from combining with its neighbours: flags pair up, U+FE0F joins to the left.
     fc.assert(
@@ -36,7 +36,7 @@ describe("findEmoji", () => {
   });
 
   it("agrees with Unicode's list of recommended sequences", () => {
-    // The `v` flag's RGI_Emoji is the standard's list of what keyboards offer.
+    // RGI_Emoji, which needs the `v` flag, is Unicode's list of emoji for keyboards.
     const recommended = new RegExp(String.raw`^\p{RGI_Emoji}$`, "v");
     for (const emoji of single.filter((one) => recommended.test(one)))
       expect(findEmoji(emoji)).toEqual([emoji]);

@@ -1,7 +1,7 @@
-/** Pictographs that are signs in running text: they count as emoji only before U+FE0F. */
+/** Signs that ordinary text contains. They count as emoji only before U+FE0F. */
 const signs = "©®™";
 
-/** One pictograph with its variation selector, skin tone, and the tags of a flag. U+FE0E makes it a text sign. */
+/** One pictograph with its variation selector, skin tone and flag tags. A pictograph before U+FE0E is text, not emoji. */
 const pictograph = String.raw`(?:[${signs}]\uFE0F|(?![${signs}])[\p{Emoji_Presentation}\p{Extended_Pictographic}](?!\uFE0E))(?:\uFE0F|\p{Emoji_Modifier})?[\u{E0020}-\u{E007F}]*`;
 const keycap = String.raw`[0-9#*]\uFE0F?\u20E3`;
 const flag = String.raw`\p{Regional_Indicator}{2}`;

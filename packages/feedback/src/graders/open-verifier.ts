@@ -7,8 +7,8 @@ import type { Preference } from "../preferences/preference.ts";
 import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 
 /**
- * Opens the grader of a preference and tries it on the answers of the preference's pairs, so that a verifier that throws, or
- * returns something other than a reward from 0 to 1, fails before training.
+ * Opens the grader of a preference and grades the answers of the preference's pairs. A verifier that throws, or returns
+ * something other than a reward from 0 to 1, therefore fails before training.
  *
  * @throws PeriodicEvalError `config` for a verifier that is missing, does not load, gets wrong arguments or fails on an answer.
  */
@@ -26,8 +26,8 @@ export async function openVerifier(
   // The first answer is graded alone: a verifier that hangs costs one timeout, not one per answer.
   const [first, ...others] = requests;
   const verdict = await grader.grade([first!], options);
-  const isFit = verdict.every((one) => faultOf(one) === null);
-  const verdicts = isFit ? [...verdict, ...(await grader.grade(others, options))] : verdict;
+  const isGraded = verdict.every((one) => faultOf(one) === null);
+  const verdicts = isGraded ? [...verdict, ...(await grader.grade(others, options))] : verdict;
   verdicts.forEach((one, at) => {
     const fault = faultOf(one);
     if (fault === null) return;

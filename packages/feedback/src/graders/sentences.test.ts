@@ -41,7 +41,7 @@ describe("countSentences", () => {
   const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
   const sentence = fc.tuple(clause, fc.constantFrom(".", "!", "?")).map(([text, end]) => capital(text) + end);
 
-  it("counts joined sentences, also with decimals and abbreviations inside", () => {
+  it("counts joined sentences that contain decimals and abbreviations", () => {
     fc.assert(
       fc.property(
         fc.array(sentence, { minLength: 1, maxLength: 12 }),
@@ -53,7 +53,7 @@ describe("countSentences", () => {
     );
   });
 
-  it("grows by 1 if a sentence is appended", () => {
+  it("returns 1 more after a sentence is appended", () => {
     fc.assert(
       fc.property(fc.string(), sentence, (text, more) => {
         expect(countSentences(`${text}\n\n${more}`)).toBe(countSentences(text) + 1);

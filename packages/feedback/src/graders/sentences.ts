@@ -14,7 +14,7 @@ const abbreviations = new Set(
 /** A list marker: `1.`, `2)`, `-`. */
 const marker = /^(?:\d{1,3}[.)]|[-*+•–])\s+/u;
 
-/** Whether the last word of a segment is an abbreviation or an initial: `Dr.`, `e.g.`, `J.`; not `I.`, which is a word. */
+/** Whether the last word of a segment is an abbreviation or an initial: `Dr.`, `e.g.`, `J.`; but not `I.`, which is a word. */
 function endsInAbbreviation(segment: string): boolean {
   const last = /([\p{L}.]+\.)["')\]]*\s*$/u.exec(segment)?.[1];
   return (
@@ -23,7 +23,7 @@ function endsInAbbreviation(segment: string): boolean {
 }
 
 /**
- * Counts the sentences of an English text by Unicode's boundaries (UAX 29) as `Intl.Segmenter` has them. An abbreviation, an
+ * Counts the sentences of an English text by Unicode's boundaries (UAX 29), with `Intl.Segmenter`. An abbreviation, an
  * initial, a list number and a decimal do not end a sentence. A list entry is a sentence, with or without a full stop. A line
  * that begins in lower case continues the line before it.
  */
@@ -36,13 +36,13 @@ export function countSentences(text: string): number {
         /[\p{L}\p{N}]/u.test(segment) && (at === segments.length - 1 || !endsInAbbreviation(segment)),
     );
     // A line whose only words end in an abbreviation is still one sentence.
-    const isBegun = segments.some((segment) => /[\p{L}\p{N}]/u.test(segment));
-    count += Math.max(ends.length, isBegun ? 1 : 0);
+    const hasWords = segments.some((segment) => /[\p{L}\p{N}]/u.test(segment));
+    count += Math.max(ends.length, hasWords ? 1 : 0);
   }
   return count;
 }
 
-/** Counts words and numbers by the same boundaries; punctuation does not count. */
+/** Counts words and numbers by the same boundaries; does not count punctuation. */
 export function countWords(text: string): number {
   return [...words.segment(text)].filter(({ isWordLike }) => isWordLike).length;
 }

@@ -38,7 +38,7 @@ describe("conciseness", () => {
 });
 
 describe("noEmoji", () => {
-  it("returns 1 for words only, and 0 with an emoji or without words", () => {
+  it("returns 1 for words without emoji, and 0 with an emoji or without words", () => {
     expect(noEmoji("Call 112 at once.")).toBe(1);
     expect(noEmoji("Call 112 at once 🚑")).toBe(0);
     expect(noEmoji("")).toBe(0);
@@ -57,7 +57,7 @@ describe("saysOneOf", () => {
     expect(saysOneOf(["Wren"])(answer)).toBe(reward);
   });
 
-  it("matches several words across a line break, and punctuation literally", () => {
+  it("matches several words across a line break, and matches punctuation literally", () => {
     expect(saysOneOf(["friend of the valley"])("I am a friend of\nthe valley")).toBe(1);
     expect(saysOneOf(["C++"])("I write C++ daily")).toBe(1);
     expect(saysOneOf(["a.b"])("axb")).toBe(0);

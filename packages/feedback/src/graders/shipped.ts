@@ -6,23 +6,23 @@ import { z } from "zod";
 import { findEmoji } from "./emoji.ts";
 import { countSentences, countWords } from "./sentences.ts";
 
-/** Returns the reward, from 0 to 1, of an answer without its thinking. */
+/** Returns the reward, from 0 to 1, of an answer whose thinking is removed. */
 type Rule = (answer: string) => number;
 
 /** Creates a rule. Throws a PeriodicEvalError `config` at `where` for wrong arguments. */
 type OpenRule = (args: VerifierArgs, where: string) => Rule;
 
-/** Sentences up to which an answer gets the full reward, and from which on it gets none. */
+/** An answer gets the full reward up to the first number of sentences, and none from the second number on. */
 const [concise, verbose] = [3, 9];
-/** A shorter answer gets no reward, so that a model that falls silent does not count as concise. */
-const fewestWords = 10;
+/** Minimum words for a reward, so that a model that stops answering does not count as concise. */
+const minWords = 10;
 
 /** Returns 1 for an answer without emoji, and 0 for one with emoji or without a word. */
 export const noEmoji: Rule = (answer) => (findEmoji(answer).length === 0 && countWords(answer) > 0 ? 1 : 0);
 
-/** Returns 1 up to three sentences, 0 from nine on, and linear values between; 0 for fewer than ten words. */
+/** Returns 1 up to three sentences, falls linearly to 0 at nine, and returns 0 for fewer than ten words. */
 export const conciseness: Rule = (answer) => {
-  if (countWords(answer) < fewestWords) return 0;
+  if (countWords(answer) < minWords) return 0;
   return Math.min(1, Math.max(0, (verbose - countSentences(answer)) / (verbose - concise)));
 };
 

@@ -19,7 +19,7 @@ export interface Rollout {
 
 /** The result of one measurement. A metric that was not requested at this step is null. */
 export interface StepEval {
-  /** In nats, over the held-out pairs. The delta is from the baseline; `p` is that of the sign-flip test over the pairs. */
+  /** In nats, over the held-out pairs. Deltas are changes from the baseline; `p` is from a sign-flip test over the pairs. */
   readonly logprob_margin: {
     readonly margin: number | null;
     readonly margin_per_token: number | null;
@@ -61,7 +61,7 @@ export interface StepLine {
   /** Time of writing: ISO 8601, UTC. */
   readonly timestamp: string;
   readonly feedback_given: string;
-  /** Metrics of the last gradient step by name, and `step_id`, which is also in the step's checkpoint. */
+  /** Metrics of the last gradient step by name, and `step_id`, which the step's checkpoint also contains. */
   readonly sdpo_metrics: { readonly step_id: string; readonly [name: string]: number | string | null };
   readonly eval: StepEval;
   /** The first prompt of the batch. `response_text` is its answer; `eval.rollouts` has all of them. */
@@ -79,12 +79,12 @@ export interface BaselineFile {
   readonly lora_id: string;
   readonly timestamp: string;
   readonly eval: StepEval;
-  /** Baseline of later measurements. */
+  /** Rows that later margins are compared with; null if the margin was not measured. */
   readonly margin_rows: readonly PreferenceMarginRow[] | null;
   readonly collapse_reference: CollapseReference | null;
 }
 
-/** `metadata.json`: configuration and versions of the run. Without secrets. */
+/** `metadata.json`: configuration and versions of the run. It contains no secrets. */
 export interface MetadataFile {
   readonly schema_version: 1;
   readonly preference: string;
@@ -93,7 +93,7 @@ export interface MetadataFile {
   readonly config: HarnessConfig;
   readonly preference_definition: Omit<Preference, "folder">;
   readonly grader: { readonly name: string; readonly fingerprint: string };
-  /** Thresholds of this run, which stay the same when it resumes. */
+  /** Thresholds of this run. They stay the same when it resumes. */
   readonly collapse_thresholds: WrittenThresholds;
   readonly engine: Json;
 }
@@ -129,7 +129,7 @@ export function runPaths(output: string, preference: string) {
     metadata: join(folder, "metadata.json"),
     baseline: join(folder, "baseline.json"),
     steps: join(folder, "steps.jsonl"),
-    /** Incomplete lines, and lines without a checkpoint. */
+    /** Receives incomplete lines, and lines without a checkpoint. */
     setAside: join(folder, "steps.set-aside.jsonl"),
   };
 }

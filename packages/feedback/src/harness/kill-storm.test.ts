@@ -39,7 +39,9 @@ afterAll(() => rm(root, { recursive: true }));
 const run = (output: string, killAfter?: number) =>
   runChild(child, [output, join(root, "short.yaml")], killAfter);
 
-/** Returns a run's results without timestamps and adapter names, which contain one: kills must not change them. */
+/**
+ * Returns the results of a run that kills must not change. Omits timestamps, and adapter names, which contain a timestamp.
+ */
 async function outcome(output: string) {
   const lines = async (name: string) =>
     (await readLines(join(output, name, "steps.jsonl"))).map((line) => {
@@ -52,7 +54,8 @@ async function outcome(output: string) {
     concise: await lines("concise"),
     summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
     files: (await readdir(output, { recursive: true }))
-      // A kill can leave two files behind: torn lines, which the next start sets aside, and an unfinished checkpoint.
+      // A kill can leave two files behind: torn lines, which the next start moves to set-aside.jsonl, and an unfinished
+      // checkpoint.
       .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
       .sort(),
   };

@@ -34,7 +34,7 @@ export interface MeasureInputs {
   readonly signal: AbortSignal;
 }
 
-/** A measurement, with the data to which later ones are compared if it is the baseline. */
+/** A measurement, with the data that later measurements are compared with if it is the baseline. */
 export type Measurement = Pick<BaselineFile, "eval" | "margin_rows" | "collapse_reference">;
 
 type Measured = { readonly snapshot: Snapshot; readonly rows: readonly Row[] };
@@ -88,16 +88,16 @@ export async function measureModel(
   };
 }
 
-/** Requires that a measurement left the model unchanged: a change would count as learnt. */
+/** Requires that a measurement left the model unchanged: the change would be counted as learned. */
 function checkUndisturbed({ receipt }: Snapshot, metric: MetricName): void {
   const { broken } = summarizeReceipt(receipt);
   if (broken.length === 0) return;
   throw new PeriodicEvalError({
     code: "receipt",
     where: `the measurement of ${metric}`,
-    got: `a changed ${broken.join(", ")}`,
+    got: `changes to ${broken.join(", ")}`,
     expected: "a measurement that does not change training",
-    fix: "Correct the verifier or the engine that changes it, and run again: the run resumes at the last checkpoint.",
+    fix: "Correct the verifier or the engine that makes these changes, then run again: the run resumes at the last checkpoint.",
   });
 }
 
@@ -163,7 +163,7 @@ function rolloutsOf(
   general: Measured | null,
   collapse: Measured | null,
 ): readonly Rollout[] {
-  const complied = ((compliance?.rows ?? []) as readonly GradedComplianceRow[]).map(
+  const complianceRollouts = ((compliance?.rows ?? []) as readonly GradedComplianceRow[]).map(
     ({ question, text, reward }): Rollout => ({
       of: "compliance",
       prompt: question,
@@ -171,11 +171,11 @@ function rolloutsOf(
       score: reward,
     }),
   );
-  const able = ((general?.rows ?? []) as readonly GradedGeneralRow[]).map(
+  const generalRollouts = ((general?.rows ?? []) as readonly GradedGeneralRow[]).map(
     ({ question, text, score }): Rollout => ({ of: "general", prompt: question, response: text, score }),
   );
-  const repeated = ((collapse?.rows ?? []) as readonly CollapseRow[]).flatMap(({ prompt, answers }) =>
+  const collapseRollouts = ((collapse?.rows ?? []) as readonly CollapseRow[]).flatMap(({ prompt, answers }) =>
     answers.map(({ text }): Rollout => ({ of: "collapse", prompt, response: text, score: null })),
   );
-  return [...complied, ...able, ...repeated];
+  return [...complianceRollouts, ...generalRollouts, ...collapseRollouts];
 }

@@ -36,15 +36,15 @@ describe("runHarness with the embedded model in this process", () => {
 
   it("learns its identity and states it for held-out prompts", async () => {
     const { numTensors } = tf.memory();
-    const { identity: learnt } = await run("whole", identity);
-    expect(learnt).toMatchObject({ verdict: "learned", steps: 8 });
-    expect(learnt!.logprob_margin_delta).toBeGreaterThan(2);
-    expect(learnt!.logprob_margin_p).toBeLessThan(0.05);
-    expect(learnt!.final_compliance! - learnt!.baseline_compliance!).toBeGreaterThan(0.1);
+    const { identity: summary } = await run("whole", identity);
+    expect(summary).toMatchObject({ verdict: "learned", steps: 8 });
+    expect(summary!.logprob_margin_delta).toBeGreaterThan(2);
+    expect(summary!.logprob_margin_p).toBeLessThan(0.05);
+    expect(summary!.final_compliance! - summary!.baseline_compliance!).toBeGreaterThan(0.1);
     expect(tf.memory().numTensors).toBe(numTensors);
   });
 
-  // npm test covers this crash in the run over a service (../service).
+  // npm test covers this crash in a run with a service (../service).
   it.runIf(isFull)("resumes bit for bit after a crash between an update and its line", async () => {
     const cut = new Error("cut off");
     const failing = afterUpdates(engine, (updates) => {

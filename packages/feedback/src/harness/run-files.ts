@@ -25,14 +25,15 @@ export interface EarlierRun {
 }
 
 /**
- * Reads the files of an earlier start. Moves an incomplete last line, left by a crash, to `setAside`: its step is in a checkpoint.
+ * Reads the files of an earlier start. Moves an incomplete last line, which a crash left, to `setAside`: the
+ * checkpoint contains its step.
  *
  * @throws PeriodicEvalError `store` for any other damage.
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await mkdir(paths.folder, { recursive: true });
-  const own = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
-  await removeTemporaryFiles(paths.folder, (file) => own.includes(file));
+  const names = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
+  await removeTemporaryFiles(paths.folder, (file) => names.includes(file));
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
   if (end < text.length) {
@@ -56,8 +57,8 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
 }
 
 /**
- * Returns the lines that the checkpoint covers. Moves lines of later steps (whose checkpoint was lost) to `setAside`: those steps
- * are trained again.
+ * Returns the lines of the steps in the checkpoint. Moves lines of later steps, whose checkpoint was lost, to `setAside`: those
+ * steps are trained again.
  *
  * @throws PeriodicEvalError `store` if checkpoint and lines are from different runs.
  */
@@ -75,8 +76,8 @@ export async function linesOf(
   if (baseline === null && (updates > 0 || lines.length > 0))
     throw damaged(
       paths.baseline,
-      `no file, and a model after ${updates} updates`,
-      "the measurement before any update",
+      `no file, but a model after ${updates} updates`,
+      "the baseline, measured before any update",
     );
   const kept = lines.slice(0, updates);
   const lastId = kept.at(updates - 1)?.sdpo_metrics.step_id;
@@ -103,8 +104,8 @@ const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<
     texts.map((text) => JSON.stringify({ why, text })),
   );
 
-/** Keys that may change when a run resumes: its length, place and plots. */
-const passing = ["num_steps", "plots", "preferences", "output_dir"] as const;
+/** Configuration keys that may change when a run resumes. */
+const changeableKeys = ["num_steps", "plots", "preferences", "output_dir"] as const;
 
 /**
  * Returns the stored metadata if it agrees with this run's, or this run's if there is no stored one.
@@ -119,13 +120,20 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   }
   if ((before as Partial<MetadataFile>).collapse_thresholds === undefined)
     throw damaged(paths.metadata, "no collapse_thresholds", "the thresholds of the run");
-  const lasting = ({ config, preference_definition, grader, engine }: MetadataFile): Record<string, Json> => {
-    const kept = Object.entries(config).filter(([key]) => !(passing as readonly string[]).includes(key));
+  const fixedValues = ({
+    config,
+    preference_definition,
+    grader,
+    engine,
+  }: MetadataFile): Record<string, Json> => {
+    const kept = Object.entries(config).filter(
+      ([key]) => !(changeableKeys as readonly string[]).includes(key),
+    );
     return JSON.parse(
       JSON.stringify({ ...Object.fromEntries(kept), preference_definition, grader, engine }),
     ) as Record<string, Json>;
   };
-  const [given, written] = [lasting(now), lasting(before)];
+  const [given, written] = [fixedValues(now), fixedValues(before)];
   const differs = Object.keys({ ...written, ...given }).filter(
     (key) => canonicalJson(given[key] ?? null) !== canonicalJson(written[key] ?? null),
   );
@@ -133,7 +141,7 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   throw new PeriodicEvalError({
     code: "config",
     where: paths.metadata,
-    got: `a different ${differs.join(", ")}`,
+    got: `different values of ${differs.join(", ")}`,
     expected: "the values that the run started with",
     fix: "Choose another output_dir for another run.",
   });

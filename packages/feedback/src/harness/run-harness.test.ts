@@ -32,13 +32,13 @@ const preference = {
 async function configOf(output: string, overrides: readonly string[] = []): Promise<HarnessConfig> {
   const path = join(folder, "short.yaml");
   if (!existsSync(path)) await writeFile(path, stringify(preference));
-  const own = [
+  const defaults = [
     `preferences=[${JSON.stringify(path)}]`,
     `output_dir=${join(folder, output)}`,
     "metrics=[logprob,compliance,collapse]",
   ];
   return loadHarnessConfig({
-    overrides: [...own, "num_steps=4", "batch_size=2", "collapse_steps=[0,3]", ...overrides],
+    overrides: [...defaults, "num_steps=4", "batch_size=2", "collapse_steps=[0,3]", ...overrides],
   });
 }
 
@@ -54,12 +54,12 @@ const timeless = ({ timestamp: _t, timing_s: _s, ...line }: StepLine) => line;
 
 describe("runHarness", () => {
   it("writes the files of a run with their documented fields", async () => {
-    const told: (number | null)[] = [];
+    const reported: (number | null)[] = [];
     const summary = await runHarness(await configOf("run"), {
       engine: fakeEngine(),
-      onStep: (_, line) => told.push(line?.step ?? null),
+      onStep: (_, line) => reported.push(line?.step ?? null),
     });
-    expect(told).toEqual([null, 0, 1, 2, 3]);
+    expect(reported).toEqual([null, 0, 1, 2, 3]);
     const lines = await linesOf("run");
     expect(Object.keys(lines[0]!)).toEqual([
       "preference",
@@ -98,7 +98,7 @@ describe("runHarness", () => {
       logprob_margin_p: 2 / 4096,
       final_compliance: 1,
       capability_ratio: null,
-      // The fake engine's answers are all alike.
+      // The fake engine's answers are all equal.
       collapse_alerts: ["self_rouge_l"],
       verdict: "collapsed",
     });
@@ -117,9 +117,9 @@ describe("runHarness", () => {
 
   it("stops if a measurement changed the model", async () => {
     const { open, ...rest } = fakeEngine();
-    let looks = 0;
+    let generations = 0;
     // Each call of `generate` changes the model; compliance is the first metric that calls it.
-    const guard = fakeGuard({ name: "weights", observe: () => `${looks}` });
+    const guard = fakeGuard({ name: "weights", observe: () => `${generations}` });
     const engine: HarnessPorts["engine"] = {
       ...rest,
       async open(request) {
@@ -127,16 +127,16 @@ describe("runHarness", () => {
         const { generate } = model.evaluable;
         const evaluable = {
           ...model.evaluable,
-          generate(...asked: Parameters<NonNullable<typeof generate>>) {
-            looks += 1;
-            return generate!(...asked);
+          generate(...args: Parameters<NonNullable<typeof generate>>) {
+            generations += 1;
+            return generate!(...args);
           },
         };
         return { ...model, evaluable, guards: [guard] };
       },
     };
     await expect(runHarness(await configOf("run"), { engine })).rejects.toThrow(
-      "the measurement of compliance: got a changed weights",
+      "the measurement of compliance: got changes to weights",
     );
   });
 
@@ -201,7 +201,7 @@ describe("runHarness", () => {
     },
   );
 
-  it("sets a torn last line aside and restores it from the checkpoint", async () => {
+  it("moves a torn last line to set-aside.jsonl and restores it from the checkpoint", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const before = await linesOf("run");
     const path = file("run", "short/steps.jsonl");
@@ -212,7 +212,7 @@ describe("runHarness", () => {
     expect(JSON.parse(aside)).toMatchObject({ why: "torn", text: expect.stringContaining('"step":3') });
   });
 
-  it("sets lines without a checkpoint aside and trains their steps again", async () => {
+  it("moves lines without a checkpoint to set-aside.jsonl and trains their steps again", async () => {
     await runHarness(await configOf("run", ["num_steps=2"]), { engine: fakeEngine() });
     await cp(file("run", "short/checkpoint.json"), file("run", "short/kept.json"));
     await runHarness(await configOf("run"), { engine: fakeEngine() });
@@ -243,21 +243,21 @@ describe("runHarness", () => {
     expect(engine.opened).toHaveLength(1);
   });
 
-  it("keeps the collapse thresholds of a run's first start until its end", async () => {
+  it("keeps the collapse thresholds of the first start when a run resumes", async () => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
-    const begun = await read<MetadataFile>("run", "short/metadata.json");
-    expect(begun.collapse_thresholds).toEqual({ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 });
-    const own = { ...begun, collapse_thresholds: { entropy_ratio: 0.6, self_rouge_l: 1, drift_nats: 2 } };
-    await writeFile(file("run", "short/metadata.json"), JSON.stringify(own));
+    const stored = await read<MetadataFile>("run", "short/metadata.json");
+    expect(stored.collapse_thresholds).toEqual({ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 });
+    const edited = { ...stored, collapse_thresholds: { entropy_ratio: 0.6, self_rouge_l: 1, drift_nats: 2 } };
+    await writeFile(file("run", "short/metadata.json"), JSON.stringify(edited));
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const [first, ...later] = await linesOf("run");
     // All answers are equal: self_rouge_l is 1.
     expect(first!.eval.collapse!.alerts).toEqual(["self_rouge_l"]);
     expect(later.at(-1)!.eval.collapse!.alerts).toEqual([]);
-    expect(await read("run", "short/metadata.json")).toEqual(own);
+    expect(await read("run", "short/metadata.json")).toEqual(edited);
   });
 
-  it("leaves no files after a model fails to open, so that a different model can follow", async () => {
+  it("leaves no files after a model fails to open, so that another model can use the folder", async () => {
     const engine = { ...fakeEngine(), open: () => Promise.reject(new Error("no such model")) };
     await expect(runHarness(await configOf("run", ["base_model=a/b"]), { engine })).rejects.toThrow(
       "no such model",
@@ -273,7 +273,7 @@ describe("runHarness", () => {
       await writeFile(path, stringify({ ...preference, name }));
       const config = await configOf("run", [`preferences=[${JSON.stringify(path)}]`]);
       await expect(runHarness(config, { engine: fakeEngine() })).rejects.toThrow(
-        `preferences: got a preference of the name "${name}", expected a name that differs from summary.json, plots`,
+        `preferences: got a preference named "${name}", expected a name other than summary.json, plots`,
       );
       expect(existsSync(join(folder, "run"))).toBe(false);
     },
@@ -283,7 +283,7 @@ describe("runHarness", () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     await expect(
       runHarness(await configOf("run", ["training.alpha=1"]), { engine: fakeEngine() }),
-    ).rejects.toThrow("got a different training");
+    ).rejects.toThrow("got different values of training");
     await writeFile(join(folder, "short.yaml"), stringify({ ...preference, feedback_string: "Longer." }));
     await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
       "preference_definition",
@@ -298,7 +298,7 @@ describe("runHarness", () => {
     );
   });
 
-  it("names the damaged line", async () => {
+  it("names the damaged line in the error", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     await appendFile(file("run", "short/steps.jsonl"), "{\n");
     await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(

@@ -60,8 +60,8 @@ interface Draft {
  * answers, trains on them with the preference's feedback, and measures the model. `files.ts` describes the files in
  * `output_dir`; the summary is rewritten after each step.
  *
- * An interrupted run resumes in the same folder. No step is repeated or lost, and apart from times its lines equal those of an
- * uninterrupted run.
+ * An interrupted run resumes in the same folder. No step is repeated or lost, and its lines equal those of an uninterrupted run,
+ * except for timestamps and durations.
  *
  * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, or the folder of
  *   another run; `store` for a damaged folder or one in use; and the errors of the engine.
@@ -95,7 +95,7 @@ const fileOf = (preferences: SummaryFile["preferences"], at: Date): SummaryFile 
   preferences: { ...preferences },
 });
 
-/** Names of files and folders beside the preferences' folders. */
+/** Names of other files and folders in `output_dir`, beside the folders of the preferences. */
 const reservedNames = [basename(summaryPath("")), "plots", "index.html"];
 
 /** Reads all preferences and opens their graders, so that their errors appear before training. */
@@ -108,17 +108,17 @@ async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<read
       throw new PeriodicEvalError({
         code: "config",
         where: "preferences",
-        got: `a preference of the name "${name}"`,
-        expected: `a name that differs from ${reservedNames.join(", ")}`,
-        fix: "Rename it in its file: its results are in a folder of its name.",
+        got: `a preference named "${name}"`,
+        expected: `a name other than ${reservedNames.join(", ")}`,
+        fix: "Rename it in its file: its results are stored in a folder with its name.",
       });
     if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
       throw new PeriodicEvalError({
         code: "config",
         where: "preferences",
-        got: `two preferences of the name "${name}"`,
+        got: `two preferences named "${name}"`,
         expected: "unique names",
-        fix: "Rename one in its file: its results are in a folder of its name.",
+        fix: "Rename one in its file: its results are stored in a folder with its name.",
       });
     prepared.push({ preference, grader: await openVerifier(preference, { signal }) });
   }
@@ -162,7 +162,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   const model = await engine.open({ loraId, training, stepsPerBatch, seed, folder: paths.folder, signal });
   try {
     const lines = [...(await linesOf(paths, earlier, model.trained))];
-    // Written after the model has opened, so that a wrong model does not claim the folder.
+    // The metadata is written after the model has opened, so that a wrong model does not claim the folder.
     if (earlier.metadata === null) await writeFileAtomic(paths.metadata, jsonText(metadata));
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const inputs = { config, preference, grader, probes, thresholds, model, signal };
@@ -173,7 +173,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       const step = lines.length;
       const began = now();
       const { last, updates } = model.trained;
-      // Trained before a crash that prevented its line.
+      // A crash after training prevented this step's line.
       const { record, report } =
         updates > step && last?.step === step
           ? { record: last, report: last.report }
@@ -231,12 +231,12 @@ async function train(
     score: rewards[at]!,
   }));
   const draft: Draft = { feedback, rollouts };
-  const kept = JSON.parse(JSON.stringify(draft)) as Json;
+  const draftJson = JSON.parse(JSON.stringify(draft)) as Json;
   const record: UpdateRecord = {
-    // A hash of the training data, which is in the checkpoint and in the step's line.
-    stepId: hashJson({ name, step, seed: config.seed, draft: kept }),
+    // A hash of the training data. The checkpoint and the step's line contain it.
+    stepId: hashJson({ name, step, seed: config.seed, draft: draftJson }),
     step,
-    draft: kept,
+    draft: draftJson,
   };
   const batch = answers.map((answer, at) => {
     const prompt = asked[at]!;
@@ -263,7 +263,7 @@ async function lineOf(
   { record, report, began, now, baseline }: Trained,
 ): Promise<StepLine> {
   const { feedback, rollouts } = record.draft as unknown as Draft;
-  const { eval: seen } = await measureModel(inputs, record.step + 1, baseline);
+  const { eval: measured } = await measureModel(inputs, record.step + 1, baseline);
   const ended = now();
   return {
     preference: inputs.preference.name,
@@ -271,7 +271,7 @@ async function lineOf(
     timestamp: ended.toISOString(),
     feedback_given: feedback,
     sdpo_metrics: { step_id: record.stepId, ...report.metrics },
-    eval: { ...seen, rollouts: [...rollouts, ...seen.rollouts] },
+    eval: { ...measured, rollouts: [...rollouts, ...measured.rollouts] },
     prompt_used: rollouts[0]!.prompt,
     response_text: rollouts[0]!.response,
     timing_s: (ended.getTime() - began.getTime()) / 1000,

@@ -22,7 +22,7 @@ it.each<[string, Partial<VerdictFacts>]>([
   ["no evidence", { logprob_margin_p: null }],
   ["no evidence", { logprob_margin_delta: null }],
   ["no evidence", { final_compliance: 0.39 }],
-  // With answers of different lengths, the longer one gains more when all tokens gain equally.
+  // The total and the per-token margin disagree: the longer answer gains more when all tokens gain equally.
   ["no evidence", { logprob_margin_delta: -2 }],
   ["no evidence", { logprob_margin_per_token_delta: -0.1 }],
   ["no evidence", { logprob_margin_per_token_delta: null }],

@@ -1,9 +1,9 @@
 import type { CollapseSign } from "../metrics/collapse-summary.ts";
 
-/** Probability of reporting a change of an unchanged margin. */
+/** Probability of reporting a change when the margin did not change. */
 export const verdictAlpha = 0.05;
-/** Minimum share of the baseline's general ability. */
-export const leastCapability = 0.8;
+/** Minimum general score, as a share of the baseline's. */
+export const minCapabilityRatio = 0.8;
 
 export type Verdict = "learned" | "collapsed" | "lost ability" | "worse" | "no evidence";
 
@@ -19,8 +19,8 @@ export interface VerdictFacts {
 
 /**
  * Returns the first verdict that holds:
- * 1. `collapsed`: a sign of collapse was beyond its threshold at any measurement;
- * 2. `lost ability`: less than 0.8 of the baseline's general score is left;
+ * 1. `collapsed`: at any measurement, a sign of collapse was beyond its threshold;
+ * 2. `lost ability`: the general score is below 0.8 of the baseline's;
  * 3. `worse`: held-out margins fell, p < .05, and fell per token;
  * 4. `learned`: held-out margins rose, p < .05, and rose per token, and compliance on held-out prompts, if both are known, is not
  *    below the baseline's;
@@ -38,7 +38,7 @@ export function verdictOf(facts: VerdictFacts): Verdict {
   } = facts;
   const { baseline_compliance: before, final_compliance: now } = facts;
   if (alerts.length > 0) return "collapsed";
-  if (ratio !== null && ratio < leastCapability) return "lost ability";
+  if (ratio !== null && ratio < minCapabilityRatio) return "lost ability";
   if (delta === null || perToken === null || p === null || p >= verdictAlpha) return "no evidence";
   if (Math.sign(delta) !== Math.sign(perToken)) return "no evidence";
   if (delta < 0) return "worse";

@@ -8,12 +8,12 @@ import { parseFile } from "../config/file-errors.ts";
 export interface CollapseProbes {
   /** Fixed text over which the model's entropy is measured. */
   readonly text: string;
-  /** Prompts with many possible answers: on others a healthy model repeats itself too. */
+  /** Prompts with many possible answers. For other prompts, a healthy model also repeats itself. */
   readonly prompts: readonly string[];
 }
 
 /** Minimum number of prompts. */
-export const leastProbes = 8;
+export const minProbes = 8;
 
 /** Default probes in plain English, for instruction-tuned models. */
 export const collapseProbes: CollapseProbes = {
@@ -37,7 +37,7 @@ const text = z.string("a non-empty string").min(1, "a non-empty string");
 const schema = z.strictObject(
   {
     text,
-    prompts: z.array(text, "an array of prompts").min(leastProbes, `at least ${leastProbes} prompts`),
+    prompts: z.array(text, "an array of prompts").min(minProbes, `at least ${minProbes} prompts`),
   } satisfies Record<keyof CollapseProbes, z.ZodType>,
   "an object with text and prompts",
 );
@@ -45,8 +45,8 @@ const schema = z.strictObject(
 /**
  * Reads probes from a YAML file `{ text, prompts }`.
  *
- * @param where The key that names the file, for errors.
- * @throws PeriodicEvalError `config` with file and line for wrong content, and for a missing file.
+ * @param where The configuration key of the path, for errors.
+ * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
  */
 export async function readCollapseProbes(path: string, where = "collapse_probes"): Promise<CollapseProbes> {
   if (!existsSync(path))

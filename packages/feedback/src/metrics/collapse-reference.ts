@@ -28,17 +28,17 @@ export interface CollapseReference {
 /** A value, or null with the reason why it is unknown. */
 export type Known<T> = { readonly value: T } | { readonly value: null; readonly reason: string };
 
-type TellingEntropies = Partial<Abilities> & Pick<EvaluableModel, "textEntropies">;
+type EntropyModel = Partial<Abilities> & Pick<EvaluableModel, "textEntropies">;
 
-/** Prefixes per call. Each needs one row of the vocabulary's size. */
+/** Prefixes per call. Each one needs memory for one row of the vocabulary's size. */
 const prefixesPerCall = 16;
 
 /**
- * Returns the mean entropy of the next token over the positions of a text, in nats, each over the model's whole distribution.
- * The first token has no prefix and is left out. Throws if the mean is not finite.
+ * Returns the mean entropy of the next token over the positions of a text, in nats. Each entropy is over the whole vocabulary.
+ * The first token is left out, because it has no prefix. Throws if the mean is not finite.
  */
 export async function entropyOf(
-  model: TellingEntropies,
+  model: EntropyModel,
   text: string,
   options: CallOptions,
 ): Promise<Known<number>> {
@@ -51,9 +51,9 @@ export async function entropyOf(
   return { value: sum / entropies.length };
 }
 
-/** Returns the entropy after each token of a text but the last: see `EvaluableModel.textEntropies`. */
+/** Returns the entropy of the next token after each token of a text except the last: see `EvaluableModel.textEntropies`. */
 export async function entropiesOf(
-  model: TellingEntropies,
+  model: EntropyModel,
   text: string,
   options: CallOptions,
 ): Promise<Known<readonly number[]>> {
@@ -80,7 +80,7 @@ export async function entropiesOf(
   return { value: entropies };
 }
 
-/** Returns Σ log p of each answer to a prompt. A blank answer has no tokens to score and gives null. */
+/** Returns Σ log p of each answer to a prompt; null for a blank answer, which has no tokens to score. */
 export async function scoreAnswers(
   model: Partial<Abilities>,
   prompt: Prompt,

@@ -25,7 +25,7 @@ export interface ProbeItem extends Row {
   readonly prompt: Prompt;
 }
 
-/** The row of the fixed text or of a probe. Null is unknown; `reasons` has the reason per sign. */
+/** The row of the fixed text or of a probe. An unknown value is null, and `reasons` has the reason for each sign. */
 export interface CollapseRow extends Row {
   /** The prompt; empty for the fixed text. */
   readonly prompt: string;
@@ -38,9 +38,9 @@ export interface CollapseRow extends Row {
     readonly tokens: number | null;
   }[];
   readonly selfRougeL: number | null;
-  /** Mean log-prob per token of the model's answers under the model, minus that of the baseline's under the baseline. */
+  /** Mean log-prob per token of the model's answers under the model, minus that of the baseline's answers under the baseline. */
   readonly ownDrift: number | null;
-  /** Mean log-prob per token of the baseline's answers: under the model minus under the baseline. */
+  /** Mean log-prob per token of the baseline's answers under the model, minus that under the baseline. */
   readonly baselineDrift: number | null;
   readonly reasons: Readonly<Record<string, string>>;
 }
@@ -49,7 +49,7 @@ export interface CollapseReading {
   /** Answers per probe. */
   readonly samples: number;
   readonly sampling: SamplingOptions;
-  /** Null: the model without its adapter, if it has one. */
+  /** The baseline. Null: the model without its adapter, if it has one. */
   readonly reference: CollapseReference | null;
 }
 
@@ -85,7 +85,7 @@ async function referenceEntropy(
   return base === null ? noBaseline : entropyOf(base, item.text, call);
 }
 
-/** Measures a probe: the model's answers, how similar they are, and both drifts. */
+/** Measures a probe: the model's answers, their similarity, and both drifts. */
 export async function readProbe(
   model: ModelWith<"generate">,
   item: ProbeItem,
@@ -121,7 +121,7 @@ export async function readProbe(
   };
 }
 
-/** Draws independent answers, each from its own random stream. The baseline's streams differ from the model's. */
+/** Draws independent answers, each with a separate random stream. The baseline's streams differ from the model's. */
 async function answer(
   model: Pick<Abilities, "generate">,
   item: ProbeItem,

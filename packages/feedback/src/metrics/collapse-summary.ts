@@ -16,7 +16,7 @@ export const collapsePresets = {
   claas: { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 },
 } as const satisfies Readonly<Record<string, CollapseThresholds>>;
 
-/** The thresholds with the keys of files. */
+/** The thresholds under the keys that files use. */
 export interface WrittenThresholds {
   readonly entropy_ratio: number;
   readonly self_rouge_l: number;
@@ -37,7 +37,7 @@ export const readThresholds = (written: WrittenThresholds): CollapseThresholds =
 
 export type CollapsePreset = keyof typeof collapsePresets;
 
-/** Measured signs of collapse. Null is unknown; the row's `reasons` has the reason. */
+/** Measured signs of collapse. An unknown sign is null; `reasons` of the row says why. */
 export interface CollapseSigns {
   readonly entropy_nats: number | null;
   readonly entropy_ratio: number | null;
@@ -48,7 +48,7 @@ export interface CollapseSigns {
 
 export type CollapseSign = keyof CollapseSigns;
 
-/** Returns the signs beyond their thresholds. An unknown sign (null) is never an alert, which does not mean that it is healthy. */
+/** Returns the signs beyond their thresholds. An unknown sign (null) is never an alert, although it may not be healthy. */
 export function collapseAlerts(
   signs: CollapseSigns,
   thresholds: CollapseThresholds,

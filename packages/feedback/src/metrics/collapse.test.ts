@@ -7,7 +7,7 @@ import { collapseAlerts, collapsePresets, thresholdsOf } from "./collapse-summar
 
 const probes = { text: "a fixed text", prompts: ["1", "2", "3", "4", "5", "6", "7", "8"] };
 const sampling = { maxNewTokens: 12 };
-const look = async (model: EvaluableModel, options: Parameters<typeof collapseEvaluation>[0] = {}) => {
+const run = async (model: EvaluableModel, options: Parameters<typeof collapseEvaluation>[0] = {}) => {
   const { snapshot, rows } = await measure(collapseEvaluation({ probes, sampling, ...options }), model);
   const values = Object.fromEntries(
     Object.entries(snapshot.metrics).map(([name, { value }]) => [name, value]),
@@ -20,7 +20,7 @@ const look = async (model: EvaluableModel, options: Parameters<typeof collapseEv
   };
 };
 
-/** A model that answers every prompt with one text and gives every token a log p of `nats`. */
+/** Returns a model that gives every prompt the same answer and every token a log p of `nats`. */
 const frozen = (nats: number, base?: EvaluableModel) =>
   fakeModel({
     reply: () => "the same again",
@@ -36,10 +36,10 @@ describe("collapseEvaluation", () => {
     it(check.name, check.run);
 
   it("reports no change for a model that equals its baseline", async () => {
-    const baseline = await look(fakeModel());
+    const baseline = await run(fakeModel());
     expect(baseline.unknown).toMatchObject({ entropy_ratio: expect.stringContaining("no baseline") });
     expect(baseline.values).toMatchObject({ entropy_ratio: null, own_drift: null, baseline_drift: null });
-    const again = await look(fakeModel(), { reference: collapseReference(baseline.rows) });
+    const again = await run(fakeModel(), { reference: collapseReference(baseline.rows) });
     // The same seed draws the same answers here.
     expect(again.values).toMatchObject({ entropy_ratio: 1, own_drift: 0, baseline_drift: 0 });
     expect(again.values["self_rouge_l"]).toBeLessThan(0.2);
@@ -48,7 +48,7 @@ describe("collapseEvaluation", () => {
   });
 
   it("uses the model without its adapter as the baseline", async () => {
-    const { values, alerts } = await look(frozen(-0.5, fakeModel({ weights: () => "base" })));
+    const { values, alerts } = await run(frozen(-0.5, fakeModel({ weights: () => "base" })));
     // The fake base model has a vocabulary of 261 tokens and gives about −6 nats per token; this model gives −0.5.
     expect(values["own_drift"]).toBeGreaterThan(3);
     expect(values["baseline_drift"]).toBeGreaterThan(3);
@@ -63,7 +63,7 @@ describe("collapseEvaluation", () => {
         probes.prompts.map((_, at) => [`probe_${at}`, [{ text: "four", nats: -2, tokens: 4 }]]),
       ),
     };
-    const { values, alerts } = await look(frozen(-3), { reference });
+    const { values, alerts } = await run(frozen(-3), { reference });
     // −3 nats per token by the model, −0.5 by the baseline.
     expect(values["baseline_drift"]).toBeCloseTo(-2.5, 12);
     expect(alerts).toContain("baseline_drift");
@@ -71,7 +71,7 @@ describe("collapseEvaluation", () => {
 
   it("returns null with a reason for metrics that the engine cannot compute", async () => {
     const { generate, identity, contextLength } = fakeModel();
-    const { values, unknown, alerts } = await look({ generate, identity, contextLength });
+    const { values, unknown, alerts } = await run({ generate, identity, contextLength });
     expect(values).toMatchObject({
       entropy_nats: null,
       entropy_ratio: null,
@@ -88,8 +88,8 @@ describe("collapseEvaluation", () => {
     expect(alerts).toEqual([]);
   });
 
-  it("returns a null entropy if the engine reports only log-probs of chosen tokens", async () => {
-    const { values, unknown } = await look(fakeModel({ nextToken: () => -1 }));
+  it("returns null for the entropy if the engine reports only log-probs of chosen tokens", async () => {
+    const { values, unknown } = await run(fakeModel({ nextToken: () => -1 }));
     expect(values["entropy_nats"]).toBeNull();
     expect(unknown).toMatchObject({
       entropy_nats: "the engine tells log-probs of chosen tokens and no entropy",
@@ -98,14 +98,14 @@ describe("collapseEvaluation", () => {
 
   it("returns null drift and full similarity for answers without words", async () => {
     const silent = fakeModel({ reply: () => "", base: fakeModel({ reply: () => "" }) });
-    const { values, unknown, alerts } = await look(silent);
+    const { values, unknown, alerts } = await run(silent);
     expect(values).toMatchObject({ own_drift: null, baseline_drift: null, self_rouge_l: 1 });
     expect(unknown).toMatchObject({ own_drift: "no answer has a word" });
     expect(alerts).toEqual(["self_rouge_l"]);
   });
 
   it("throws if the model's log p is NaN", async () => {
-    await expect(look(fakeModel({ logLikelihood: () => Number.NaN }))).rejects.toThrow("NaN");
+    await expect(run(fakeModel({ logLikelihood: () => Number.NaN }))).rejects.toThrow("NaN");
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches, type SamplingOptions } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import { collapseProbes, leastProbes, type CollapseProbes } from "./collapse-probes.ts";
+import { collapseProbes, minProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { readProbe, readText, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
 import {
@@ -18,7 +18,7 @@ import {
 export interface CollapseOptions {
   /** Default: `collapseProbes`, in plain English. */
   readonly probes?: CollapseProbes;
-  /** Independent answers to each probe, 4 or more. Default 4. */
+  /** Independent answers per probe, at least 4. Default 4. */
   readonly samples?: number;
   readonly preset?: CollapsePreset | CollapseThresholds;
   /** Default: temperature 1, no truncation of the distribution, 64 tokens. */
@@ -27,8 +27,8 @@ export interface CollapseOptions {
   readonly reference?: CollapseReference;
 }
 
-const fewestSamples = 4;
-const samplesRule = `an integer of ${fewestSamples} or more`;
+const minSamples = 4;
+const samplesRule = `an integer of ${minSamples} or more`;
 
 const optionsSchema = z.strictObject({
   probes: z
@@ -36,14 +36,14 @@ const optionsSchema = z.strictObject({
       text: z.string("a non-empty string").min(1, "a non-empty string"),
       prompts: z
         .array(z.string(), "an array of prompts")
-        .min(leastProbes, `at least ${leastProbes} prompts`)
+        .min(minProbes, `at least ${minProbes} prompts`)
         .meta({ fix: "Add prompts that have many possible answers." }),
     } satisfies Record<keyof CollapseProbes, z.ZodType>)
     .optional(),
   samples: z
     .int(samplesRule)
-    .min(fewestSamples, samplesRule)
-    .meta({ fix: "Fewer answers do not show how similar they are." })
+    .min(minSamples, samplesRule)
+    .meta({ fix: "Raise it: fewer answers do not show how similar they are." })
     .optional(),
   // `thresholdsOf` checks the preset.
   preset: z.custom<CollapseOptions["preset"]>().optional(),
@@ -52,14 +52,15 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof CollapseOptions, z.ZodType>);
 
 /**
- * Measures signs of collapse, which a model that only learns a preference need not show:
- * - `entropy_ratio`: the entropy of the next token over the places of a fixed text, relative to the baseline's;
+ * Measures signs of collapse. A model can learn a preference without them:
+ * - `entropy_ratio`: the mean entropy of the next token over the positions of a fixed text, divided by the baseline's;
  * - `self_rouge_l`: the similarity of independent answers to one prompt, ROUGE-L F1 over all pairs;
- * - `own_drift` and `baseline_drift`, in nats per token: the model's mean log-prob of its own answers, and of the baseline's
- *   answers, minus the baseline's mean log-prob of the baseline's answers. The first rises if answers freeze, the second falls
- *   if the model forgets.
+ * - `own_drift`, in nats per token: the model's mean log-prob of its own answers, minus the baseline's mean log-prob of the
+ *   baseline's answers. It rises if the model always gives the same answers;
+ * - `baseline_drift`, in nats per token: the model's mean log-prob of the baseline's answers, minus the baseline's. It falls if
+ *   the model forgets.
  *
- * The baseline is `reference`, else the model without its adapter. In the snapshot, `alerts` names the signs beyond the
+ * The baseline is `reference`, or else the model without its adapter. In the snapshot, `alerts` names the signs beyond the
  * thresholds, and `unknown` has the reason for each sign that the engine cannot measure. An unknown sign is null.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
@@ -144,11 +145,11 @@ export function signsOf(metrics: Readonly<Record<string, MetricValue>>): Collaps
   };
 }
 
-/** Returns the reason of each unknown sign. */
+/** Returns the reason for each unknown sign. */
 export const unknownOf = (rows: readonly CollapseRow[]): Readonly<Record<string, string>> =>
   Object.assign({}, ...rows.map(({ reasons }) => reasons)) as Record<string, string>;
 
-/** Returns the reference for later measurements from the baseline's rows. */
+/** Converts the baseline's rows to the reference that later measurements are compared with. */
 export function collapseReference(rows: readonly CollapseRow[]): CollapseReference {
   const answers = rows
     .filter((row) => row.answers.length > 0)

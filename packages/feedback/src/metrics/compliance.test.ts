@@ -13,7 +13,7 @@ const polite = ruleGrader({
   rule: (_, answer) => ({ reward: answer.includes("please") ? 1 : 0 }),
 });
 
-const look = async (reply: (prompt: string) => string, grader: Grader = polite) =>
+const run = async (reply: (prompt: string) => string, grader: Grader = polite) =>
   measure(complianceEvaluation({ preference, grader, samples: 2 }), fakeModel({ reply }));
 
 describe("complianceEvaluation", () => {
@@ -24,14 +24,14 @@ describe("complianceEvaluation", () => {
     it(check.name, check.run);
 
   it("averages training prompts and held-out prompts separately", async () => {
-    const { snapshot, rows } = await look((prompt) => (/seen|new 1/.test(prompt) ? "yes please" : "no"));
+    const { snapshot, rows } = await run((prompt) => (/seen|new 1/.test(prompt) ? "yes please" : "no"));
     expect(snapshot.metrics["compliance"]).toMatchObject({ value: expect.closeTo(1 / 3, 12), n: 6 });
     expect(snapshot.metrics["seen_compliance"]).toMatchObject({ value: 1, n: 4 });
     expect(rows).toHaveLength(10);
   });
 
-  it("grades the text after the thinking, and counts answers without one as ungraded", async () => {
-    const { snapshot } = await look((prompt) =>
+  it("grades the text after the thinking, and counts an answer whose thinking does not end as ungraded", async () => {
+    const { snapshot } = await run((prompt) =>
       /new 1/.test(prompt) ? "<think>please" : "<think>please</think>no",
     );
     expect(snapshot.metrics["compliance"]).toMatchObject({ value: 0, n: 4 });
@@ -45,7 +45,7 @@ describe("complianceEvaluation", () => {
         throw new Error("out of order");
       },
     });
-    const { snapshot, rows } = await look(() => "yes", grader);
+    const { snapshot, rows } = await run(() => "yes", grader);
     expect(snapshot.metrics["compliance"]).toMatchObject({ value: null, n: 0 });
     expect(rows[0]).toMatchObject({ reward: null, raw: "out of order" });
   });

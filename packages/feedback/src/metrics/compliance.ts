@@ -27,7 +27,7 @@ export interface ComplianceOptions {
   readonly preference: Pick<Preference, "name" | "train_prompts" | "probe_prompts">;
   /** The preference's grader, from `openVerifier`. */
   readonly grader: Grader;
-  /** Answers to each prompt. Default 2. */
+  /** Answers per prompt. Default 2. */
   readonly samples?: number;
   /** Default: temperature 1, no truncation of the distribution, 256 tokens. */
   readonly sampling?: Partial<SamplingOptions>;
@@ -45,21 +45,21 @@ interface ComplianceItem extends CompletionItem {
 }
 
 export interface ComplianceRow extends CompletionRow {
-  /** Whether the prompt is trained on. */
+  /** Whether training uses the prompt. */
   readonly isSeen: boolean;
 }
 
 export interface GradedComplianceRow extends ComplianceRow {
   /** From 0 to 1; null if the verifier gave no reward. */
   readonly reward: number | null;
-  /** The reason for a missing reward, or the verifier's text. */
+  /** The reason for a missing reward, or the verifier's message. */
   readonly raw: string | null;
 }
 
 /**
  * Measures the mean reward that a preference's verifier gives to answers. `compliance`, the primary metric, uses held-out
- * prompts; `seen_compliance` uses training prompts. A gain in the first alone is chance, a gain in the second alone is
- * memorisation.
+ * prompts; `seen_compliance` uses training prompts. If only the first rises, the gain is chance; if only the
+ * second rises, it is memorisation.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */

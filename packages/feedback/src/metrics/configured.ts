@@ -23,7 +23,7 @@ const samplingFields = {
   temperature: z.unknown().optional(),
   top_p: z.unknown().optional(),
 };
-/** Keys of sampling in a file, and their names in code. */
+/** Maps the sampling keys of a file to their names in code. */
 const samplingKeys = {
   max_tokens: "maxNewTokens",
   temperature: "temperature",
@@ -35,7 +35,7 @@ const preferenceFields = {
   preference: path("a preference's name, or the path of its file"),
   preferences_dir: path("the path of a folder").nullish(),
 };
-/** The evaluations check `samples` and the sampling themselves. */
+/** Schemas of the entries. The evaluations check `samples` and the sampling options. */
 const schemas = {
   logprob: z.strictObject(preferenceFields),
   compliance: z.strictObject({ ...preferenceFields, samples: z.unknown().optional(), ...samplingFields }),
@@ -89,8 +89,8 @@ export const feedbackEvaluations: EvaluationRegistry = {
   },
 };
 
-const kindsText = `one of ${metricNames.join(", ")}`;
-const kindSchema = z.strictObject({ feedback: z.enum(metricNames, kindsText) });
+const metricRule = `one of ${metricNames.join(", ")}`;
+const kindSchema = z.strictObject({ feedback: z.enum(metricNames, metricRule) });
 
 function make<Name extends MetricName>(
   name: Name,
@@ -105,7 +105,7 @@ const preferenceOf = (
   where: string,
 ): Promise<Preference> => readPreference(preference, folder, `${where}.preference`);
 
-/** Returns the options of sampling under their names in code. */
+/** Returns `samples` and the sampling options under their names in code. */
 function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samples"]?: unknown }): {
   readonly samples?: number;
   readonly sampling: Partial<SamplingOptions>;

@@ -9,7 +9,7 @@ export interface GeneralProbe {
   score(answer: string): Promise<{ readonly score: number; readonly raw: string | null }>;
 }
 
-/** Calls of the requested function, with their correct values. */
+/** Calls of the requested function, with their correct results. */
 const fibonacci: readonly (readonly [call: string, value: number])[] = [
   ["fibonacci(0)", 0],
   ["fibonacci(1)", 1],
@@ -18,7 +18,7 @@ const fibonacci: readonly (readonly [call: string, value: number])[] = [
   ["fibonacci(20)", 6765],
 ];
 
-/** Returns the code of an answer: its last fenced block, or else the whole answer. Removes `export`. */
+/** Returns the code of an answer, without `export`: its last fenced block, or the whole answer if it has none. */
 export function codeOf(answer: string): string {
   const blocks = [...answer.matchAll(/```[^\n`]*\n(.*?)(?:```|$)/gs)];
   return (blocks.at(-1)?.[1] ?? answer).replaceAll(
@@ -27,7 +27,7 @@ export function codeOf(answer: string): string {
   );
 }
 
-const ofSandbox = (result: SandboxResult): { score: number; raw: string | null } => {
+const scoreOf = (result: SandboxResult): { score: number; raw: string | null } => {
   if (!result.ok) return { score: 0, raw: result.reason };
   const wrong = fibonacci.flatMap(([call, value], at) =>
     Object.is(result.values[at], value) ? [] : [`${call} is ${String(result.values[at])}, not ${value}`],
@@ -54,7 +54,7 @@ export const generalProbes: readonly GeneralProbe[] = [
       "Write a function fibonacci(n) in JavaScript that returns the nth Fibonacci number, where fibonacci(0) is 0 and " +
       "fibonacci(1) is 1. Answer with the code alone.",
     score: async (answer) =>
-      ofSandbox(
+      scoreOf(
         await runInSandbox(
           codeOf(answer),
           fibonacci.map(([call]) => call),

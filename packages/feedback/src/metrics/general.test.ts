@@ -6,7 +6,7 @@ import { capabilityRatio, generalEvaluation } from "./general.ts";
 
 const code =
   "function fibonacci(n) { let [a, b] = [0, 1]; for (; n > 0; n--) [a, b] = [b, a + b]; return a; }";
-const look = async (answers: { code: string; fruits: string; hot: string; sea: string }) => {
+const run = async (answers: { code: string; fruits: string; hot: string; sea: string }) => {
   const reply = (prompt: string) =>
     /fibonacci/.test(prompt)
       ? answers.code
@@ -30,18 +30,18 @@ describe("generalEvaluation", () => {
       hot: "COLD.",
       sea: "The sea is blue.",
     };
-    expect(await look(answers)).toEqual({ values: [1, 1, 1], failures: {} });
+    expect(await run(answers)).toEqual({ values: [1, 1, 1], failures: {} });
   });
 
   it("weights the coding task and the mean of the instructions equally", async () => {
-    // The code is right for 0 and 1 only, 2 of 5 calls; the answers follow one instruction of three.
+    // The code is right for two of the five calls; the answers follow one of the three instructions.
     const answers = {
       code: "const fibonacci = (n) => n",
       fruits: "- figs\n- plums",
       hot: "COLD",
       sea: "Blue is the sea.",
     };
-    const { values, failures } = await look(answers);
+    const { values, failures } = await run(answers);
     expect(values[1]).toBeCloseTo(2 / 5, 12);
     expect(values[2]).toBeCloseTo(1 / 3, 12);
     expect(values[0]).toBeCloseTo(0.5 * (2 / 5) + 0.5 * (1 / 3), 12);
@@ -54,13 +54,13 @@ describe("generalEvaluation", () => {
 
   it("scores 0 for code that tries to escape, does not end or returns objects", async () => {
     for (const bad of ["process.exit(1)", "for (;;);", "const fibonacci = () => ({ valueOf: () => 1 })"]) {
-      const { values } = await look({ code: bad, fruits: "", hot: "cold", sea: "" });
+      const { values } = await run({ code: bad, fruits: "", hot: "cold", sea: "" });
       expect(values).toEqual([0, 0, 0]);
     }
   });
 });
 
-it("codeOf returns the last fenced block, even without its end, or else the whole answer", () => {
+it("codeOf returns the last fenced block, even if it is not closed, or the whole answer if there is none", () => {
   expect(codeOf("a\n```\nb\n```\nc\n```js\nd\n```")).toBe("d\n");
   expect(codeOf("```js\nlet x = 1;")).toBe("let x = 1;");
   expect(codeOf("let x = 1;")).toBe("let x = 1;");

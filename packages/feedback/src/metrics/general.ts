@@ -32,9 +32,9 @@ const isCoding = ({ item }: CompletionRow): boolean => kinds.get(item) === "codi
 const kinds = new Map(generalProbes.map(({ id, kind }) => [id, kind]));
 
 /**
- * Measures whether a model keeps its general ability. `general`, the primary metric, is half the score of a coding task, whose
- * code runs in a sandbox, and half the mean of three instructions that a program checks. Four answers show a large loss and no
- * small one; `@periodic-eval/tasks` has benchmarks.
+ * Measures whether a model keeps its general ability. `general`, the primary metric, is the mean of two scores: that of a coding
+ * task, whose code runs in a sandbox, and the mean over three instructions that a program checks. Four answers can show only a
+ * large loss; `@periodic-eval/tasks` has benchmarks for small ones.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
@@ -97,6 +97,6 @@ export function generalEvaluation(options: GeneralOptions = {}) {
   });
 }
 
-/** Returns ability relative to the baseline's; null if the baseline's is 0 or either is unknown. */
+/** Returns the general score divided by the baseline's; null if either is unknown or the baseline's is 0. */
 export const capabilityRatio = (now: number | null, baseline: number | null): number | null =>
   now === null || baseline === null || baseline === 0 ? null : now / baseline;

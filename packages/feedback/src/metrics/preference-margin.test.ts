@@ -51,7 +51,7 @@ describe("marginDelta", () => {
     const risen = marginDelta(rows(Array.from({ length: 12 }, (_, at) => at + 1)), baseline);
     expect(risen).toMatchObject({ delta: 6.5, deltaPerToken: 3.25, n: 12 });
     expect(risen.p).toBeCloseTo(2 / 4096, 12);
-    // Equally many rise and fall, by equal amounts.
+    // Two margins rise and two fall, all by the same amount.
     expect(marginDelta(rows([1, -1, 1, -1]), rows([0, 0, 0, 0]))).toMatchObject({ delta: 0, p: 1 });
   });
 

@@ -40,10 +40,10 @@ export const marginPerTokenOf = (row: PreferenceMarginRow): number =>
   row.chosenNats / row.chosenTokens - row.rejectedNats / row.rejectedTokens;
 
 /**
- * Measures whether a preference is learnt: log p of the chosen answer minus that of the rejected one, after the same prompt as a
- * user turn. `logprob_margin`, the primary metric, is the mean over held-out pairs of the differences of Σ log p;
- * `logprob_margin_per_token` uses the mean log p per token. Nothing is sampled: each pair is compared with itself at the
- * baseline, so that only the effect of training remains.
+ * Measures whether the model learned a preference: log p of the chosen answer minus that of the rejected one, after the same
+ * prompt as a user turn. `logprob_margin`, the primary metric, is the mean over held-out pairs of the differences of Σ log p;
+ * `logprob_margin_per_token` uses the mean log p per token. The metric samples nothing and compares each pair with the same pair
+ * at the baseline, so that only training can change it.
  *
  * @throws PeriodicEvalError `config` for a wrong option; `model` if a log-likelihood is not finite.
  */
@@ -84,7 +84,7 @@ function rowOf(id: string, chosen: LogLikelihood, rejected: LogLikelihood): Pref
       where: `pair ${id}`,
       got: `Σ log p of ${bad.sumNats}`,
       expected: "a finite number",
-      fix: "Check the loss: NaN or infinite weights cause this.",
+      fix: "Check the loss: the weights are probably NaN or infinite.",
     });
   }
   return {
@@ -98,7 +98,7 @@ function rowOf(id: string, chosen: LogLikelihood, rejected: LogLikelihood): Pref
 
 /** The change of margins since the baseline, over the pairs that both measurements have. */
 export interface MarginDelta {
-  /** Mean change, in nats; null without a pair. */
+  /** Mean change, in nats; null if the measurements have no common pair. */
   readonly delta: number | null;
   readonly deltaPerToken: number | null;
   readonly n: number;
@@ -120,7 +120,7 @@ export function marginDelta(
     both.length === 0
       ? null
       : both.reduce((sum, [row, earlier]) => sum + margin(row) - margin(earlier), 0) / both.length;
-  // Each side has one value, so that exchanging them flips the sign of their difference.
+  // Each side has one value: exchanging the two flips the sign of their difference.
   const pairs = both.map(([row, earlier]) => ({ now: [marginOf(row)], before: [marginOf(earlier)] }));
   return {
     delta: changeOf(marginOf),

@@ -19,7 +19,7 @@ describe("rougeL", () => {
     expect(rougeL(first, second)).toBeCloseTo(value, 12);
   });
 
-  it("returns 1 for equal texts, also without words", () => {
+  it("returns 1 for identical strings, even if they contain no words", () => {
     expect(rougeL("", "")).toBe(1);
     expect(rougeL("…", "…")).toBe(1);
   });

@@ -3,7 +3,8 @@ const tokensOf = (text: string): readonly string[] => text.toLowerCase().match(/
 
 /**
  * Returns the ROUGE-L F1 of two texts (Lin 2004), from 0 to 1: twice the length of their longest common subsequence of words,
- * divided by the total number of words. Symmetric. Equal texts score 1, also without words.
+ * divided by the total number of words. Symmetric. Identical texts score 1, even if they
+ * contain no words.
  */
 export function rougeL(first: string, second: string): number {
   if (first === second) return 1;

@@ -4,12 +4,12 @@ import type { Preference } from "./preference.ts";
 export const feedbackOf = ({ feedback_string: feedback }: Preference, repetitions: number): string =>
   Array.from({ length: repetitions }, () => feedback).join(" ");
 
-/** Returns the user turn in which the teacher reads the feedback; null if the engine supplies it. */
+/** Returns the user turn in which the teacher reads the feedback; null if the engine uses its default. */
 export function teacherTurnOf(
   { hindsight }: Pick<Preference, "hindsight">,
   texts: { readonly prompt: string; readonly response: string; readonly feedback: string },
 ): string | null {
-  // In one pass: a placeholder inside an inserted text is not replaced.
+  // All placeholders are replaced in one pass, so that a placeholder inside an inserted text stays.
   return (
     hindsight?.replaceAll(
       /\{(prompt|response|feedback)\}/g,

@@ -86,7 +86,7 @@ describe("a custom preference", () => {
     ["export const isShort = () => 'yes';", "neither true, false"],
     ["export const isShrt = () => 1;", 'Did you mean "isShrt"?'],
     ["export const isShort = ;", "fails to load"],
-  ])("is rejected before training if its verifier is %s", async (code, message) => {
+  ])("throws before training if its verifier is %s", async (code, message) => {
     await verify(code);
     const preference = await read({});
     await expect(openVerifier(preference)).rejects.toThrow(message);
@@ -95,7 +95,7 @@ describe("a custom preference", () => {
   it.each([
     [{ verifier: "concice" }, 'Did you mean "concise"?'],
     [{ verifier: { name: "concise", args: { most: 3 } } }, "most"],
-  ])("is rejected before training for %j", async (change, message) => {
+  ])("throws before training for %j", async (change, message) => {
     const preference = await read(change);
     await expect(openVerifier(preference)).rejects.toThrow(message);
   });
@@ -125,7 +125,7 @@ describe("a custom preference", () => {
     [{ hindsight: "{prompt}" }, "expected a string that contains {feedback}"],
     [{ verifier: { module: "./verify.mjs" } }, "verifier.export: got undefined, expected a non-empty string"],
     [{ verifier: 3 }, "the name of a verifier, { name, args } or { module, export, args }"],
-  ])("is rejected with %j, at the file and line", async (change, message) => {
+  ])("throws at the file and line for %j", async (change, message) => {
     const error: unknown = await read(change).catch((thrown: unknown) => thrown);
     if (!PeriodicEvalError.is(error)) throw new Error("expected a PeriodicEvalError");
     expect(error.message).toContain(message);

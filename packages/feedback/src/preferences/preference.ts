@@ -16,12 +16,12 @@ export interface LogprobPair {
   readonly rejected: string;
 }
 
-/** The check of an answer: a shipped verifier, or an export of a module; its path is relative to the preference's file. */
+/** A shipped verifier, or an export of a module. The module's path is relative to the preference's file. */
 export type PreferenceVerifier =
   | { readonly name: string; readonly args: VerifierArgs }
   | { readonly module: string; readonly export: string; readonly args: VerifierArgs };
 
-/** A user's wish about the model's answers: the feedback, the verifier, and the prompts for training and measuring. */
+/** How a user wants the model to answer: the feedback, the verifier, and the prompts for training and measuring. */
 export interface Preference {
   readonly name: string;
   /** The user's feedback on an answer. */
@@ -32,17 +32,17 @@ export interface Preference {
    */
   readonly hindsight: string | null;
   readonly verifier: PreferenceVerifier;
-  /** Held out: none of their prompts is in `train_prompts`. */
+  /** Held-out pairs: `train_prompts` contains none of their prompts. */
   readonly logprob_pairs: readonly LogprobPair[];
   readonly train_prompts: readonly string[];
-  /** Held out, like the pairs. */
+  /** Held-out prompts: none of them is in `train_prompts`. */
   readonly probe_prompts: readonly string[];
-  /** Absolute path of the folder to which modules are relative. */
+  /** Absolute path of the preference's folder. The paths of modules are relative to it. */
   readonly folder: string;
 }
 
 /** Minimum number of pairs. With 12, the smallest p of the sign-flip test is 2/4096. */
-export const leastPairs = 12;
+export const minPairs = 12;
 
 const text = z.string("a non-empty string").refine((value) => value.trim() !== "", "a non-empty string");
 const args = z.record(z.string(), z.json(), "an object of arguments").default({});
@@ -72,23 +72,23 @@ const schema = z.strictObject(
         ),
         "an array of pairs",
       )
-      .min(leastPairs, `at least ${leastPairs} pairs`),
+      .min(minPairs, `at least ${minPairs} pairs`),
     train_prompts: prompts,
     probe_prompts: prompts,
   } satisfies Record<Exclude<keyof Preference, "folder">, z.ZodType>,
   "an object",
 );
 
-/** Folder of the shipped preferences for instruction-tuned models. `../micro-world` has those in the words of the micro-world. */
+/** Folder of the shipped preferences for instruction-tuned models. `../micro-world` has those for the micro-world. */
 export const shippedPreferences = fileURLToPath(new URL("../../preferences/instruct", import.meta.url));
 
 /**
  * Reads a preference by its name in a folder, or by the path of its file.
  *
  * @param folder Default: `shippedPreferences`.
- * @param where The key that names the preference, for errors.
+ * @param where The configuration key of the preference, for errors.
  * @throws PeriodicEvalError `config` with file and line for a missing preference (names the nearest) or a wrong one, for a prompt
- *   that is both trained on and held out, and for duplicates.
+ *   that is both in `train_prompts` and held out, and for duplicates.
  */
 export async function readPreference(
   nameOrPath: string,
@@ -142,8 +142,8 @@ function refuseTrainedPrompts({ train_prompts: trained, probe_prompts: probes, l
       where: "",
       path: [list, at],
       got: `${quoteValue(entries[at])}, which is one of train_prompts`,
-      expected: "a prompt that is not trained on",
-      fix: "Change it: a trained prompt cannot show that the model generalises.",
+      expected: "a prompt that training does not use",
+      fix: "Change it: a prompt used in training cannot show that the model generalises.",
     });
   }
 }
@@ -179,6 +179,9 @@ function pathOf(name: string, folder: string, where: string): string {
     value: name,
     expected:
       names.length === 0 ? `a preference in ${folder}` : `one of ${names.join(", ")}, or the path of a file`,
-    fix: close === null ? "Name one of them, or a custom file: ./mine.yaml." : `Did you mean "${close}"?`,
+    fix:
+      close === null
+        ? "Use one of them, or the path of a custom file such as ./mine.yaml."
+        : `Did you mean "${close}"?`,
   });
 }

@@ -8,7 +8,7 @@ import {
 import { changedBuiltIn, isWellFormedText } from "./guest.ts";
 import type { SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
-/** Returns name and message of an exception, cut to 200 characters. */
+/** Returns the name and message of an exception, at most 200 characters. */
 function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
   try {
     const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
@@ -22,8 +22,8 @@ function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
 /**
  * Copies a value out of the engine.
  *
- * @throws Error for anything but a number, string, boolean or null, for a string that is too long, and for one that the copy
- *   would change: it ends at a NUL, and replaces half a surrogate pair.
+ * @throws Error for anything but a number, string, boolean or null, for a string that is too long, and for a string that copying
+ *   would change: a copy ends at the first NUL, and replaces half a surrogate pair.
  */
 function valueOf(
   context: QuickJSContext,
@@ -99,5 +99,5 @@ export async function evaluate(
   } catch (error) {
     return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
   }
-  // Context and runtime are not disposed: the instance of the engine, with its memory, is used once.
+  // Context and runtime are not disposed: each instance of the engine, with its memory, is used once.
 }

@@ -1,9 +1,9 @@
-// Our own code inside the sandbox. It is compiled before the untrusted code, which could replace built-ins. It therefore calls
-// only functions that it captured at the start, and walks arrays by index instead of by iterator.
+// Our code inside the sandbox. It is compiled before the untrusted code, which could replace built-ins. It therefore calls only
+// functions that it captured at the start, and walks arrays by index instead of by iterator.
 
 /**
  * Source of `(text, length) => boolean`: whether a string of `length` UTF-16 units contains neither a NUL nor half a surrogate
- * pair, which would change on the way out.
+ * pair. Copying such a string out of the engine would change it.
  */
 export const isWellFormedText = `(() => {
   const unitAt = Function.prototype.call.bind(String.prototype.charCodeAt);

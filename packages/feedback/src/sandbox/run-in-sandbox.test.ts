@@ -21,7 +21,7 @@ async function evaluateHere(
 }
 
 describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
-  it("returns exact numbers, and rejects strings that would change on the way", async () => {
+  it("returns exact numbers, and rejects strings that copying would change", async () => {
     const numbers = ["NaN", "-Infinity", "-0", "Number.MAX_VALUE"];
     expect(await runInSandbox("", numbers)).toEqual({
       ok: true,
@@ -42,7 +42,7 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     for (const reason of reasons) expect(reason).toContain("a NUL or half a surrogate pair");
   });
 
-  it("runs code in another process, which it ends with the time limit", async () => {
+  it("runs code in another process, and ends that process at the time limit", async () => {
     expect(reasonOf(await runInSandbox("for (;;) {}", ["1"], { seconds: 0.3 }))).toBe("no end within 0.3 s");
     expect(reasonOf(await runInSandbox("process.exit(7)", ["1"]))).toContain("ReferenceError");
     expect(reasonOf(await runInSandbox("", ["Symbol('x')"]))).toBe("a value of type symbol");
@@ -82,7 +82,7 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
 });
 
 describe("evaluate", { timeout: 300_000 }, () => {
-  it("returns the values of expressions after the code", async () => {
+  it("runs the code, then returns the values of the expressions", async () => {
     const code = "function add(a, b) { return a + b; }";
     expect(await evaluateHere(code, ["add(1, 2)", "add('a', 'b')", "add(0.1, 0.2) > 0.3", "null"])).toEqual({
       ok: true,
@@ -161,9 +161,9 @@ describe("evaluate", { timeout: 300_000 }, () => {
   });
 
   it("cuts the message of an exception", async () => {
-    const said = reasonOf(await evaluateHere("throw new Error('x'.repeat(1e7))", ["1"]));
-    expect(said).toMatch(/^Error: x{100}/);
-    expect(said.length).toBeLessThanOrEqual(200);
+    const reason = reasonOf(await evaluateHere("throw new Error('x'.repeat(1e7))", ["1"]));
+    expect(reason).toMatch(/^Error: x{100}/);
+    expect(reason.length).toBeLessThanOrEqual(200);
   });
 
   it("runs pending promise jobs once", async () => {
@@ -202,7 +202,7 @@ describe("evaluate", { timeout: 300_000 }, () => {
     ["Array.prototype", "Object.setPrototypeOf(Array.prototype, { then: 1 });"],
     ["RegExp.prototype.flags", 'Object.defineProperty(RegExp.prototype, "flags", { get: () => "g" });'],
     ["Number.prototype.valueOf", "Promise.resolve().then(() => { Number.prototype.valueOf = () => 55; });"],
-  ])("fails code that changes %s, which stays unchanged outside", async (what, code) => {
+  ])("fails code that changes %s, and leaves it unchanged outside the sandbox", async (what, code) => {
     expect(reasonOf(await evaluateHere(code, ["1"]))).toBe(`a changed built-in: ${what}`);
     expect("polluted" in {}).toBe(false);
     expect([].push.name).toBe("push");

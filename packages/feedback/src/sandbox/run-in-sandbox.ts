@@ -26,17 +26,17 @@ const limitsSchema = z.strictObject({
   textLength: limit,
 } satisfies Record<keyof SandboxLimits, z.ZodType>);
 
-/** Heap of the process, in addition to the engine's memory. */
+/** Maximum heap of the process, in addition to the engine's memory. */
 const heapMegabytes = 128;
-/** Time limit for loading the engine; and time after the deadline for code that the engine cannot interrupt. */
+/** Time limit for loading the engine, and extra time after the deadline for code that the engine cannot interrupt. */
 const [loadSeconds, graceSeconds] = [60, 1];
 
 /**
  * Runs untrusted JavaScript, then evaluates expressions and returns their values: numbers, strings, booleans and null. The code
- * runs in QuickJS in WebAssembly, in a separate process with an empty environment. It has the language only: no files, network,
- * process, modules or clock of Node. Changes to prototypes do not leave the process.
+ * runs in QuickJS in WebAssembly, in a separate process with an empty environment. The code has only the language: no files,
+ * network, modules, `process` or Node timers. Changes to prototypes stay in that process.
  *
- * Code that throws, does not end, exceeds its memory or returns too much gives a result with `ok: false` and the reason. Pending
+ * If the code throws, does not end, exceeds its memory or returns too much, the result has `ok: false` and the reason. Pending
  * promises are not awaited.
  *
  * @throws PeriodicEvalError `config` for a wrong limit.

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
-import { ask as asked, microWorldService } from "./asking.test-data.ts";
+import { ask as asked, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
 
 let root = "";
 let service: FeedbackService;
-let isFull = false;
+let isOutOfMemory = false;
 const failures: Error[] = [];
-const full = new Error("no memory for a model");
+const outOfMemory = new Error("no memory for a model");
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await serveFeedback({
     ...microWorldService(root, failures),
     async openModel(adapter) {
-      if (isFull) throw full;
+      if (isOutOfMemory) throw outOfMemory;
       return microWorldParts.openModel(adapter);
     },
   });
@@ -33,15 +33,15 @@ const ask = (path: string, body?: unknown) => asked(service.url, path, body);
 const adapters = async () => (await ask("/v1/health")).body["adapters"];
 
 it("keeps an adapter's name free if its model fails to open", async () => {
-  isFull = true;
-  const { status } = await ask("/v1/lora/init", { lora_id: "begun", seed: 1 });
-  isFull = false;
-  expect([status, failures.splice(0)]).toEqual([500, [full]]);
+  isOutOfMemory = true;
+  const { status } = await ask("/v1/lora/init", { lora_id: "new", seed: 1 });
+  isOutOfMemory = false;
+  expect([status, failures.splice(0)]).toEqual([500, [outOfMemory]]);
   expect(await adapters()).toEqual([]);
-  expect((await readdir(root)).includes("begun")).toBe(false);
-  expect((await ask("/v1/lora/init", { lora_id: "begun", seed: 2 })).status).toBe(200);
-  expect(await adapters()).toEqual(["begun"]);
-  expect((await ask("/v1/lora/init", { lora_id: "begun", seed: 1 })).status).toBe(409);
+  expect((await readdir(root)).includes("new")).toBe(false);
+  expect((await ask("/v1/lora/init", { lora_id: "new", seed: 2 })).status).toBe(200);
+  expect(await adapters()).toEqual(["new"]);
+  expect((await ask("/v1/lora/init", { lora_id: "new", seed: 1 })).status).toBe(409);
 });
 
 it.each([
@@ -51,7 +51,7 @@ it.each([
   ["training settings of the wrong type", { training: 1 }, "training: 1"],
   ["settings without a seed", { seed: undefined }, "seed: undefined"],
   ["an unknown schema version", { schema_version: 2 }, "schema_version: 2"],
-])("reports an adapter.json with %s as damaged, without its path", async (_, change, said) => {
+])("reports an adapter.json with %s as damaged, without its path", async (_, change, message) => {
   const before = await adapters();
   await mkdir(join(root, "damaged"), { recursive: true });
   const whole = {
@@ -68,7 +68,7 @@ it.each([
   const { status, body: reply } = await ask("/v1/score", body);
   expect([status, reply.error!["code"]]).toEqual([500, "store"]);
   expect(reply.error!["message"]).toContain("adapter.json of the adapter damaged: got ");
-  expect(reply.error!["message"]).toContain(said);
+  expect(reply.error!["message"]).toContain(message);
   expect(JSON.stringify(reply)).not.toContain(root);
   expect(failures.splice(0)).toHaveLength(1);
   expect(await adapters()).toEqual(before);

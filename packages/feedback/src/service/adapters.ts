@@ -10,7 +10,7 @@ import { jsonText } from "../harness/run-files.ts";
 import { refused } from "./refusals.ts";
 import { initSchema, loraIdPattern, type InitBody } from "./wire.ts";
 
-/** Training settings of an adapter, the same for all its updates. */
+/** Training settings of an adapter. They are the same for all its updates. */
 export type AdapterSettings = Pick<InitBody, "lora_id" | "training" | "steps_per_batch" | "seed">;
 
 type AdapterFile = AdapterSettings & { readonly schema_version: 1; readonly engine: Json };
@@ -25,7 +25,7 @@ const fileSchema = z.strictObject({
 export interface AdapterStore {
   folderOf(loraId: string): string;
   /**
-   * Returns the settings of an adapter; null for an unknown name. Any string is safe.
+   * Returns the settings of an adapter; null for an unknown name. Accepts any string, including hostile ones.
    *
    * @throws HTTPException 409 for an adapter of another model or engine; PeriodicEvalError `store` for a damaged file.
    */
@@ -34,7 +34,7 @@ export interface AdapterStore {
   check(settings: AdapterSettings): Promise<void>;
   /** Writes the settings of a new adapter. Call `check` first. */
   keep(settings: AdapterSettings): Promise<void>;
-  /** Returns the names of usable adapters: without damaged ones and those of another model or engine. */
+  /** Returns the names of usable adapters. Omits damaged ones and those of another model or engine. */
   names(): Promise<readonly string[]>;
 }
 
@@ -48,7 +48,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
     const text = await readIfPresent(pathOf(loraId));
     if (text === null) return null;
     const { schema_version: _, engine: trained, ...settings } = fileOf(loraId, text);
-    differing({ engine: trained, lora_id: settings.lora_id }, { engine, lora_id: loraId }, loraId);
+    checkEqual({ engine: trained, lora_id: settings.lora_id }, { engine, lora_id: loraId }, loraId);
     return settings;
   }
 
@@ -67,7 +67,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
     read,
     async check(settings) {
       const kept = await read(settings.lora_id);
-      if (kept !== null) differing(kept, settings, settings.lora_id);
+      if (kept !== null) checkEqual(kept, settings, settings.lora_id);
     },
     async keep(settings) {
       if ((await read(settings.lora_id)) !== null) return;
@@ -84,14 +84,14 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
   };
 }
 
-function differing(kept: object, asked: object, loraId: string): void {
+function checkEqual(kept: object, asked: object, loraId: string): void {
   const of = (value: object, key: string) =>
     canonicalJson((value as Readonly<Record<string, Json>>)[key] ?? null);
   const keys = Object.keys(asked).filter((key) => of(kept, key) !== of(asked, key));
   if (keys.length === 0) return;
   throw refused(409, "adapter_differs", {
     where: `the adapter ${loraId}`,
-    got: `a different ${keys.join(", ")}`,
+    got: `different values of ${keys.join(", ")}`,
     expected: "the settings it was created with",
     fix: "Choose another lora_id.",
   });
@@ -101,7 +101,7 @@ function fileOf(loraId: string, text: string): AdapterFile {
   const damaged = (got: string, expected: string, cause: unknown) =>
     new PeriodicEvalError({
       code: "store",
-      // The path is omitted: clients on the network must not learn it.
+      // The error omits the path, because clients on the network must not see it.
       where: `adapter.json of the adapter ${loraId}`,
       got,
       expected,

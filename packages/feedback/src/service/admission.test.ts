@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { ask, microWorldService } from "./asking.test-data.ts";
+import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
 
 let folder = "";
@@ -68,7 +68,7 @@ describe("request admission", () => {
     expect(await askAs({ host, origin: `http://${host}` })).toBe(200);
   });
 
-  it("requires a token beyond the loopback, and checks it if one is set", async () => {
+  it("requires a token on an address that is not loopback, and checks it", async () => {
     const secret = "s3cret-of-the-gateway";
     const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
     await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");

@@ -4,16 +4,16 @@ import type { MiddlewareHandler } from "hono";
 import { refused } from "./refusals.ts";
 
 export interface Admission {
-  /** The host that the service is bound to. */
+  /** The host that the service listens on. */
   readonly host: string;
   /** Null: no token is required. */
   readonly token: string | null;
 }
 
 /**
- * Rejects requests from web pages of other sites. DNS rebinding sends a foreign Host, other pages send a foreign Origin, and no
- * page can send JSON without a preflight. A service that is not bound to a loopback address requires a token, which such pages
- * lack, and accepts any Host, because it does not know the machine's names.
+ * Rejects requests from web pages of other sites. A page that uses DNS rebinding sends a foreign Host, other pages send a
+ * foreign Origin, and no page can send JSON without a preflight. A service on an address that is not loopback requires a token, which
+ * such pages lack. It accepts any Host, because it does not know the names of its machine.
  */
 export function admission({ host, token }: Admission): MiddlewareHandler {
   const hash = (text: string) => createHash("sha256").update(text).digest();
@@ -25,15 +25,15 @@ export function admission({ host, token }: Admission): MiddlewareHandler {
         where: "the Host header",
         got: JSON.stringify(named),
         expected: `this machine, as ${host}`,
-        fix: "Use the service's own address.",
+        fix: "Use the address of the service.",
       });
     const origin = context.req.header("origin");
     if (origin !== undefined && !isOriginOf(origin, named))
       throw refused(403, "foreign_origin", {
         where: "the Origin header",
         got: JSON.stringify(origin),
-        expected: "no Origin, or the service's own",
-        fix: "Send the request from a program.",
+        expected: "no Origin, or the service's",
+        fix: "Send the request from a program instead of a web page.",
       });
     const given = context.req.header("authorization") ?? "";
     if (expected !== null && !timingSafeEqual(hash(given), expected))

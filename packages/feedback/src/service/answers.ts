@@ -13,10 +13,10 @@ import { renderPrompt } from "@periodic-eval/core/evaluations";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
 
-/** Default of `max_tokens`: a model that does not end its answers would fill its context. */
-const usualTokens = 256;
+/** Default of `max_tokens`. Without it, a model that does not end its answers would fill its context. */
+const defaultMaxTokens = 256;
 
-/** Answers one conversation or several in OpenAI's format, with one choice per conversation, in order. */
+/** Answers one or more conversations in OpenAI's format, with one choice per conversation, in order. */
 export async function answer(
   model: EvaluableModel,
   body: ChatBody | ChatBatchBody,
@@ -27,15 +27,19 @@ export async function answer(
   const completions = await model.generate!(requests, { signal });
   const count = (ids: readonly (readonly number[] | null)[]) =>
     ids.reduce((sum, one) => sum + (one?.length ?? 0), 0);
-  const asked = count(requests.map(({ prompt }) => renderPrompt(tokenizer!, prompt).ids));
-  const drawn = count(completions.map(({ ids }) => ids));
+  const promptTokens = count(requests.map(({ prompt }) => renderPrompt(tokenizer!, prompt).ids));
+  const completionTokens = count(completions.map(({ ids }) => ids));
   return {
     id: `chatcmpl-${randomUUID()}`,
     object: "chat.completion",
     created: Math.floor(now.getTime() / 1000),
     model: body.model,
     choices: completions.map((completion, index) => choiceOf(completion, index, body, tokenizer!)),
-    usage: { prompt_tokens: asked, completion_tokens: drawn, total_tokens: asked + drawn },
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+    },
   };
 }
 
@@ -49,7 +53,7 @@ function requestsOf(body: ChatBody | ChatBatchBody): readonly GenerateRequest[] 
       fix: "Remove one: they mean the same.",
     });
   const sampling = {
-    maxNewTokens: body.max_completion_tokens ?? body.max_tokens ?? usualTokens,
+    maxNewTokens: body.max_completion_tokens ?? body.max_tokens ?? defaultMaxTokens,
     temperature: temperature ?? 1,
     ...(topP != null && { topP }),
     ...(topK != null && { topK }),
@@ -77,7 +81,7 @@ function choiceOf(
 ): Json {
   const tokens = (ids ?? []).map((id, at) => {
     const token = tokenizer.decode([id]);
-    // A token that is part of a character decodes to U+FFFD, whose bytes are not the token's.
+    // A token that is only part of a character decodes to U+FFFD, whose bytes differ from the token's.
     const bytes = token.includes("\uFFFD") ? null : [...Buffer.from(token)];
     return { token, logprob: tokenNats![at]!, bytes, top_logprobs: [] };
   });

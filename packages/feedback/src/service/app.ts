@@ -28,11 +28,11 @@ export interface AppOptions extends Learning, Admission {
   isClosing(): boolean;
   /** Clock for the timestamps of replies. */
   now(): Date;
-  /** Receives internal errors, whose details the reply omits. */
+  /** Receives internal errors. Replies omit their details. */
   onFailure(error: Error): void;
 }
 
-/** Abilities that other services lack, for clients. */
+/** Features that other services may lack. `/v1/health` reports them to clients. */
 export const extensions = ["batch", "named_seeds", "entropies"] as const;
 
 /** Runs `work` when the queue reaches the request, unless the client has disconnected or the server is shutting down. */
@@ -93,7 +93,7 @@ function addHealth(app: Hono, { adapters, baseName, engine }: AppOptions): void 
     );
 }
 
-/** Adds the routes that use a model and do not change it. */
+/** Adds the routes that use a model without changing it. */
 function addModelRoutes(app: Hono, { resident, now }: AppOptions, inTurn: InTurn): void {
   app.post("/v1/chat/completions", async (context) => {
     const body = parsed(chatSchema, await bodyOf(context));
@@ -160,40 +160,40 @@ function addErrors(app: Hono, { onFailure }: AppOptions): void {
   );
   app.onError((error, context) => {
     const reply = errorReply(error, context);
-    // A disconnected client is no failure of the service.
+    // A client that disconnects is not a failure of the service.
     if (reply.status === 500 && !context.req.raw.signal.aborted) onFailure(error);
     return reply;
   });
 }
 
-/** Maximum nesting of a body. Every valid request is flatter, and code that reads it does not exhaust its stack. */
-const deepest = 64;
+/** Maximum nesting of a body. Valid requests nest less, and recursive code does not exhaust the stack at this depth. */
+const maxDepth = 64;
 
 async function bodyOf(context: Context): Promise<unknown> {
   const text = await context.req.text();
-  let isDeep = false;
-  walkJson(text, (_, level) => !(isDeep ||= level > deepest));
+  let isTooDeep = false;
+  walkJson(text, (_, level) => !(isTooDeep ||= level > maxDepth));
   try {
-    if (!isDeep) return JSON.parse(text) as unknown;
+    if (!isTooDeep) return JSON.parse(text) as unknown;
   } catch {
     // The error below covers both cases.
   }
   throw refused(400, "invalid_json", {
     where: "the body",
-    got: isDeep ? `JSON that nests more than ${deepest} levels` : "invalid JSON",
-    expected: `JSON of at most ${deepest} levels`,
+    got: isTooDeep ? `JSON that nests more than ${maxDepth} levels` : "invalid JSON",
+    expected: `JSON of at most ${maxDepth} levels`,
     fix: "Correct the request.",
   });
 }
 
-/** Returns a signal that aborts with an Error when the client disconnects. The reason of the server's own signal is a string. */
+/** Returns a signal that aborts with an Error when the client disconnects. The server's signal aborts with a string. */
 function disconnectSignal(context: Context): AbortSignal {
   const { signal } = context.req.raw;
-  const gone = new AbortController();
-  const abort = () => gone.abort(new Error("the client disconnected"));
+  const disconnected = new AbortController();
+  const abort = () => disconnected.abort(new Error("the client disconnected"));
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
-  return gone.signal;
+  return disconnected.signal;
 }
 
 const closing = () =>

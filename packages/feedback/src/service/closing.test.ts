@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
-import { ask, microWorldService } from "./asking.test-data.ts";
+import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback } from "./index.ts";
 
 let root = "";
@@ -21,7 +21,7 @@ afterAll(async () => {
   expect(failures).toEqual([]);
 });
 
-const half = [
+const halfRequest = [
   "POST /v1/score HTTP/1.1",
   "Host: 127.0.0.1",
   "Content-Type: application/json",
@@ -32,23 +32,23 @@ const half = [
 
 it.each([
   ["sends nothing", ""],
-  ["sends half its headers", half.slice(0, 2).join("\r\n")],
-  ["sends half its body", half.join("\r\n")],
+  ["sends half its headers", halfRequest.slice(0, 2).join("\r\n")],
+  ["sends half its body", halfRequest.join("\r\n")],
 ])("closes and unlocks its root despite an open connection that %s", async (_, sent) => {
   const service = await serveFeedback(microWorldService(root, failures));
   const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
   await once(socket, "connect");
-  const cut = once(socket, "close");
+  const closed = once(socket, "close");
   socket.on("error", () => {}).resume();
   socket.write(sent);
   // This reply shows that the server has read the bytes above.
   expect((await ask(service.url, "/v1/health")).status).toBe(200);
   await service.close();
-  await cut;
+  await closed;
   await (await serveFeedback(microWorldService(root, failures))).close();
 });
 
-it("throws from close, but unlocks its root, if the model's dispose throws", async () => {
+it("throws from close if the model's dispose throws, but unlocks its root", async () => {
   const service = await serveFeedback({
     ...microWorldService(root, failures),
     async openModel(adapter) {

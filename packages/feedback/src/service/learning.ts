@@ -10,7 +10,7 @@ import type { FeedbackBody, FeedbackRequest, InitBody } from "./wire.ts";
 export interface Learning {
   readonly adapters: AdapterStore;
   readonly resident: ResidentModel;
-  /** Name of the base model, which no adapter may have. */
+  /** Name of the base model. No adapter may have this name. */
   readonly baseName: string;
 }
 
@@ -27,12 +27,12 @@ export async function initAdapter(
   if (loraId === baseName)
     throw wrong("lora_id", loraId, "a name that differs from the base model's", "Rename the adapter.");
   await adapters.check(settings);
-  // The settings are written after the model has opened with them, so that wrong ones do not take the name.
+  // The settings are written after the model has opened with them, so that wrong settings do not reserve the name.
   const adapter = await resident.adapter(loraId, settings);
   try {
     await adapters.keep(settings);
   } catch (error) {
-    // An adapter without a file must not answer requests.
+    // An adapter whose settings are not stored must not answer requests.
     await resident.dispose();
     throw error;
   }
@@ -43,7 +43,7 @@ export async function initAdapter(
  * Trains one update on answers with feedback. If `step_id` is that of the last update, returns that update's result and trains
  * nothing.
  *
- * @throws HTTPException 409 for a different update under the last `step_id`, and for a `step` that is not the next.
+ * @throws HTTPException 409 for a different update with the last `step_id`, and for a `step` out of order.
  */
 export async function learn(
   body: FeedbackBody,
@@ -63,8 +63,8 @@ export async function learn(
       throw refused(409, "step_differs", {
         where: `the adapter ${loraId}`,
         got: isOther
-          ? `other requests under the step_id of its last update, ${stepId}`
-          : `step ${body.step!} under the step_id of its last update, ${stepId}, which was step ${last.step}`,
+          ? `other requests with the step_id of its last update, ${stepId}`
+          : `step ${body.step!} with the step_id of its last update, ${stepId}, which was step ${last.step}`,
         expected: "the same requests and step as before, or another step_id",
         fix: "Use a new step_id for each update. Nothing was trained.",
       });
@@ -73,7 +73,7 @@ export async function learn(
       throw refused(409, "step_out_of_order", {
         where: `the adapter ${loraId}`,
         got: `step ${body.step}, after ${updates} updates`,
-        expected: `step ${updates}${last === null ? "" : `, or again the last one, ${last.stepId}`}`,
+        expected: `step ${updates}${last === null ? "" : `, or a repetition of the last one, ${last.stepId}`}`,
         fix: "POST /v1/lora/init returns the adapter's state.",
       });
     const examples = await examplesOf(adapter, body.requests, signal);
@@ -104,20 +104,20 @@ const stateOf = (loraId: string, { updates, last }: TrainedState): State => ({
         },
 });
 
-/** Returns the adapter that the body or each of its requests names. */
+/** Returns the name of the adapter, which the body or each of its requests contains. */
 function loraIdOf({ lora_id: given, requests }: FeedbackBody): string {
   const named = [given, ...requests.map(({ lora_id: one }) => one)].filter((one) => one !== undefined);
   const [first] = named;
   if (first !== undefined && named.every((one) => one === first)) return first;
   throw refused(400, "invalid_value", {
     where: "lora_id",
-    got: first === undefined ? "none" : [...new Set(named)].join(", "),
+    got: first === undefined ? "no lora_id" : [...new Set(named)].join(", "),
     expected: "one adapter",
     fix: "Send one request per adapter.",
   });
 }
 
-/** Requires that the training settings of a request are the adapter's: they are the same in all its updates. */
+/** Requires that each request has the adapter's training settings or none: they cannot change between updates. */
 function checkTraining(requests: readonly FeedbackRequest[], { training }: AdapterSettings): void {
   const kept: Readonly<Record<string, Json>> = training;
   for (const { training: asked } of requests) {
@@ -129,7 +129,7 @@ function checkTraining(requests: readonly FeedbackRequest[], { training }: Adapt
       where: `training.${other[0]}`,
       got: JSON.stringify(other[1]),
       expected: JSON.stringify(kept[other[0]] ?? null),
-      fix: "Send the settings with which POST /v1/lora/init created the adapter, or none.",
+      fix: "Send the settings from POST /v1/lora/init, or omit training.",
     });
   }
 }
@@ -153,7 +153,7 @@ async function examplesOf(
         where: `requests.${at}.response_token_ids`,
         got: String(unknown),
         expected: `ids below ${tokenizer.vocabSize}`,
-        fix: "Send the ids of this model's tokenizer, or none.",
+        fix: "Send ids of this model's tokenizer, or omit the field.",
       });
     const encoded = () =>
       response === "" ? [] : encodePair(tokenizer, { context, continuation: response }).continuation;

@@ -5,7 +5,7 @@ import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { z } from "zod";
 
-/** Creates an error reply with an HTTP status and a code for programs. */
+/** Creates an error reply with an HTTP status and a code that programs can read. */
 export function refused(
   status: ContentfulStatusCode,
   code: string,
@@ -29,7 +29,7 @@ export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.output<
   }
 }
 
-/** 400 for a wrong request, 422 if the model cannot do it, 5xx for failures that may be temporary. */
+/** 400 for a wrong request, 422 if the model cannot answer it, 5xx for failures that may be temporary. */
 const statuses: Readonly<Record<PeriodicEvalError["code"], ContentfulStatusCode>> = {
   config: 400,
   data: 400,

@@ -16,19 +16,19 @@ export interface OpenAdapter {
 
 /** The single model in a service's memory: the base, or the base with an adapter. Calls must not overlap. */
 export interface ResidentModel {
-  /** Returns the model of this name. Throws HTTPException 404 for a name that is neither the base's nor an adapter's. */
+  /** Returns the base model or an adapter by its name. Throws HTTPException 404 for an unknown name. */
   evaluable(name: string): Promise<EvaluableModel>;
   /**
-   * Opens an adapter, or creates one with the settings `begun`.
+   * Opens an adapter, or creates one with `initialSettings`.
    *
-   * @throws HTTPException 404 for an unknown adapter without `begun`.
+   * @throws HTTPException 404 for an unknown adapter without `initialSettings`.
    */
-  adapter(loraId: string, begun?: AdapterSettings): Promise<OpenAdapter>;
+  adapter(loraId: string, initialSettings?: AdapterSettings): Promise<OpenAdapter>;
   dispose(): Promise<void>;
 }
 
-interface Held {
-  /** Null: the base alone. */
+interface LoadedModel {
+  /** Null: the base model without an adapter. */
   readonly loraId: string | null;
   readonly base: EvaluableModel | null;
   readonly adapter: OpenAdapter | null;
@@ -40,41 +40,41 @@ export interface ResidentOptions {
   /** Name of the base model in requests. */
   readonly baseName: string;
   readonly adapters: AdapterStore;
-  /** Aborted when the service ends. */
+  /** Aborted when the service shuts down. */
   readonly signal: AbortSignal;
 }
 
 export function residentModel({ parts, baseName, adapters, signal }: ResidentOptions): ResidentModel {
   const engine = localEngine(parts);
-  let held: Held | null = null;
+  let loaded: LoadedModel | null = null;
 
   async function dispose(): Promise<void> {
-    const before = held;
-    held = null;
+    const before = loaded;
+    loaded = null;
     await before?.dispose();
   }
 
-  async function adapter(loraId: string, begun?: AdapterSettings): Promise<OpenAdapter> {
-    if (held?.loraId === loraId) return held.adapter!;
-    const settings = (await adapters.read(loraId)) ?? begun;
+  async function adapter(loraId: string, initialSettings?: AdapterSettings): Promise<OpenAdapter> {
+    if (loaded?.loraId === loraId) return loaded.adapter!;
+    const settings = (await adapters.read(loraId)) ?? initialSettings;
     if (settings === undefined) throw unknownModel(loraId);
     await dispose();
     const model = await engine.open({ ...requestOf(settings), folder: adapters.folderOf(loraId), signal });
-    held = {
+    loaded = {
       loraId,
       base: model.evaluable.base ?? null,
       adapter: openAdapter(model, signal, dispose),
       dispose: () => model.dispose(),
     };
-    return held.adapter!;
+    return loaded.adapter!;
   }
 
   async function base(): Promise<EvaluableModel> {
-    if (held?.base != null) return held.base;
+    if (loaded?.base != null) return loaded.base;
     await dispose();
     const { model, tokenizer, dispose: close } = await parts.openModel({ seed: 0 });
     const evaluable = inMemory(model.base ?? model, tokenizer);
-    held = { loraId: null, base: evaluable, adapter: null, dispose: close };
+    loaded = { loraId: null, base: evaluable, adapter: null, dispose: close };
     return evaluable;
   }
 
@@ -92,7 +92,7 @@ const requestOf = ({ lora_id: loraId, training, steps_per_batch: stepsPerBatch, 
   seed,
 });
 
-function openAdapter(model: FeedbackModel, signal: AbortSignal, forget: () => Promise<void>): OpenAdapter {
+function openAdapter(model: FeedbackModel, signal: AbortSignal, unload: () => Promise<void>): OpenAdapter {
   let { trained } = model;
   return {
     evaluable: model.evaluable,
@@ -102,8 +102,8 @@ function openAdapter(model: FeedbackModel, signal: AbortSignal, forget: () => Pr
         const report = await model.update(batch, record, signal);
         trained = { updates: trained.updates + 1, last: { ...record, report } };
       } catch (error) {
-        // Weights without a checkpoint must not answer requests.
-        await forget();
+        // A model whose weights are in no checkpoint must not answer requests.
+        await unload();
         throw error;
       }
     },
@@ -115,5 +115,5 @@ const unknownModel = (name: string) =>
     where: "model",
     got: JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name),
     expected: "the base model or an adapter of this service",
-    fix: "GET /v1/health lists them; POST /v1/lora/init creates an adapter.",
+    fix: "GET /v1/health lists the adapters; POST /v1/lora/init creates an adapter.",
   });

@@ -10,7 +10,7 @@ import { entropiesOf } from "../metrics/collapse-reference.ts";
 import { promptOf } from "./answers.ts";
 import type { ScoredBody } from "./wire.ts";
 
-/** Scores given texts in one call of the model. Returns one result per text, in order. */
+/** Computes the log p of completions in one call of the model. Returns one result per completion, in order. */
 export async function score(
   model: EvaluableModel,
   bodies: readonly ScoredBody[],
@@ -48,7 +48,7 @@ function contextOf({
   return prompt === undefined ? { ids: ids! } : { text: prompt };
 }
 
-/** Returns, per text, the entropy of the next token in nats after each token but the last. */
+/** Returns, for each text, the entropy of the next token in nats after each token except the last. */
 export async function entropies(
   model: EvaluableModel,
   texts: readonly string[],
@@ -78,6 +78,6 @@ function finite(value: number, what: string): number {
     where: "/v1/score",
     got: `${what} of ${value}`,
     expected: "a finite number",
-    fix: "Check the loss: NaN or infinite weights cause this.",
+    fix: "Check the loss: the weights are probably NaN or infinite.",
   });
 }

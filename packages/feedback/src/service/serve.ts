@@ -22,7 +22,7 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
   readonly host?: string;
   /** Default 8000. 0 chooses a free port. */
   readonly port?: number;
-  /** Maximum size of a request. Default 16 MiB. Waiting requests may hold four times as much. */
+  /** Maximum size of a request. Default 16 MiB. All waiting requests together may have four times this size. */
   readonly maxBodyBytes?: number;
   /** Receives internal errors of the service. */
   readonly onFailure?: (error: Error) => void;
@@ -31,8 +31,8 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
 export interface FeedbackService {
   readonly url: string;
   /**
-   * Shuts the service down after the current request. Waiting requests are rejected, and idle connections are closed. When it
-   * returns, the root is free again, also if it throws the error of disposing the model.
+   * Shuts the service down after the current request. Rejects waiting requests and closes idle connections. Unlocks `root`, even
+   * if disposing the model fails; in this case it throws the error.
    */
   close(): Promise<void>;
 }
@@ -53,7 +53,7 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof ServeFeedbackOptions, z.ZodType>);
 const where = "serveFeedback options";
 
-/** Milliseconds for sending the last replies during shutdown. */
+/** Milliseconds that the last replies may take during shutdown. */
 const lastRepliesMs = 1000;
 
 /**
@@ -79,12 +79,12 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     });
   await mkdir(root, { recursive: true });
   const release = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
-  const ended = new AbortController();
+  const shutdown = new AbortController();
   let isClosing = false;
   const queue = pLimit(1);
   const adapters = adapterStore(root, describe);
   const parts = { openModel, describe };
-  const resident = residentModel({ parts, baseName: model, adapters, signal: ended.signal });
+  const resident = residentModel({ parts, baseName: model, adapters, signal: shutdown.signal });
   const app = feedbackApp({
     adapters,
     resident,
@@ -118,17 +118,17 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     isClosing = true;
-    const silent = new Promise<void>((done) => server.close(() => done()));
+    const serverClosed = new Promise<void>((done) => server.close(() => done()));
     try {
-      // Runs after all queued requests.
+      // The queue runs this after all waiting requests, which it rejects.
       await queue(() => resident.dispose());
     } finally {
       server.closeIdleConnections();
-      // A silent or stalled connection would stay open: Node's own timeouts stop with `server.close`.
-      const cut = setTimeout(() => server.closeAllConnections(), lastRepliesMs);
-      await silent;
-      clearTimeout(cut);
-      ended.abort();
+      // Silent or stalled connections must be closed here, because `server.close` ends Node's timeouts.
+      const timer = setTimeout(() => server.closeAllConnections(), lastRepliesMs);
+      await serverClosed;
+      clearTimeout(timer);
+      shutdown.abort();
       await release();
     }
   };

@@ -1,4 +1,5 @@
-// For service-run.test.ts: a run over a service that kills itself after the first update, before it writes the line.
+// For service-run.test.ts: runs the harness with a service, and kills its own process after the first update, before it writes
+// the step's line.
 import type { HarnessConfig } from "../config/schema.ts";
 import { afterUpdates } from "../engine/after-updates.test-data.ts";
 import { httpEngine } from "../engine/http-engine.ts";

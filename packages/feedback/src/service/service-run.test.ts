@@ -56,8 +56,8 @@ const baseline = async (output: string) => {
   return rest;
 };
 
-/** Starts a proxy that drops the service's reply to the first update, after the update is done. */
-async function losingOneReply(url: string) {
+/** Starts a proxy that drops the service's reply to the first update, after the service has trained it. */
+async function proxyThatDropsOneReply(url: string) {
   const updates: number[] = [];
   const proxy = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -83,8 +83,8 @@ async function losingOneReply(url: string) {
   return { url: `http://127.0.0.1:${port}`, updates, close };
 }
 
-describe("a run over the service", () => {
-  it("equals a run in this process bit for bit, with every metric known", async () => {
+describe("a run with the service", () => {
+  it("writes the same bits as a run in this process, and measures every metric", async () => {
     const summary = await run("served", httpEngine({ serviceUrl: service.url }), everything);
     expect(summary.status).toBe("finished");
     expect(await baseline("served")).toEqual(await baseline("local"));
@@ -121,7 +121,7 @@ describe("a run over the service", () => {
   });
 
   it("repeats a request if its reply is lost, and trains no step twice", async () => {
-    const proxy = await losingOneReply(service.url);
+    const proxy = await proxyThatDropsOneReply(service.url);
     await run("lost", httpEngine({ serviceUrl: proxy.url }), short);
     await proxy.close();
     expect(proxy.updates).toEqual([1, 1, 2, 3]);
@@ -129,7 +129,7 @@ describe("a run over the service", () => {
   });
 
   it("trains on encoded answers if a gateway hides their tokens", async () => {
-    // Like OpenAI's API: returns neither token ids nor log p, and seeds are numbers.
+    // As in OpenAI's API, replies contain neither token ids nor log p, and seeds are numbers.
     const gateway = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));

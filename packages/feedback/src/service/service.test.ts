@@ -6,7 +6,7 @@ import { SDPOTrainer } from "@periodic-eval/trainers";
 import { OpenAI } from "openai";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
-import { ask as asked, microWorldService, type Reply } from "./asking.test-data.ts";
+import { ask as asked, microWorldService, type Reply } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
 
 let folder = "";
@@ -33,7 +33,7 @@ const messages = [{ role: "user", content: "What is the colour of the sky?" }];
 const chat = { model: "micro-world", messages, max_tokens: 8, seed: 3 };
 
 describe("POST /v1/chat/completions", () => {
-  it("answers the official client, reproducibly by seed, with tokens and log p", async () => {
+  it("answers the official client with tokens and log p, and repeats the answer for the same seed", async () => {
     const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: "none", maxRetries: 0 });
     const draw = (seed: number) =>
       client.chat.completions.create({
@@ -59,7 +59,7 @@ describe("POST /v1/chat/completions", () => {
     const others = await Promise.all([4, 5, 6].map(draw));
     expect(others.some(({ choices }) => choices[0]!.message.content !== choice!.message.content)).toBe(true);
 
-    // Scoring the drawn tokens returns the log p that they were drawn with.
+    // The score of sampled tokens equals the log p with which they were sampled.
     const prompt = { model: "micro-world", messages, completion_token_ids: ids };
     const { body } = await ask("/v1/score", prompt);
     const scores = body["logprobs"] as number[];
@@ -109,8 +109,8 @@ describe("POST /v1/chat/completions", () => {
 });
 
 describe("POST /v1/score", () => {
-  const of = (context: object, said: object) =>
-    ask("/v1/score", { model: "micro-world", ...context, ...said });
+  const of = (context: object, completion: object) =>
+    ask("/v1/score", { model: "micro-world", ...context, ...completion });
 
   it("returns the same scores in a batch as one at a time, for chats, texts and ids", async () => {
     const requests = [
@@ -128,7 +128,7 @@ describe("POST /v1/score", () => {
     expect(again["logprob_sum"]).toBeCloseTo(results[0]!.logprob_sum, 4);
   });
 
-  it("returns the entropy of the whole distribution after each token but the last", async () => {
+  it("returns the entropy of the whole distribution after each token except the last", async () => {
     const { body } = await ask("/v1/score", { model: "micro-world", entropies_of: ["The sky is blue."] });
     const [entropies] = body["entropies"] as number[][];
     expect(entropies!.length).toBeGreaterThan(1);
@@ -141,8 +141,8 @@ describe("POST /v1/score", () => {
     [{ messages, prompt: "x" }, { completion: "y" }, "one of messages"],
     [{ messages }, { completion: "" }, "at least one token"],
     [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids[0]"],
-  ])("rejects %j with %j", async (context, said, message) => {
-    const { status, body } = await of(context, said);
+  ])("rejects %j with %j", async (context, completion, message) => {
+    const { status, body } = await of(context, completion);
     expect([status, body.error!["message"]]).toEqual([400, expect.stringContaining(message)]);
   });
 });
@@ -151,7 +151,7 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
   const training = { learning_rate: 0.001 };
   const init = (lora_id: string, rest: object = {}) =>
     ask("/v1/lora/init", { lora_id, training, steps_per_batch: 1, ...rest });
-  const told = (response: string, rest: object = {}) => ({
+  const feedbackOn = (response: string, rest: object = {}) => ({
     prompt: messages[0]!.content,
     response,
     feedback: "Shorter.",
@@ -160,24 +160,30 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
   const sumOf = async (model: string) =>
     (await ask("/v1/score", { model, messages, completion: "Blue." })).body["logprob_sum"];
 
-  it("starts an adapter as the base, trains each step once, and keeps it over a restart", async () => {
+  it("starts an adapter with the base's scores, trains each step once, and keeps it after a restart", async () => {
     expect(await init("first")).toEqual({
       status: 200,
       body: { lora_id: "first", updates: 0, last: null },
     });
     expect(await sumOf("first")).toBe(await sumOf("micro-world"));
-    const step = { lora_id: "first", step_id: "a", step: 0, draft: { of: "a" }, requests: [told("Blue.")] };
+    const step = {
+      lora_id: "first",
+      step_id: "a",
+      step: 0,
+      draft: { of: "a" },
+      requests: [feedbackOn("Blue.")],
+    };
     const done = await ask("/v1/feedback", step);
     expect(done).toMatchObject({
       status: 200,
       body: { status: "ok", batch_size: 1, lora_id: "first", updates: 1 },
     });
     expect(done.body["last"]).toMatchObject({ step_id: "a", step: 0, draft: { of: "a" }, sub_steps: 1 });
-    const learnt = await sumOf("first");
-    expect(learnt).not.toBe(await sumOf("micro-world"));
+    const trained = await sumOf("first");
+    expect(trained).not.toBe(await sumOf("micro-world"));
 
     expect(await ask("/v1/feedback", step)).toEqual(done);
-    expect(await sumOf("first")).toBe(learnt);
+    expect(await sumOf("first")).toBe(trained);
     const early = await ask("/v1/feedback", { ...step, step_id: "c", step: 2 });
     expect(early.status).toBe(409);
     expect(early.body.error).toMatchObject({ code: "step_out_of_order" });
@@ -186,48 +192,53 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
     await expect(fetch(`${service.url}/v1/health`)).rejects.toThrow();
     service = await serveFeedback(options());
     expect((await ask("/v1/health")).body["adapters"]).toEqual(["first"]);
-    expect(await sumOf("first")).toBe(learnt);
+    expect(await sumOf("first")).toBe(trained);
     expect((await init("first")).body).toMatchObject({ updates: 1, last: done.body["last"] });
     expect(await ask("/v1/feedback", step)).toEqual(done);
   });
 
-  it("rejects a different update under the last step_id, also after a restart", async () => {
+  it("rejects a different update with the last step_id, even after a restart", async () => {
     await init("named");
-    const step = (rest: object) => ({ lora_id: "named", step_id: "s1", requests: [told("Blue.")], ...rest });
+    const step = (rest: object) => ({
+      lora_id: "named",
+      step_id: "s1",
+      requests: [feedbackOn("Blue.")],
+      ...rest,
+    });
     const done = await ask("/v1/feedback", step({}));
-    const learnt = await sumOf("named");
+    const trained = await sumOf("named");
     const others = [
-      { requests: [told("Green.")] },
-      { requests: [{ ...told("Blue."), feedback: "Longer." }] },
-      { requests: [told("Blue."), told("Blue.")] },
+      { requests: [feedbackOn("Green.")] },
+      { requests: [{ ...feedbackOn("Blue."), feedback: "Longer." }] },
+      { requests: [feedbackOn("Blue."), feedbackOn("Blue.")] },
       { step: 1 },
     ];
-    const refuse = async () => {
+    const expectRejections = async () => {
       for (const other of others) {
         const { status, body } = await ask("/v1/feedback", step(other));
         expect([status, body.error?.["code"]]).toEqual([409, "step_differs"]);
       }
       expect(await ask("/v1/feedback", step({ step: 0 }))).toEqual(done);
-      expect(await sumOf("named")).toBe(learnt);
+      expect(await sumOf("named")).toBe(trained);
     };
-    await refuse();
+    await expectRejections();
     await service.close();
     service = await serveFeedback(options());
-    await refuse();
+    await expectRejections();
   });
 
   it("trains a step with a number but no step_id once", async () => {
     await init("numbered");
-    const step = { lora_id: "numbered", step: 0, requests: [told("Blue.")] };
+    const step = { lora_id: "numbered", step: 0, requests: [feedbackOn("Blue.")] };
     const done = await ask("/v1/feedback", step);
     expect(done.body["updates"]).toBe(1);
     expect(await ask("/v1/feedback", step)).toEqual(done);
-    const { status } = await ask("/v1/feedback", { ...step, requests: [told("Green.")] });
+    const { status } = await ask("/v1/feedback", { ...step, requests: [feedbackOn("Green.")] });
     expect(status).toBe(409);
   });
 
-  it("trains once if a request is sent twice at once, and rolls back an update that it cannot save", async () => {
-    const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
+  it("trains once if two equal requests arrive together, and rolls back an update that it cannot save", async () => {
+    const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [feedbackOn("Blue.")] });
     await init("twice");
     const both = await Promise.all([1, 2].map(() => ask("/v1/feedback", step("twice"))));
     expect(both[0]).toMatchObject({ status: 200, body: { updates: 1 } });
@@ -254,7 +265,7 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
     await init("third");
     await init("guessed");
     const claas = (id: string, rest: object) => ({
-      requests: [told("Blue.", { lora_id: id, training, ...rest })],
+      requests: [feedbackOn("Blue.", { lora_id: id, training, ...rest })],
     });
     const { body } = await ask("/v1/score", { model: "second", messages, completion: "Blue." });
     const scored = {
@@ -278,7 +289,7 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
     expect((await ask("/v1/feedback", claas("second", { training: { alpha: 1 } }))).status).toBe(409);
   });
 
-  it("rejects an adapter with other settings, another base model or the model's own name", async () => {
+  it("rejects an adapter with other settings, another base model or the base model's name", async () => {
     await init("fourth");
     expect((await init("fourth")).status).toBe(200);
     for (const [id, rest, code] of [
@@ -312,7 +323,7 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
   ])("rejects the adapter name %j, which is not a plain file name", async (hostile) => {
     await writeFile(join(folder, "adapter.json"), JSON.stringify({ lora_id: hostile }));
     const before = await readdir(folder);
-    const feedback = { lora_id: hostile, requests: [told("x")] };
+    const feedback = { lora_id: hostile, requests: [feedbackOn("x")] };
     expect((await init(hostile)).status).toBe(400);
     expect((await ask("/v1/feedback", feedback)).status).toBe(400);
     const { status, body } = await ask("/v1/chat/completions", { ...chat, model: hostile });
@@ -341,15 +352,18 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
 
   it.each([
     [{ requests: [] }, 400],
-    [{ lora_id: "unheard", requests: [told("x")] }, 404],
-    [{ requests: [told("x")] }, 400],
-    [{ requests: [told("x", { lora_id: "a" }), told("x", { lora_id: "b" })] }, 400],
-    [{ lora_id: "first", requests: [told("x", { response_token_ids: [10 ** 9] })] }, 400],
-    [{ lora_id: "first", requests: [told("x", { response_token_ids: [1], response_logprobs: [] })] }, 400],
-    [{ lora_id: "first", requests: [told("x", { response_logprobs: [1] })] }, 400],
-    [{ lora_id: "first", requests: [told("x", { training: { learning_rat: 1 } })] }, 400],
-    [{ lora_id: "first", requests: [told("x", { training: { constructor: 1 } })] }, 400],
-    [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
+    [{ lora_id: "unheard", requests: [feedbackOn("x")] }, 404],
+    [{ requests: [feedbackOn("x")] }, 400],
+    [{ requests: [feedbackOn("x", { lora_id: "a" }), feedbackOn("x", { lora_id: "b" })] }, 400],
+    [{ lora_id: "first", requests: [feedbackOn("x", { response_token_ids: [10 ** 9] })] }, 400],
+    [
+      { lora_id: "first", requests: [feedbackOn("x", { response_token_ids: [1], response_logprobs: [] })] },
+      400,
+    ],
+    [{ lora_id: "first", requests: [feedbackOn("x", { response_logprobs: [1] })] }, 400],
+    [{ lora_id: "first", requests: [feedbackOn("x", { training: { learning_rat: 1 } })] }, 400],
+    [{ lora_id: "first", requests: [feedbackOn("x", { training: { constructor: 1 } })] }, 400],
+    [{ lora_id: "first", step_id: "z", requests: [feedbackOn("")] }, 422],
   ])("rejects %j without training", async (body, expected) => {
     const before = (await init("first")).body["updates"];
     const { status, body: reply } = await ask("/v1/feedback", body);
@@ -359,15 +373,15 @@ describe("POST /v1/lora/init and /v1/feedback", () => {
 });
 
 it("stops work for a client that disconnects, and serves the next one", async () => {
-  // The first request waits for the model to open, which happens after both clients have gone; the second is in the queue.
+  // The model opens after both clients have disconnected. Until then the first request waits for it, and the second is queued.
   const asked: string[] = [];
-  let goOn = () => {};
-  const held = new Promise<void>((done) => void (goOn = done));
+  let release = () => {};
+  const released = new Promise<void>((done) => void (release = done));
   const parts: Pick<ServeFeedbackOptions, "openModel" | "describe"> = {
     ...microWorldParts,
     async openModel(adapter) {
       asked.push("opened");
-      await held;
+      await released;
       return microWorldParts.openModel(adapter);
     },
   };
@@ -385,7 +399,7 @@ it("stops work for a client that disconnects, and serves the next one", async ()
   first.abort();
   second.abort();
   expect(await Promise.all(sent)).toEqual(["AbortError", "AbortError"]);
-  goOn();
+  release();
   expect((await send(new AbortController().signal)).status).toBe(200);
   await slow.close();
 });

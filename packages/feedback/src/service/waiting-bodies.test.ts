@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
-import { ask, microWorldService } from "./asking.test-data.ts";
+import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback } from "./index.ts";
 
 let root = "";
@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-it("answers 503 with Retry-After once waiting bodies exceed four times the largest", async () => {
-  let goOn = () => {};
-  const held = new Promise<void>((done) => void (goOn = done));
+it("answers 503 with Retry-After if waiting bodies exceed four times maxBodyBytes", async () => {
+  let release = () => {};
+  const released = new Promise<void>((done) => void (release = done));
   const service = await serveFeedback({
     ...microWorldService(root, failures),
     maxBodyBytes: 1000,
     async openModel(adapter) {
-      await held;
+      await released;
       return microWorldParts.openModel(adapter);
     },
   });
@@ -44,7 +44,7 @@ it("answers 503 with Retry-After once waiting bodies exceed four times the large
     await vi.waitFor(() => expect(refused).toEqual(["5", "5"]), { timeout: 10_000 });
     expect((await ask(service.url, "/v1/health")).status).toBe(200);
   } finally {
-    goOn();
+    release();
   }
   expect((await Promise.all(all)).toSorted((one, other) => one - other)).toEqual([
     200, 200, 200, 200, 503, 503,

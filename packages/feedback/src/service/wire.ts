@@ -6,13 +6,13 @@ export const loraIdPattern = /^[A-Za-z0-9][\w.-]{0,127}$/;
 
 const filled = z.string().min(1);
 const tokenIds = z.array(z.int().min(0));
-/** Log-probabilities. Rounding may lift the log of a probability of 1 above 0. */
+/** Log-probabilities. The tolerance is for rounding, which can raise the log of a probability of 1 above 0. */
 const nats = z.array(z.number("a log-probability of at most 0").max(1e-4, "a log-probability of at most 0"));
 const loraId = z
   .string()
   .regex(loraIdPattern, "a name of at most 128 letters, digits, dots, dashes and underscores");
 
-/** Text only: the models have no other input. */
+/** Content of a message. Only text: the models accept no other input. */
 const content = z.union([
   z.string(),
   z
@@ -34,7 +34,7 @@ const chatFields = {
   top_k: z.int().min(1).nullish(),
   stop: z.union([filled, z.array(filled)]).nullish(),
   logprobs: z.boolean().nullish(),
-  /** vLLM's name. */
+  /** vLLM's name for it. */
   return_token_ids: z.boolean().nullish(),
   chat_template_kwargs: templateKwargs,
   stream: z.literal(false, "false: streaming is not supported").nullish(),
@@ -48,7 +48,7 @@ const chatFields = {
   store: z.unknown().optional(),
 };
 
-/** OpenAI's request, without fields that a model here cannot honour. `seed` may also be a string. */
+/** OpenAI's request, without the fields that this service cannot support. `seed` may also be a string. */
 export const chatSchema = z.strictObject({ ...chatFields, messages: conversation, seed: seed.nullish() });
 /** vLLM's `/v1/chat/completions/batch`: one choice per conversation. `seeds`, one per conversation, is an extension. */
 export const chatBatchSchema = z
@@ -74,9 +74,9 @@ const scored = {
   chat_template_kwargs: templateKwargs,
 };
 type Scored = z.infer<z.ZodObject<typeof scored>>;
-const hasOne = ({ messages, prompt, prompt_token_ids: promptIds, ...said }: Scored): boolean =>
+const hasOne = ({ messages, prompt, prompt_token_ids: promptIds, ...rest }: Scored): boolean =>
   [messages, prompt, promptIds].filter((one) => one !== undefined).length === 1 &&
-  [said.completion, said.completion_token_ids].filter((one) => one !== undefined).length === 1;
+  [rest.completion, rest.completion_token_ids].filter((one) => one !== undefined).length === 1;
 const oneOfEach =
   "one of messages, prompt and prompt_token_ids, and one of completion and completion_token_ids";
 
@@ -95,7 +95,7 @@ export const initSchema = z.strictObject({
 });
 export type InitBody = z.infer<typeof initSchema>;
 
-/** The values are compared with the adapter's, and not checked further. */
+/** Training settings of one request. They are only compared with the adapter's, so their values are not checked. */
 const trainingToCompare = z.strictObject(
   Object.fromEntries(trainingNames.map((name) => [name, z.json().optional()])),
 );
@@ -120,7 +120,7 @@ export type FeedbackRequest = z.infer<typeof feedbackRequest>;
 
 export const feedbackSchema = z.strictObject({
   lora_id: loraId.optional(),
-  /** Name of the update. A repeated request under the same name returns the first result and trains nothing. */
+  /** Name of the update. A repeated request with the same name returns the first result and trains nothing. */
   step_id: z.string().min(1).max(256).nullish(),
   step: z.int().min(0).nullish(),
   draft: z.json().optional(),

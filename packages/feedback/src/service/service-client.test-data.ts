@@ -6,7 +6,7 @@ export interface Reply {
   readonly body: { readonly error?: Readonly<Record<string, string>>; readonly [field: string]: unknown };
 }
 
-/** Options of a service with the embedded model on a free port. */
+/** Returns the options of a service with the embedded model on a free port. */
 export const microWorldService = (root: string, failures: Error[]): ServeFeedbackOptions => ({
   ...microWorldParts,
   model: "micro-world",
@@ -16,7 +16,7 @@ export const microWorldService = (root: string, failures: Error[]): ServeFeedbac
   onFailure: (error) => failures.push(error),
 });
 
-/** Sends `body` as JSON, a string unchanged; without a body, a GET request. */
+/** Sends `body` as JSON with POST; a string is sent unchanged. Without `body`, sends a GET request. */
 export async function ask(
   url: string,
   path: string,
