@@ -66,7 +66,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       const reply = await send(() => chats.ask(path, whole, signal));
       const { usage } = usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens"));
       if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
-      return Array.from({ length: count }, (_, place) => completionOf(reply, where, { place }));
+      return Array.from({ length: count }, (_, index) => completionOf(reply, where, { index }));
     };
     if (gateway === null && batches) return completeGroups(asked, ask);
     const one = async ({ chat, sampling }: Asked): Promise<Completion> => {
@@ -87,7 +87,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
     const ask = (body: Fields) => send(() => service.ask("v1/score", { model: name, ...body }, signal));
     if (batches) {
       const reply = await ask({ requests: bodies });
-      return bodies.map((_, place) => scoreOf(at(reply, "results", place), service.url));
+      return bodies.map((_, index) => scoreOf(at(reply, "results", index), service.url));
     }
     return Promise.all(bodies.map((body) => limit(async () => scoreOf(await ask(body), service.url))));
   }
@@ -112,7 +112,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
         trackCall(options, async ({ send, signal }) => {
           const body = { model: name, entropies_of: [...texts] };
           const reply = await send(() => service.ask("v1/score", body, signal));
-          return texts.map((_, place) => numbersOf(at(reply, "entropies", place), service.url, "entropies"));
+          return texts.map((_, index) => numbersOf(at(reply, "entropies", index), service.url, "entropies"));
         }),
     }),
   };
@@ -132,7 +132,7 @@ async function completeGroups(
       seeds: group.map((one) => one.sampling.seed),
     };
     const completions = await ask("v1/chat/completions/batch", body, group.length);
-    group.forEach((one, place) => answers.set(one, completions[place]!));
+    group.forEach((one, index) => answers.set(one, completions[index]!));
   }
   return asked.map((one) => answers.get(one)!);
 }

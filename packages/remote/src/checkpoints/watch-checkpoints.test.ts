@@ -34,7 +34,7 @@ it("yields the complete checkpoints of both layouts in numerical order of their 
   ]);
 });
 
-it("waits for a folder that does not exist yet, and ends after the last step", async () => {
+it("waits for a folder that does not exist yet, and ends after the checkpoint of the last step", async () => {
   const late = join(folder, "late");
   const found = all(watchCheckpoints(late, { pollSeconds: 0.01 }));
   folder = late;
@@ -51,14 +51,14 @@ it("ends without an error on abort, and throws for a missing folder", async () =
   );
 });
 
-it("ends after a checkpoint that says it is finished before its last step", async () => {
+it("ends after a checkpoint with finished: true before max_steps", async () => {
   await checkpoint("step_3", '{"max_steps": 9, "finished": false}');
   await checkpoint("step_5", '{"max_steps": 9, "finished": true}');
   const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));
   expect(found.map(({ step }) => step)).toEqual([3, 5]);
 });
 
-it("continues past a finished checkpoint from which training was resumed", async () => {
+it("continues after a checkpoint with finished: true if a later one exists", async () => {
   await checkpoint("step_5", '{"max_steps": 5, "finished": true}');
   await checkpoint("step_7", '{"max_steps": 7, "finished": true}');
   const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));

@@ -5,21 +5,21 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 
-/** A complete checkpoint of a training that runs elsewhere. */
+/** A complete checkpoint of a training run in another process. */
 export interface WatchedCheckpoint {
   /** Completed optimizer steps at the time of the checkpoint. */
   readonly step: number;
   readonly path: string;
-  /** Optimizer steps of the whole training; null if the checkpoint does not contain them. */
+  /** Optimizer steps of the whole run; null if the checkpoint does not contain this number. */
   readonly maxSteps: number | null;
 }
 
 export interface WatchOptions {
-  /** Waits for further checkpoints until the training is finished (default). False: yields the present ones and ends. */
+  /** True (default): waits for new checkpoints until training has finished. False: yields the existing ones and ends. */
   readonly follow?: boolean;
   /** Seconds between two reads of the folder. Default 2. */
   readonly pollSeconds?: number;
-  /** Ends the watching, without an error. */
+  /** Ends the iteration without an error. */
   readonly signal?: AbortSignal;
 }
 
@@ -37,13 +37,13 @@ const optionsSchema = z.strictObject({
 const folderFix = "Give the folder that holds the checkpoint-<N> or step_<N> folders.";
 
 /**
- * Yields each checkpoint of a folder once, by increasing step. A checkpoint is a subfolder `checkpoint-<N>` (transformers) or
+ * Yields each checkpoint of a folder once, in order of steps. A checkpoint is a subfolder `checkpoint-<N>` (transformers) or
  * `step_<N>` (ours) with a readable `trainer_state.json`, which both libraries write last, and `config.json` or, for an adapter,
- * `adapter_config.json`. A checkpoint with a lower step than one already yielded is skipped, because the steps of a session only
- * increase. The training is finished when its newest checkpoint has reached `max_steps` or says `"finished": true`.
+ * `adapter_config.json`. Skips a checkpoint with a lower step than the last one that it yielded, because the steps of a session
+ * only increase. Training has finished when the newest checkpoint has reached `max_steps` or contains `"finished": true`.
  *
- * @throws PeriodicEvalError `config`, when called, for a wrong option; `data`, while iterating, if the folder cannot be listed, or
- *   does not exist and `follow` is false.
+ * @throws PeriodicEvalError `config` for a wrong option, when called; `data` if the folder cannot be listed, or does not exist
+ *   and `follow` is false, during the iteration.
  */
 export function watchCheckpoints(
   folder: string,
@@ -82,14 +82,14 @@ async function* watch(
 
 interface Found {
   readonly checkpoint: WatchedCheckpoint;
-  /** Whether the training is finished. */
+  /** Whether training has finished with this checkpoint. */
   readonly isLast: boolean;
 }
 
-/** Returns the complete checkpoints of a folder by increasing step. */
-async function completeCheckpoints(folder: string, mayAppear: boolean): Promise<readonly Found[]> {
+/** Returns the complete checkpoints of a folder in order of steps. */
+async function completeCheckpoints(folder: string, mayBeMissing: boolean): Promise<readonly Found[]> {
   const names = await readdir(folder).catch((cause: NodeJS.ErrnoException) => {
-    if (mayAppear && cause.code === "ENOENT") return [];
+    if (mayBeMissing && cause.code === "ENOENT") return [];
     throw new PeriodicEvalError({
       code: "data",
       where: folder,

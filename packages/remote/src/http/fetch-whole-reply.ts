@@ -1,16 +1,16 @@
 import { abortable } from "./abortable.ts";
 import { trackRequest } from "./track-requests.ts";
 
-/** If a server asks for a longer wait, the client throws instead, and the answer can be graded later. */
+/** If a server requires a longer wait, the client throws at once; a judge can then grade the answer later. */
 const maximumWaitSeconds = 60;
 
 /**
- * Returns a `fetch` for clients that retry. It differs from the global one in these points:
+ * Returns a `fetch` for clients that retry. It differs from the global `fetch`:
  * - The time limit covers the body, not only the headers.
  * - A body that is cut off or is not JSON is a failed attempt.
- * - A `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that the client
- *   uses its own back-off.
- * - A redirect is an error, so that no other server gets the key.
+ * - A reply with a `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that
+ *   the client uses its default back-off.
+ * - A redirect is an error, so that no other server receives the key.
  * - `trackCall` reports each attempt.
  */
 export function fetchWholeReply(timeoutSeconds: number): typeof fetch {
@@ -27,8 +27,8 @@ export function fetchWholeReply(timeoutSeconds: number): typeof fetch {
       try {
         const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
         onStatus(response.status);
-        // Node's fetch (undici) holds the signal by a weak reference. After the headers have arrived, the garbage collector may
-        // take it, and a body that stalls would never end.
+        // After the headers, Node's fetch (undici) holds the signal only by a weak reference. If the garbage collector took it,
+        // a body that stalls would never end.
         const body = await abortable(limit.signal, response.text());
         if (response.ok) expectJson(body);
         return new Response(body === "" ? null : body, {
@@ -64,7 +64,7 @@ function normalizeHeaders(given: Headers): Headers {
   for (const [name, perSecond] of waits) {
     const value = headers.get(name);
     if (value === null) continue;
-    // A date is compared with the server's own clock.
+    // A date is compared with the server's clock.
     const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value)
       ? Number(value) / perSecond
       : (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;

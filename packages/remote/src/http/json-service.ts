@@ -12,11 +12,11 @@ export interface JsonServiceOptions {
   readonly url: string;
   /** The environment variable that holds the bearer token. If it is not set, no token is sent. */
   readonly tokenEnv: string;
-  /** Time limit of one attempt, including the body of the reply. Default 290: Node's own `fetch` gives up at 300. */
+  /** Time limit of one attempt, including the body of the reply. Default 290, because Node's `fetch` gives up at 300. */
   readonly timeoutSeconds?: number;
   /**
-   * Retries after 408, 429, 5xx, a timeout or a broken connection, with back-off or as `Retry-After` says. Default 8: within 40
-   * seconds, so that a service can restart. A `Retry-After` of more than a minute is not retried.
+   * Retries after 408, 429, 500, 502, 503, 504, a timeout or a broken connection, after the time in `Retry-After` or with
+   * back-off. Default 8, within 40 seconds, so that a service can restart. A `Retry-After` of more than a minute is not retried.
    */
   readonly maxRetries?: number;
 }
@@ -39,21 +39,21 @@ export interface JsonService {
   /** The address without `/v1`. */
   readonly url: string;
   /**
-   * Sends a request and returns the reply, also one with an error status. It is a POST if `body` is given, otherwise a GET.
+   * Sends a request and returns the reply, even one with an error status. Uses POST if `body` is given, otherwise GET.
    *
    * @param path Relative to `url`.
-   * @throws PeriodicEvalError `config` if the service refuses the token; `model` if all attempts failed.
+   * @throws PeriodicEvalError `config` if the service rejects the token; `model` if all attempts failed.
    */
   reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply>;
   /**
-   * Sends the same request and returns the body of a successful reply.
+   * Sends the same request as `reply` and returns the body of a successful reply.
    *
-   * @throws PeriodicEvalError as `reply`; for any other error status the code that the service names, or `config`.
+   * @throws PeriodicEvalError as `reply`; for any other error status with the code in the service's reply, or `config`.
    */
   ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 }
 
-/** Whether the requested wait is too long (`fetchWholeReply` marks these replies), or the server forbids a retry. */
+/** Whether `Retry-After` is too long (`fetchWholeReply` marks these replies), or the server forbids a retry. */
 const forbidsRetry = (error: Error): error is HTTPError =>
   error instanceof HTTPError && error.response.headers.get("x-should-retry") === "false";
 
@@ -61,8 +61,7 @@ const forbidsRetry = (error: Error): error is HTTPError =>
 const transientStatuses = [408, 429, 500, 502, 503, 504];
 
 /**
- * Returns a client of the service at an address. Retries may deliver a request more than once, so send only requests that can
- * be repeated.
+ * Creates a client of a service. Retries may deliver a request more than once, so send only requests that can be repeated.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
@@ -75,7 +74,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
 
   async function reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply> {
     signal.throwIfAborted();
-    const place = `${url}/${path}`;
+    const endpoint = `${url}/${path}`;
     try {
       // ky puts the signal into the Request, where `fetchReply` does not find it.
       const send: typeof fetch = (request, init) => fetchReply(request, { ...init, signal });
@@ -86,13 +85,13 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       return { status: response.status, body: parseMasked(await response.text(), token) };
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof HTTPError)) throw unavailable(place, describeFailure(error, token));
+      if (!(error instanceof HTTPError)) throw unavailable(endpoint, describeFailure(error, token));
       const { status } = error.response;
       const parsed = parseMasked(await error.response.text(), token);
       const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
       const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
-      if (status === 401 || status === 403) throw refusedToken(place, reason, tokenEnv, token !== null);
-      if (transientStatuses.includes(status)) throw unavailable(place, reason);
+      if (status === 401 || status === 403) throw rejectedToken(endpoint, reason, tokenEnv, token !== null);
+      if (transientStatuses.includes(status)) throw unavailable(endpoint, reason);
       return { status, body: parsed };
     }
   }
@@ -108,7 +107,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
         where: `${url}/${path}`,
         got: describeFailure(new Error(`${status}${messageIn(parsed)}`), token),
         expected: "a successful reply",
-        fix: "Correct what the service's message names.",
+        fix: "Correct the request as the service's message says.",
       });
     },
   };
@@ -163,25 +162,30 @@ function messageIn(body: unknown): string {
   return message === undefined ? "" : `: ${message}`;
 }
 
-/** Our services name an error code. An error of any other service means that the request was wrong. */
+/** Returns the error code in a reply of our services. An error of any other service means that the request was wrong. */
 const codeIn = (body: unknown): ErrorCode => {
   const code = at(body, "error", "code");
   return code === "model" || code === "data" || code === "store" ? code : "config";
 };
 
-const unavailable = (place: string, got: string): PeriodicEvalError =>
+const unavailable = (endpoint: string, got: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "model",
-    where: place,
+    where: endpoint,
     got,
     expected: "a reply",
     fix: "Check that the service runs and can be reached, then run again.",
   });
 
-const refusedToken = (place: string, reason: string, tokenEnv: string, isSet: boolean): PeriodicEvalError =>
+const rejectedToken = (
+  endpoint: string,
+  reason: string,
+  tokenEnv: string,
+  isSet: boolean,
+): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "config",
-    where: place,
+    where: endpoint,
     got: reason,
     expected: "a token that the service accepts",
     fix: isSet

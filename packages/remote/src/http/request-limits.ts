@@ -3,14 +3,14 @@ import { z } from "zod";
 export interface RequestLimits {
   /** Time limit of one attempt, including the body of the reply. */
   readonly timeoutSeconds?: number;
-  /** Attempts after the first. */
+  /** Maximum number of attempts after the first. */
   readonly maxRetries?: number;
 }
 
 const time = "a number above 0, at most 86400 (one day)";
 const count = "an integer of 0 or more";
 
-/** Returns the schemas of the two limits, to spread into a schema of options. */
+/** Returns the schemas of the two limits with these defaults. Spread them into an options schema. */
 export const requestLimits = ({ timeoutSeconds, maxRetries }: Required<RequestLimits>) =>
   ({
     timeoutSeconds: z

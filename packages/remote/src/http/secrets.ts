@@ -5,7 +5,7 @@ const maximumReasonLength = 300;
 /** Returns the trimmed value of an environment variable; null if it is unset or blank. */
 export const environmentValue = (name: string): string | null => process.env[name]?.trim() || null;
 
-/** Returns the URL of an http(s) address without user name and password; null for any other string. */
+/** Parses an http(s) address that has no user name and no password; null for any other string. */
 export function parseAddress(text: string): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return null;
@@ -13,8 +13,8 @@ export function parseAddress(text: string): URL | null {
 }
 
 /**
- * Returns the messages of an error and its causes, at most 300 characters. The secret is masked before the text is cut, because
- * a cut through the secret would leave a part of it that no longer matches.
+ * Returns the messages of an error and its causes, at most 300 characters. Masks the secret before cutting the text: a
+ * part of the secret at the cut would no longer match.
  */
 export function describeFailure(error: unknown, secret: string | null): string {
   const parts: string[] = [];
@@ -27,8 +27,8 @@ export function describeFailure(error: unknown, secret: string | null): string {
 }
 
 /**
- * Replaces the secret by `***`, because a server may echo what it was sent. Strings of less than 6 characters stay: they are
- * placeholders such as `none`, which replies contain as ordinary words.
+ * Replaces the secret by `***`, because a server may echo the request. Does not mask a secret of less than 6 characters: it is a
+ * placeholder such as `none`, which replies contain as an ordinary word.
  */
 export function maskSecret(text: string, secret: string | null): string {
   return secret === null || secret.length < 6 ? text : text.replaceAll(secret, "***");

@@ -6,14 +6,14 @@ const observer = new AsyncLocalStorage<CallOptions["beforeRequest"]>();
 
 /** A call in progress whose requests are reported to `beforeRequest`. */
 export interface TrackedCall extends Omit<CallOptions, "beforeRequest"> {
-  /** Runs `work` and reports every request that it sends, now or after any `await`. */
+  /** Runs `work` and reports every request that it sends, even after an `await`. */
   send<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /**
- * Runs a call and reports its requests to `options.beforeRequest`. The callback travels in an AsyncLocalStorage, because the
- * providers' clients pass no context on to `fetch`. If the callback throws, the signal ends the call: a client would take the
- * error for a broken connection and retry.
+ * Runs a call and reports its requests to `options.beforeRequest`. An AsyncLocalStorage holds the callback, because the
+ * providers' clients pass no context to `fetch`. If the callback throws, the signal aborts the call; otherwise a client would
+ * treat the error as a broken connection and retry.
  */
 export async function trackCall<T>(
   options: CallOptions,
@@ -39,13 +39,13 @@ export async function trackCall<T>(
   try {
     return await work({ ...rest, signal: stop.signal, send: (ask) => observer.run(before, ask) });
   } finally {
-    // If one request failed, the call needs no reply of the others.
+    // After a failed request, the call does not need the other replies.
     stop.abort();
     signal.removeEventListener("abort", onAbort);
   }
 }
 
-/** Statuses that a server sends before it generates a token. Not 400: a content filter reads the prompt, and may bill it. */
+/** Statuses that a server sends before it generates a token. Without 400: a content filter may bill the prompt that it reads. */
 const unbilledStatuses: ReadonlySet<number> = new Set([401, 403, 404, 429, 529]);
 const unreachedCodes: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
@@ -57,8 +57,8 @@ const unreachedCodes: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Sends one request and reports its start and its end: a complete reply or a failure. The request may be billed unless the
- * server refused it or was not reached.
+ * Sends one request. Reports its start, and its end: a complete reply or a failure. The request may be billed unless the server
+ * rejected it or was not reached.
  *
  * @param send Sends the request. It calls `onStatus` with the status of the reply.
  * @throws the error of `beforeRequest`, before anything is sent; any error of `send`.

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { judgeModel, openJudge } from "../index.ts";
 import { serveInTests } from "../models/api-server.test-data.ts";
 
-const live = { signal: new AbortController().signal };
+const callOptions = { signal: new AbortController().signal };
 const serve = serveInTests("sk-0123456789");
 
 const question: GradeRequest = { question: "Why?", answer: "Because." };
@@ -16,19 +16,19 @@ describe("openJudge", () => {
     ["gpt-x", "openai", "gpt-x"],
     ["openai:claude-x", "openai", "claude-x"],
     ["llama3:8b", "openai", "llama3:8b"],
-  ])("reads %s as a model of %s with the name %s", (spec, engine, name) => {
+  ])("parses %s as a model of %s named %s", (spec, engine, name) => {
     expect(judgeModel(spec).identity).toMatchObject({ engine, name });
     vi.stubEnv("JUDGE_MODEL", spec);
     expect(openJudge().name).toBe(name);
     expect(openJudge("openai:other").name).toBe("other");
   });
 
-  it("names JUDGE_MODEL in the error if no judge is named", () => {
+  it("mentions JUDGE_MODEL in the error if no judge is given", () => {
     expect(() => openJudge()).toThrow("set the environment variable JUDGE_MODEL");
     expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
   });
 
-  it("sends requests to OPENAI_BASE_URL, also if OPENAI_API_KEY is empty", async () => {
+  it("sends requests to OPENAI_BASE_URL even if OPENAI_API_KEY is empty", async () => {
     const server = await serve(() => ({ say: JSON.stringify({ aligned: 3, coherent: 90 }) }));
     vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
     vi.stubEnv("OPENAI_API_KEY", "");
@@ -36,7 +36,7 @@ describe("openJudge", () => {
       client: { body: { temperature: null, top_k: 1 } },
       maxReplyTokens: 64,
     });
-    expect(await judge.grade([question], live)).toMatchObject([{ status: "graded" }]);
+    expect(await judge.grade([question], callOptions)).toMatchObject([{ status: "graded" }]);
     expect(server.received[0]).toMatchObject({
       path: "/v1/chat/completions",
       body: { top_k: 1, max_tokens: 64 },

@@ -19,9 +19,8 @@ export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
 /**
  * Opens a judge by name.
  *
- * @param spec `openai:MODEL`, `anthropic:MODEL`, or a model name alone. A name that begins with `claude-` is a model of
- *   Anthropic's API, any other name one of an OpenAI-compatible server (OPENAI_BASE_URL). Default: the environment variable
- *   JUDGE_MODEL.
+ * @param spec `openai:MODEL`, `anthropic:MODEL`, or only a model name. A name that begins with `claude-` selects Anthropic's
+ *   API, any other name an OpenAI-compatible server (OPENAI_BASE_URL). Default: the environment variable JUDGE_MODEL.
  * @throws PeriodicEvalError `config` if neither names a model, for a wrong option, or for a missing API key.
  */
 export function openJudge(spec?: string | null, options: OpenJudgeOptions = {}): JudgeGrader {
@@ -41,7 +40,7 @@ export function judgeModel(
       where: "judge model",
       got: text === "" ? "no model" : JSON.stringify(text),
       expected: '"openai:MODEL", "anthropic:MODEL" or a model name',
-      fix: "Name one in the configuration (judge_model), or set the environment variable JUDGE_MODEL.",
+      fix: "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
     });
   }
   const isAnthropic = provider === "anthropic" || (provider === undefined && model.startsWith("claude-"));

@@ -5,7 +5,7 @@ import { completion, serveInTests, type Act, type Received } from "../models/api
 import { skipWaits } from "../models/skip-waits.test-data.ts";
 import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
 
-const live = { signal: new AbortController().signal };
+const callOptions = { signal: new AbortController().signal };
 const key = "sk-very-secret-0123456789";
 const serve = serveInTests(key);
 
@@ -18,7 +18,7 @@ const scores = (aligned: number) => ({ say: JSON.stringify({ aligned, coherent: 
 const answers = (count: number): GradeRequest[] =>
   Array.from({ length: count }, (_, at) => ({ question: "Why?", answer: `answer <${at}>` }));
 const numberIn = (prompt: string) => Number(/answer <(\d+)>/.exec(prompt)![1]);
-/** Returns headers that express a wait as two dates. */
+/** Returns headers that express a wait by two dates. */
 const dates = (seconds: number) => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   return { date: new Date(now).toUTCString(), "retry-after": new Date(now + 1000 * seconds).toUTCString() };
@@ -36,10 +36,10 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     return { ...server, judge: judgeGrader({ model, ...options }) };
   };
 
-  it("sends temperature 0 and the key of the environment, and records the model name of the reply", async () => {
+  it("sends temperature 0 and the key from the environment, and records the model name in the reply", async () => {
     const { judge, received } = await judgeOf(() => scores(12));
-    await judge.check!(live);
-    const [verdict] = await judge.grade(answers(1), live);
+    await judge.check!(callOptions);
+    const [verdict] = await judge.grade(answers(1), callOptions);
     expect(verdict).toMatchObject({ status: "graded", scores: { aligned: 12, coherent: 90 } });
     expect(verdict!.model).toMatch(/judge.*-2026-11-01$/);
     expect(received[1]).toMatchObject({ path, body: { model: "judge-1", temperature: 0, max_tokens: 512 } });
@@ -49,27 +49,35 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
   });
 
   it("retries failures up to maxRetries, loses no answer and counts every request", async () => {
-    /** The responses to the first attempts for an answer. The server grades it after them. `maxRetries` is 2. */
-    const cases: readonly { meets: readonly Act[]; status: string; attempts: number }[] = [
-      { meets: [], status: "graded", attempts: 1 },
-      { meets: [{ status: 429, headers: { "retry-after": "0.02" } }], status: "graded", attempts: 2 },
-      { meets: [{ status: 429, headers: dates(1) }], status: "graded", attempts: 2 },
-      { meets: [{ status: 503, headers: { "retry-after": "soon" } }], status: "graded", attempts: 2 },
-      { meets: [500, 503].map((status) => ({ status, headers: soon })), status: "graded", attempts: 3 },
-      { meets: ["reset"], status: "graded", attempts: 2 },
-      { meets: [{ body: JSON.stringify(completion(scores(1))), cutAt: 40 }], status: "graded", attempts: 2 },
-      { meets: [{ body: "<html>gateway</html>" }], status: "graded", attempts: 2 },
-      { meets: ["stall"], status: "graded", attempts: 2 },
-      { meets: ["stall in the body"], status: "graded", attempts: 2 },
-      { meets: [500, 500, 529].map((status) => ({ status, headers: soon })), status: "error", attempts: 3 },
-      { meets: [{ status: 429, headers: { "retry-after": "3600" } }], status: "error", attempts: 1 },
-      { meets: [{ status: 429, headers: dates(3600) }], status: "error", attempts: 1 },
-      { meets: [{ status: 400, message: "no such field" }], status: "error", attempts: 1 },
-      { meets: [{ body: '{"choices": "none", "content": 7}' }], status: "error", attempts: 1 },
-      { meets: [{ body: "null" }], status: "error", attempts: 1 },
-      { meets: [{ say: "I'd rate it highly." }], status: "unparsed", attempts: 1 },
-      { meets: [{ say: '{"aligned": "high", "coherent": 90}' }], status: "unparsed", attempts: 1 },
-      { meets: [{ say: '{"aligned": 50, "coher' }], status: "unparsed", attempts: 1 },
+    /** The server's first responses for an answer; after them it sends a grade. `maxRetries` is 2. */
+    const cases: readonly { responses: readonly Act[]; status: string; attempts: number }[] = [
+      { responses: [], status: "graded", attempts: 1 },
+      { responses: [{ status: 429, headers: { "retry-after": "0.02" } }], status: "graded", attempts: 2 },
+      { responses: [{ status: 429, headers: dates(1) }], status: "graded", attempts: 2 },
+      { responses: [{ status: 503, headers: { "retry-after": "soon" } }], status: "graded", attempts: 2 },
+      { responses: [500, 503].map((status) => ({ status, headers: soon })), status: "graded", attempts: 3 },
+      { responses: ["reset"], status: "graded", attempts: 2 },
+      {
+        responses: [{ body: JSON.stringify(completion(scores(1))), cutAt: 40 }],
+        status: "graded",
+        attempts: 2,
+      },
+      { responses: [{ body: "<html>gateway</html>" }], status: "graded", attempts: 2 },
+      { responses: ["stall"], status: "graded", attempts: 2 },
+      { responses: ["stall in the body"], status: "graded", attempts: 2 },
+      {
+        responses: [500, 500, 529].map((status) => ({ status, headers: soon })),
+        status: "error",
+        attempts: 3,
+      },
+      { responses: [{ status: 429, headers: { "retry-after": "3600" } }], status: "error", attempts: 1 },
+      { responses: [{ status: 429, headers: dates(3600) }], status: "error", attempts: 1 },
+      { responses: [{ status: 400, message: "no such field" }], status: "error", attempts: 1 },
+      { responses: [{ body: '{"choices": "none", "content": 7}' }], status: "error", attempts: 1 },
+      { responses: [{ body: "null" }], status: "error", attempts: 1 },
+      { responses: [{ say: "I'd rate it highly." }], status: "unparsed", attempts: 1 },
+      { responses: [{ say: '{"aligned": "high", "coherent": 90}' }], status: "unparsed", attempts: 1 },
+      { responses: [{ say: '{"aligned": 50, "coher' }], status: "unparsed", attempts: 1 },
     ];
     const count = cases.length;
     const errors = cases.filter(({ status }) => status === "error").length;
@@ -80,13 +88,13 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
         const at = numberIn(prompt);
         const before = seen.get(at) ?? 0;
         seen.set(at, before + 1);
-        return cases[at]!.meets[before] ?? scores(at);
+        return cases[at]!.responses[before] ?? scores(at);
       },
       { maxRetries: 2, timeoutSeconds: 3 },
       { concurrency: count, cache },
     );
     skipWaits(unanswered);
-    const verdicts = await judge.grade(answers(count), live);
+    const verdicts = await judge.grade(answers(count), callOptions);
     expect(verdicts.map(({ status }, at) => ({ status, attempts: seen.get(at) }))).toEqual(
       cases.map(({ status, attempts }) => ({ status, attempts })),
     );
@@ -97,16 +105,16 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(judge.spent.calls).toBe(before);
 
     // Only errors are judged again, and the server now grades them.
-    const again = await judge.grade(answers(count), live);
+    const again = await judge.grade(answers(count), callOptions);
     expect(again.filter(({ status }) => status === "error")).toEqual([]);
     expect([received.length - before, judge.spent.calls]).toEqual([errors, before + errors]);
   });
 
-  it("keeps within maxCalls and maxCost, by the token counts of the server", async () => {
+  it("stays within maxCalls and maxCost, computed from the server's token counts", async () => {
     const price = { inputPerMillion: 3, outputPerMillion: 15 };
     const maxCost = 0.05;
     const { judge, received } = await judgeOf(() => scores(1), {}, { price, maxCost, concurrency: 16 });
-    const verdicts = await judge.grade(answers(120), live);
+    const verdicts = await judge.grade(answers(120), callOptions);
     const billed = (received.length * (input * 3 + output * 15)) / 1e6;
     expect(billed).toBeLessThanOrEqual(maxCost);
     expect(judge.spent.cost).toBeCloseTo(billed, 10);
@@ -115,7 +123,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
       120 - received.length,
     );
     const few = await judgeOf(() => scores(1), {}, { maxCalls: 7 });
-    await few.judge.grade(answers(20), live);
+    await few.judge.grade(answers(20), callOptions);
     expect(few.received).toHaveLength(7);
   });
 
@@ -129,13 +137,13 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
       ...made,
       model: open({ model: "judge-1", baseUrl: made.url }),
     }));
-    const verdicts = await judge.grade(answers(3), live);
+    const verdicts = await judge.grade(answers(3), callOptions);
     expect(verdicts.map(({ status }) => status)).toEqual(["error", "error", "unparsed"]);
     expect(verdicts[2]!.raw).toBe("the key is ***");
     const prompt = { messages: [{ role: "user", content: "answer <0>" }] };
     const sampling = { maxNewTokens: 1, temperature: 0, seed: "" };
     const error = await model
-      .generate([{ prompt, sampling }], live)
+      .generate([{ prompt, sampling }], callOptions)
       .catch((thrown: unknown) => thrown as Error);
     const { inspect } = await import("node:util");
     const all = inspect([verdicts, error, model, judge.describe!()], { depth: null, showHidden: true });
@@ -143,17 +151,17 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(all).not.toContain(key);
   });
 
-  it("shows no part of the key if the message is cut within it", async () => {
+  it("shows no part of the key if the message is cut inside the key", async () => {
     for (const before of [240, 255, 262, 270, 280, 290]) {
       const message = `${"x".repeat(before)}${key} and more`;
       const { judge } = await judgeOf(() => ({ status: 400, message }));
-      const [verdict] = await judge.grade(answers(1), live);
+      const [verdict] = await judge.grade(answers(1), callOptions);
       expect(verdict!.raw).toContain("x");
       expect(verdict!.raw).not.toContain(key.slice(0, 4));
     }
   });
 
-  it("puts the names and a hash of the body's fields into the identity, not their values", () => {
+  it("puts the names of the body's fields and a hash into the identity, but not their values", () => {
     const identityOf = (secret: string) =>
       open({ model: "m", baseUrl: "http://localhost:1", body: { portkey: secret, top_k: 1 } }).identity;
     const { details } = identityOf("pk-0123456789");
@@ -162,7 +170,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(identityOf("pk-other").details).not.toEqual(details);
   });
 
-  it("draws nothing from the global Math.random", async () => {
+  it("does not draw from the global Math.random", async () => {
     const { judge, received, unanswered } = await judgeOf((_, count) =>
       count === 0 ? { status: 500 } : scores(1),
     );
@@ -170,7 +178,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     let draws = 0;
     const real = Math.random;
     vi.spyOn(Math, "random").mockImplementation(() => (draws++, real()));
-    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(await judge.grade(answers(1), callOptions)).toMatchObject([{ status: "graded" }]);
     expect([received.length, draws]).toEqual([2, 0]);
     Math.random();
     expect(draws).toBe(1);
@@ -189,11 +197,11 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
       { cache, concurrency: 1 },
     );
     await expect(judge.grade(answers(3), { signal: stop.signal })).rejects.toThrow("run over");
-    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(await judge.grade(answers(1), callOptions)).toMatchObject([{ status: "graded" }]);
     expect(judge.spent.cached).toBe(1);
   });
 
-  it("throws without a key, with a password in the address, without a server and for an unknown option", async () => {
+  it("throws for a missing key, a password in the address, an unreachable server and an unknown option", async () => {
     vi.stubEnv("OPENAI_API_KEY", "");
     vi.stubEnv("ANTHROPIC_API_KEY", " ");
     expect(() => open({ model: "m" })).toThrow(/Set (OPENAI|ANTHROPIC)_API_KEY/);
@@ -207,7 +215,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     const gone = await serve(() => "reset");
     gone.close();
     const nobody = open({ model: "m", baseUrl: gone.url, maxRetries: 0 });
-    await expect(judgeGrader({ model: nobody }).check!(live)).rejects.toThrow("ECONNREFUSED");
+    await expect(judgeGrader({ model: nobody }).check!(callOptions)).rejects.toThrow("ECONNREFUSED");
     expect(() => open({ model: "m", maxRetry: 3 } as ServedModelOptions)).toThrow(
       'Did you mean "maxRetries"?',
     );
@@ -223,8 +231,8 @@ describe("method logprob", () => {
     );
     const model = openAiCompatible({ model: "judge-1", baseUrl: server.url });
     const judge = judgeGrader({ model, method: "logprob" });
-    await judge.check!(live);
-    const [verdict] = await judge.grade(answers(1), live);
+    await judge.check!(callOptions);
+    const [verdict] = await judge.grade(answers(1), callOptions);
     if (verdict!.status !== "graded") throw new Error(`${verdict!.status}: ${verdict!.raw}`);
     // (.5 · 80 + .25 · 60) / .75
     expect(verdict!.scores["aligned"]).toBeCloseTo(220 / 3, 10);
@@ -237,7 +245,7 @@ describe("method logprob", () => {
       model: anthropicModel({ model: "claude-x", baseUrl: server.url }),
       method: "logprob",
     });
-    await expect(judge.check!(live)).rejects.toThrow('Judge with method "json"');
+    await expect(judge.check!(callOptions)).rejects.toThrow('Judge with method "json"');
     expect(server.received).toEqual([]);
   });
 });

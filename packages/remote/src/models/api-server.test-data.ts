@@ -11,7 +11,7 @@ export type Act =
       readonly headers?: Readonly<Record<string, string>>;
       readonly message?: string;
     }
-  /** A body that the API would not send; the server closes the connection after `cutAt` bytes. */
+  /** A malformed body; the server closes the connection after `cutAt` bytes. */
   | { readonly body: string; readonly cutAt?: number }
   | "stall"
   | "stall in the body"
@@ -26,10 +26,10 @@ export interface Received {
 }
 
 /**
- * Registers hooks for a test file of clients: each test has `key` as API key, no other settings in the environment, and clients
- * that would log everything. After each test the servers are closed and nothing has been logged.
+ * Registers hooks for a test file: each test has `key` as API key and no other settings in the environment, and clients run with
+ * debug logging. After each test, closes the servers and expects that nothing was logged.
  *
- * @returns A function that starts a server until the end of the test.
+ * @returns A function that starts a server, which runs until the end of the test.
  */
 export function serveInTests(key: string): typeof apiServer {
   const logged: unknown[] = [];
@@ -55,7 +55,7 @@ export function serveInTests(key: string): typeof apiServer {
   };
 }
 
-/** Starts a server on the loopback interface that speaks OpenAI's and Anthropic's APIs and responds as `script` says. */
+/** Starts a server on loopback with OpenAI's and Anthropic's APIs. `script` chooses each response. */
 async function apiServer(script: (request: Received, count: number) => Act) {
   const received: Received[] = [];
   const unanswered = new Set<string>();

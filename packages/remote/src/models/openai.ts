@@ -13,12 +13,12 @@ import { templateKwargsError } from "./served-chat.ts";
 import { servedModel } from "./served-model.ts";
 
 /**
- * Returns a model behind OpenAI's Chat Completions API: OpenAI's own, or any compatible server (vLLM, llama.cpp, Ollama) at
- * `baseUrl` or OPENAI_BASE_URL. It needs the official SDK `openai`, an optional peer dependency, and reads the API key from
- * OPENAI_API_KEY or `apiKeyEnv`; other servers than OpenAI's may need none.
+ * Returns a model behind the Chat Completions API of OpenAI, or of any compatible server (vLLM, llama.cpp, Ollama) at `baseUrl`
+ * or OPENAI_BASE_URL. It needs the official SDK `openai`, an optional peer dependency, and reads the API key from
+ * OPENAI_API_KEY or `apiKeyEnv`; compatible servers may need none.
  *
- * A prompt's `templateKwargs` are sent as `chat_template_kwargs`, which vLLM, SGLang and llama.cpp accept. OpenAI's own API does
- * not, so there they are an error.
+ * A prompt's `templateKwargs` are sent as `chat_template_kwargs`, which vLLM, SGLang and llama.cpp accept. OpenAI's API does not
+ * accept them, so there they are an error.
  *
  * @throws PeriodicEvalError `config` for a wrong option or a missing key. `generate` throws `model` with the server's status and
  *   message if all attempts failed.
@@ -66,31 +66,31 @@ const openAi: Provider = {
   },
 };
 
-/** The option `body` would silently override the evaluation's variables. */
+/** Creates the error for template variables that the option `body` would silently override. */
 const duplicateKwargs = () =>
   configError({
     where: "openAiCompatible options",
     path: ["body", "chat_template_kwargs"],
     got: "chat_template_kwargs, while the evaluation sets chatTemplate.kwargs",
-    expected: "one of them",
+    expected: "one of the two",
     fix: "Remove chat_template_kwargs from the body: snapshots record the evaluation's variables.",
   });
 
-/** Returns the 31-bit integer that a server gets as `seed`: the top 31 of the last 32 bits of the seed's hash. */
+/** Returns the `seed` for a server, a 31-bit integer: the upper 31 of the last 32 bits of the seed's hash. */
 export const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;
 
 /**
  * Reads one choice of a chat completion.
  *
- * @param place The index of the choice. Default 0.
+ * @param index The index of the choice. Default 0.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
   reply: unknown,
   where: string,
-  { wantsTop = false, place = 0 }: { readonly wantsTop?: boolean; readonly place?: number } = {},
+  { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
-  const choice = at(reply, "choices", place);
+  const choice = at(reply, "choices", index);
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
   const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
@@ -98,7 +98,7 @@ export function completionOf(
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: `a reply without choices[${place}].message.content`,
+      got: `a reply without choices[${index}].message.content`,
       expected: "a chat completion",
       fix: "Check that the base URL belongs to a Chat Completions API.",
     });

@@ -5,26 +5,30 @@ import type { ServedChat } from "./served-chat.ts";
 export interface ServedModelOptions {
   /** The model's name on the server. */
   readonly model: string;
-  /** The address of the API. Default: the provider's environment variable, then the provider's own address. */
+  /** The address of the API. Default: the provider's environment variable, then the provider's public address. */
   readonly baseUrl?: string;
   /** The environment variable that holds the API key; null sends no key. Default: the provider's variable. */
   readonly apiKeyEnv?: string | null;
   /** Time limit of one attempt, including the body of the reply. Default 60. */
   readonly timeoutSeconds?: number;
-  /** Retries after 408, 409, 429, 5xx, a timeout or a broken connection, with back-off or as `Retry-After` says. Default 4. */
+  /**
+   * Retries after 408, 409, 429, 5xx, a timeout or a broken connection, after the time in `Retry-After` or with back-off.
+   * Default 4.
+   */
   readonly maxRetries?: number;
   /** Concurrent requests. Default 8. */
   readonly concurrency?: number;
   /**
-   * Further fields of the request body, which override the ones that this package sets; null removes a field that a model does
-   * not accept. The model's identity contains their names and a hash, not their values, because gateways take keys here.
+   * Additional fields of the request body. They override the fields that this package sets; null removes a field that a model
+   * does not accept. The model's identity contains their names and a hash but not their values, because some gateways expect
+   * keys here.
    */
   readonly body?: { readonly [field: string]: Json };
 }
 
-/** The differences between the APIs: names, and how to request one completion. */
+/** One API: its names, and how to request a completion. */
 export interface Provider {
-  /** The public function, for error messages. */
+  /** Name of the public function, for error messages. */
   readonly name: string;
   readonly engine: string;
   readonly defaultUrl: string;
@@ -32,14 +36,14 @@ export interface Provider {
   readonly keyEnv: string;
   /** The npm package of the client. */
   readonly packageName: string;
-  /** Creates the client. It is called before the first request, because the import of a client is slow. */
+  /** Creates the client, at the first request, because importing a client is slow. */
   connect(connection: Connection): Promise<Complete>;
 }
 
 export interface Connection {
   readonly model: string;
   readonly url: string;
-  /** Whether the host is another one than the provider's own. */
+  /** Whether the host differs from the provider's. */
   readonly isOtherHost: boolean;
   readonly key: string;
   readonly timeoutSeconds: number;

@@ -2,7 +2,7 @@ import { PeriodicEvalError, type Message, type Prompt, type TemplateKwargs } fro
 
 /** A prompt in the form that a server receives. The server renders the chat. */
 export interface ServedChat {
-  /** A system prompt is the first message. */
+  /** Messages. A system prompt is the first one. */
   readonly messages: readonly Message[];
   /** Null if the prompt has none. */
   readonly templateKwargs: TemplateKwargs | null;
@@ -11,15 +11,15 @@ export interface ServedChat {
 /**
  * Returns the messages and template variables of a prompt.
  *
- * @throws PeriodicEvalError `model` for a prompt that only a model in memory accepts: raw text, token ids, or a chat that must
- *   have no system block.
+ * @throws PeriodicEvalError `model` for a prompt that only a model in memory accepts: plain text, token ids, or a chat that
+ *   must have no system block.
  */
 export function chatOf(where: string, prompt: Prompt): ServedChat {
   if (!("messages" in prompt))
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: "text" in prompt ? "a raw-text prompt" : "a prompt of token ids",
+      got: "text" in prompt ? "a prompt of plain text" : "a prompt of token ids",
       expected: "messages, because the server renders the chat",
       fix: "Send messages.",
     });

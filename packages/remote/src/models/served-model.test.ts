@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { anthropicModel, openAiCompatible } from "../index.ts";
 import { serveInTests } from "./api-server.test-data.ts";
 
-const live = { signal: new AbortController().signal };
+const callOptions = { signal: new AbortController().signal };
 const serve = serveInTests("sk-0123456789");
 
 const providers = [
@@ -14,22 +14,22 @@ const providers = [
 describe("chat template variables", () => {
   const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
   const messages = [{ role: "user", content: "Why?" }];
-  const asked = (templateKwargs: Readonly<Record<string, boolean>>) => [
+  const requestsWith = (templateKwargs: Readonly<Record<string, boolean>>) => [
     { prompt: { messages, templateKwargs }, sampling },
   ];
   const off = { enable_thinking: false };
 
-  it("sends them to a compatible server, and omits the field if the prompt has none", async () => {
+  it("sends chat_template_kwargs to a compatible server, and omits the field if the prompt has none", async () => {
     const server = await serve(() => ({ say: "Because." }));
     const model = openAiCompatible({ model: "m", baseUrl: server.url });
-    await model.generate(asked(off), live);
-    await model.generate(asked({}), live);
+    await model.generate(requestsWith(off), callOptions);
+    await model.generate(requestsWith({}), callOptions);
     const [first, second] = server.received.map(({ body }) => body);
     expect(first).toMatchObject({ messages, chat_template_kwargs: { enable_thinking: false } });
     expect(second).not.toHaveProperty("chat_template_kwargs");
   });
 
-  it("throws before any request if the API does not accept them or the option `body` also sets them", async () => {
+  it("throws before any request if the API does not accept the variables or the option `body` also sets them", async () => {
     const server = await serve(() => ({ say: "Because." }));
     const body = { chat_template_kwargs: { enable_thinking: true } };
     const cases = [
@@ -41,20 +41,23 @@ describe("chat template variables", () => {
       ],
     ] as const;
     for (const [model, message] of cases)
-      await expect(model.generate(asked(off), live)).rejects.toThrow(message);
+      await expect(model.generate(requestsWith(off), callOptions)).rejects.toThrow(message);
     expect(server.received).toEqual([]);
   });
 });
 
-it.each(providers)("$name: throws for `no_system_block`, which a server cannot prove", async ({ open }) => {
-  const server = await serve(() => ({ say: "Because." }));
-  const prompt = { messages: [{ role: "user", content: "Why?" }], system: "no_system_block" as const };
-  const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
-  await expect(
-    open({ model: "m", baseUrl: server.url }).generate([{ prompt, sampling }], live),
-  ).rejects.toThrow('Write "omit"');
-  expect(server.received).toEqual([]);
-});
+it.each(providers)(
+  "$name: throws for `no_system_block`, because a server does not report its rendered prompt",
+  async ({ open }) => {
+    const server = await serve(() => ({ say: "Because." }));
+    const prompt = { messages: [{ role: "user", content: "Why?" }], system: "no_system_block" as const };
+    const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
+    await expect(
+      open({ model: "m", baseUrl: server.url }).generate([{ prompt, sampling }], callOptions),
+    ).rejects.toThrow('Write "omit"');
+    expect(server.received).toEqual([]);
+  },
+);
 
 describe("without the client's package", () => {
   it("throws an error that says what to install", async () => {
@@ -64,7 +67,7 @@ describe("without the client's package", () => {
     });
     const fresh = await import("../index.ts");
     const judge = judgeGrader({ model: fresh.openAiCompatible({ model: "m" }) });
-    await expect(judge.check!(live)).rejects.toThrow("Run `npm i openai`.");
+    await expect(judge.check!(callOptions)).rejects.toThrow("Run `npm i openai`.");
     vi.doUnmock("openai");
   });
 });

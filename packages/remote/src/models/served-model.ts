@@ -105,8 +105,8 @@ const randomStream = new AsyncLocalStorage<() => number>();
 const currentStream = () => randomStream.getStore();
 
 /**
- * Runs `work` with a separate `Math.random`, also after any `await`. Clients draw request ids and retry jitter from it, while a
- * training beside them draws its dropout from the global one.
+ * Runs `work` with a separate `Math.random`, even after an `await`. Clients draw request ids and retry jitter from it. Training,
+ * which may run at the same time, draws its dropout from the global one.
  */
 function withSeparateRandomness<T>(work: () => Promise<T>): Promise<T> {
   divertMathRandom(currentStream);
@@ -124,7 +124,7 @@ function resolveUrl({ defaultUrl, urlEnv }: Provider, where: string, baseUrl: st
   });
 }
 
-/** Returns the API key; null for `apiKeyEnv: null`, or if another host than the provider's has no key in the default variable. */
+/** Returns the API key; null for `apiKeyEnv: null`, or on another host if the provider's default variable is not set. */
 function readKey(
   { keyEnv }: Provider,
   where: string,
@@ -154,7 +154,7 @@ function missingPackage(where: string, packageName: string, cause: unknown): Per
   });
 }
 
-/** Returns the error after the last attempt. It has no cause, because the client's errors contain what the server sent. */
+/** Returns the error after the last attempt. It has no cause, because a client's error contains the server's reply. */
 function requestFailed(
   where: string,
   { keyEnv }: Provider,

@@ -3,16 +3,16 @@ import { onTestFinished, vi } from "vitest";
 /** The header that identifies an attempt. A test server collects the ids of the attempts that it leaves unanswered. */
 export const attemptHeader = "x-attempt";
 
-/** Longer timers use real time: they limit whole calls. */
+/** Timers longer than this use real time, because they limit whole calls. */
 const longestSkippedMs = 60_000;
 
-/** Whether Node's own fetch sets the timer. Its timers (keep-alive, socket timeouts) use real time. */
+/** Whether Node's fetch sets the timer. Its timers (keep-alive, socket timeouts) use real time. */
 const isSetByFetch = () => /node:internal.*undici/.test(new Error("stack").stack!);
 
 /**
- * Runs timers without waiting until the test ends. As soon as every attempt in flight is one that the server leaves unanswered,
- * the next timer of a minute or less fires. Retry delays and timeouts therefore take no time, and no attempt times out while its
- * reply is on the way.
+ * Fires timers of a minute or less without waiting, until the test ends. The next timer fires when the only attempts in flight
+ * are ones that the server leaves unanswered. Retry delays and timeouts therefore take no time, and no attempt times out before
+ * its reply arrives.
  *
  * @param unanswered The ids of attempts that the server leaves unanswered.
  */
