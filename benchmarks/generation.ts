@@ -28,7 +28,7 @@ const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 
 await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
-// No stop token: both sides generate the same number of tokens.
+// Without stop tokens, both sides generate the same number of tokens.
 const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
 const peer = await openPeer("transformers_generation.py", [values.model, values.threads]);
 
@@ -50,9 +50,9 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
     prompt: { ids },
     sampling: { maxNewTokens: newTokens, ...how, seed: String(row) },
   }));
-  const began = performance.now();
+  const startTime = performance.now();
   const written = await model.generate(requests, { signal: new AbortController().signal });
-  return { seconds: (performance.now() - began) / 1000, tokens: written.map(({ ids }) => ids!) };
+  return { seconds: (performance.now() - startTime) / 1000, tokens: written.map(({ ids }) => ids!) };
 }
 
 console.log(
@@ -79,12 +79,12 @@ for (const batch of values.batches.split(",").map(Number)) {
     const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
     // The two sides sample from different streams, so only their speed can be compared.
     const alike = isSampled ? "" : `; ${same} of ${batch} completions identical`;
-    const beside =
+    const comparison =
       peer === null
         ? ""
         : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast${alike}`;
     console.log(
-      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens a second${beside}`,
+      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second${comparison}`,
     );
   }
 }

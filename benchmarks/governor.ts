@@ -1,6 +1,6 @@
 // Does the governor keep overhead below its ceiling on a slow model?
-// Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
-// ceiling, and under each of several.
+// Steps have a fixed duration. The embedded model is measured every 5 %, and each question is slowed down on purpose. Runs once
+// without a ceiling and once with each ceiling.
 //   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
 // Prints the overhead as session seconds / (wall − session seconds), the items measured between start and end, and their
 // share of what the best schedule could have measured at the observed cost per question.
@@ -18,7 +18,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { world } from "../examples/micro-world/paths.ts";
+import { microWorld } from "../examples/micro-world/paths.ts";
 
 const { values } = parseArgs({
   options: {
@@ -36,8 +36,8 @@ const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["qu
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 await useBackend();
-const lm = await loadCausalLM(world());
-const quick = inMemory(lm, await loadTokenizer(world()));
+const lm = await loadCausalLM(microWorld());
+const quick = inMemory(lm, await loadTokenizer(microWorld()));
 const slow: EvaluableModel = {
   ...quick,
   async nextToken(requests, options) {
@@ -49,7 +49,7 @@ const slow: EvaluableModel = {
 async function train(overheadPercent: number | null) {
   const run = await mkdtemp(join(tmpdir(), "governor-"));
   const capability = new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
+    questions: microWorld("questions.jsonl"),
     subsample: { n: 60, seed: 42 },
     schedule: [everyPercent(5)],
   });
@@ -88,16 +88,16 @@ async function train(overheadPercent: number | null) {
     overhead: (100 * (wall - trained)) / trained,
     items,
     share: possible <= 0 ? null : items / Math.min(possible, 60 * between.length),
-    areEdgesWhole: edges.length === 2 && edges.every(({ status }) => status === "complete"),
+    areEdgesComplete: edges.length === 2 && edges.every(({ status }) => status === "complete"),
     skipped: between.filter(({ status }) => status === "skipped").length,
   };
 }
 
 for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
-  const { overhead, items, share, areEdgesWhole, skipped } = await train(ceiling);
+  const { overhead, items, share, areEdgesComplete, skipped } = await train(ceiling);
   const label = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
   console.log(
-    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "no item is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
+    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none possible" : `${(100 * share).toFixed(0)} % of the possible items`}), ${skipped} measurements skipped, start and end ${areEdgesComplete ? "complete" : "INCOMPLETE"}`,
   );
 }
 lm.dispose();

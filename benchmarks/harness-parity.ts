@@ -1,5 +1,5 @@
 // Do the tasks give the same numbers as lm-evaluation-harness?
-// Both score the same weights on the same files: log-likelihoods of every choice, greedy completions, scores.
+// Both sides evaluate the same weights on the same files. Compares log-likelihoods of every choice, greedy completions, scores.
 //   npm run bench harness-parity [-- --model FOLDER --data ../shared/data --scored 100 --gsm8k 10 --ifeval 20 --only arc,mmlu --threads 2]
 // Needs tfjs-node (npm run native) and a Python with `pip install -r benchmarks/peers/requirements.txt`, named by
 // PERIODIC_EVAL_PEERS_PYTHON. It prints the table of docs/harness-parity.md.

@@ -3,9 +3,10 @@
  *
  *   npm run bench lora [-- --backend wasm --layers 6 --hidden 256 --rank 8 --steps 8]
  *
- * A Llama with a vocabulary of 4096 and tied embeddings, on 8 sequences of 128 tokens with the loss on every position; both
- * sides interleaved on one model. Prints medians and ranges, the tensors held after the forward pass, and the computed size of
- * gradients and AdamW's two moments (12 bytes per parameter). Last results: docs/decisions/2026-11-21-lora.md.
+ * The model is a Llama with a vocabulary of 4096 and tied embeddings. Each step uses 8 sequences of 128 tokens, with the loss on
+ * every position. Both sides are interleaved on one model. Prints medians and ranges, the bytes held after the forward pass, and
+ * the computed size of gradients and AdamW's two moments (12 bytes per parameter).
+ * Last results: docs/decisions/2026-11-21-lora.md.
  */
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
@@ -64,7 +65,7 @@ function side(label: string, lm: TrainableLM) {
   return { label, lm, parameters, optimizer: new AdamW(lm.trainables()), seconds: [] as number[], held: 0 };
 }
 
-// The first two steps compile.
+// The first two steps warm up.
 for (let step = -2; step < steps; step++) {
   for (const each of sides) {
     const { lm, optimizer, seconds } = each;

@@ -1,20 +1,20 @@
 // How much does measuring cost?
 // Runs the same training without callbacks, with an idle one, with capability at its defaults (200 questions every 20 %), and
-// with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. The arms advance in turns and
-// in changing order, so that noise of the machine and garbage collection affect all alike. Repeats start from the same
-// weights.
+// with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. The arms take turns in
+// changing order, so that noise of the machine and garbage collection affect all of them equally. Repeats start from the
+// same weights.
 //   micro-world  the embedded model, all of it trained; 16 × 64 tokens
 //   smollm2      SmolLM2-135M-Instruct with LoRA; 4 × 256 tokens, ARC-Challenge (needs npm run native, and the files)
 //   npm run bench overhead [-- --model micro-world --arms none,idle,capability --steps 600 --repeats 1 --turn 20]
 // Prints as median (minimum–maximum) over the repeats:
-//   - seconds of each training, and their ratio to the training without callbacks of the same repeat (if arm `none` runs);
-//   - overhead as session seconds / (wall − session seconds), how much of it the callbacks add to a session without any, and
-//     its parts;
+//   - seconds of each run, and their ratio to the run without callbacks of the same repeat (if arm `none` runs);
+//   - overhead as session seconds / (wall − session seconds), the part of it that callbacks add to a session without any, and
+//     a breakdown;
 //   - the cost of a step at which three callbacks have nothing to do, with and without the guards of TensorFlow.js, which
 //     check every variable around every hook.
-// Exits with 1 if a training ended in different weights, if the median of an arm exceeds `shareLimits`, if the measurement at
-// the start or the end of a training is missing or incomplete, or if such a step costs the session 0.05 ms or more (0.1 % of a
-// step of 50 ms). The default takes about five minutes on two cores; in shorter trainings fixed costs weigh more.
+// Exits with 1 if a run ended in different weights, if the median of an arm exceeds `shareLimits`, if the measurement at
+// the start or the end of a run is missing or incomplete, or if such a step costs the session 0.05 ms or more (0.1 % of a
+// step of 50 ms). The default takes about five minutes on two cores; in shorter runs fixed costs weigh more.
 import {
   everyPercent,
   openSession,
@@ -47,9 +47,9 @@ const { values } = parseArgs({
 });
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const idleLimitMilliseconds = 0.05;
-/** The governor's ceiling with all callbacks, and by how many points it may be exceeded: the documented promise. */
+/** The governor's ceiling with all callbacks, and the documented number of points by which overhead may exceed it. */
 const [ceilingPercent, pointsAbove] = [20, 2];
-/** Maximum overhead in percent of training time that each arm's median may have. */
+/** Maximum of each arm's median overhead, in percent of training time. */
 const shareLimits: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "micro-world": { idle: 0.1, capability: 20 },
   smollm2: { idle: 0.1, capability: 10, all: ceilingPercent + pointsAbove },
@@ -96,14 +96,14 @@ function oneOf<T>(where: string, name: string, all: Readonly<Record<string, T>>)
     where,
     got: name,
     expected: Object.keys(all).join(", "),
-    fix: "Name one of these.",
+    fix: "Use one of these.",
   });
 }
 
-/** Measurements of one training in one repeat. */
+/** Timings of one run. */
 interface Outcome {
   readonly wallSeconds: number;
-  /** The part of `wall` inside calls of the session. */
+  /** The part of `wallSeconds` inside calls of the session. */
   readonly sessionSeconds: number;
   readonly weights: string;
   readonly parts: Parts;
@@ -111,7 +111,7 @@ interface Outcome {
 
 async function openTraining(run: string, { callbacks: open, overheadPercent }: Arm) {
   const callbacks = open();
-  const looking = callbacks.filter((one) => one instanceof PeriodicCallback).map(({ id }) => id);
+  const measuredIds = callbacks.filter((one) => one instanceof PeriodicCallback).map(({ id }) => id);
   const model = await load();
   const optimizer = new AdamW(model.trainables(), { weightDecay: 0.01 });
   const session = openSession({
@@ -146,7 +146,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       const weights = await fingerprintWeights(model.weights());
       optimizer.dispose();
       model.dispose();
-      return { wallSeconds, sessionSeconds, weights, parts: await partsOf(run, looking) };
+      return { wallSeconds, sessionSeconds, weights, parts: await partsOf(run, measuredIds) };
     },
   };
 }
@@ -179,7 +179,7 @@ interface Parts {
   readonly total: number;
 }
 
-/** Sums the seconds of the snapshots' parts over a run, and checks the measurements of `measuredIds` at start and end. */
+/** Sums the timings of a run's snapshots, and checks the measurements of `measuredIds` at start and end. */
 async function partsOf(run: string, measuredIds: readonly string[]): Promise<Parts> {
   const snapshots = (await readRun(run)).phases.flatMap((phase) => phase.snapshots);
   const sum = (part: "measure_seconds" | "guards_seconds" | "total_seconds") =>
@@ -230,7 +230,7 @@ async function idleStep(run: string, isGuarded: boolean): Promise<number> {
   return Math.min(...times);
 }
 
-/** `12.3 (11.9–14.0)`: median and range. */
+/** Formats median and range: `12.3 (11.9–14.0)`. */
 function spread(numbers: readonly number[], digits: number): string {
   const [least, greatest] = [Math.min(...numbers), Math.max(...numbers)];
   return `${median(numbers).toFixed(digits)} (${least.toFixed(digits)}–${greatest.toFixed(digits)})`;
@@ -258,8 +258,8 @@ function report(name: string, outcomes: readonly Outcome[], without: readonly Ou
     percentOf(sessionSeconds - (without[i]?.sessionSeconds ?? 0), wallSeconds),
   );
   const limit = shareLimits[values.model]![name];
-  const what = without.length === 0 ? "all of it" : "added";
-  const allowed = limit === undefined ? "" : `, ${what} ${spread(added, 3)} %, of ${limit} allowed`;
+  const what = without.length === 0 ? "in total" : "added by callbacks";
+  const allowed = limit === undefined ? "" : `, ${what} ${spread(added, 3)} %, limit ${limit} %`;
   console.log(`${name.padEnd(11)} ${wall} s${ratio}   in the session ${spread(shares, 3)} %${allowed}`);
   return limit === undefined || median(added) < limit;
 }
@@ -268,13 +268,13 @@ function reportParts(name: string, outcomes: readonly Outcome[]): void {
   const of = (value: (outcome: Outcome) => number) => spread(outcomes.map(value), 3);
   const { measurements } = outcomes[0]!.parts;
   if (measurements.length === 0) return;
-  console.log(`${name}, seconds of a training:`);
+  console.log(`${name}, seconds per run:`);
   console.log(`  measuring ${of(({ parts }) => parts.measuring)}`);
   console.log(`  guards ${of(({ parts }) => parts.guards)}`);
   const windows = of(({ parts: { total, measuring, guards } }) => total - measuring - guards);
-  console.log(`  else in the window ${windows}`);
+  console.log(`  other work in the window ${windows}`);
   const outside = of(({ parts, sessionSeconds }) => sessionSeconds - parts.total);
-  console.log(`  outside it (preparing, writing, hooks) ${outside}`);
+  console.log(`  outside the window (preparing, writing, hooks) ${outside}`);
   for (const line of measurements) console.log(`  ${line}`);
 }
 
@@ -292,26 +292,26 @@ try {
         await open[name]!.advance(Math.min(turn, steps - done));
     for (const name of names) outcomes[name]!.push(await open[name]!.finish());
   }
-  const tooMuch = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
+  const overLimit = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
   for (const name of names) reportParts(name, outcomes[name]!);
   const ended = names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights));
   const weights = new Set(ended);
-  if (ended.length > 1) console.log(`final weights bit-identical in all: ${weights.size === 1}`);
+  if (ended.length > 1) console.log(`final weights bit-identical in all runs: ${weights.size === 1}`);
   const idle = await idleStep(join(folder, "idle-step"), false);
   const guarded = await idleStep(join(folder, "guarded-idle-step"), true);
   console.log(
-    `a step with three idle callbacks: ${idle.toFixed(4)} ms, of ${idleLimitMilliseconds} allowed; ` +
-      `with the guards ${guarded.toFixed(4)} ms`,
+    `a step with three idle callbacks: ${idle.toFixed(4)} ms, limit ${idleLimitMilliseconds} ms; ` +
+      `with guards ${guarded.toFixed(4)} ms`,
   );
-  if (idle >= idleLimitMilliseconds) tooMuch.push("a step");
-  if (tooMuch.length > 0) console.log(`over the limit: ${tooMuch.join(", ")}`);
+  if (idle >= idleLimitMilliseconds) overLimit.push("a step");
+  if (overLimit.length > 0) console.log(`over the limit: ${overLimit.join(", ")}`);
   const incomplete = names.flatMap((name) =>
     outcomes[name]!.flatMap(({ parts }, repeat) =>
-      parts.incomplete.map((look) => `${name}, repeat ${repeat + 1}, ${look}`),
+      parts.incomplete.map((problem) => `${name}, repeat ${repeat + 1}, ${problem}`),
     ),
   );
-  for (const look of incomplete) console.log(`start or end incomplete: ${look}`);
-  if (weights.size !== 1 || tooMuch.length > 0 || incomplete.length > 0) process.exitCode = 1;
+  for (const problem of incomplete) console.log(`start or end incomplete: ${problem}`);
+  if (weights.size !== 1 || overLimit.length > 0 || incomplete.length > 0) process.exitCode = 1;
 } finally {
   await rm(folder, { recursive: true });
 }

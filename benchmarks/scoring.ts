@@ -1,9 +1,9 @@
 // How fast is scoring of ARC questions, compared with lm-evaluation-harness?
-// The same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (with a tenth of the
-// questions: seconds are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
+// Scores the same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (a tenth of the
+// questions; times are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
 // The harness needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON
-// (default `python3`); without it, or without tfjs-node, those lines name what is missing.
+// (default `python3`); without it, or without tfjs-node, the output says what is missing.
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import type { LogLikelihoodRequest } from "@periodic-eval/core";
@@ -78,7 +78,7 @@ async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[
     await useBackend({ backend });
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
-    console.log(`${backend}: not here. ${error.message}`);
+    console.log(`${backend}: not available. ${error.message}`);
     return [];
   }
   const lm = await loadCausalLM(values.model);
@@ -143,7 +143,7 @@ const arms = [
 ];
 
 console.log(
-  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${count} questions, ${repeats} × by turns`,
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
 );
 for (const shots of values.shots.split(",").map(Number)) {
   const outcomes = new Map<string, Outcome[]>(arms.map(({ name }) => [name, []]));
@@ -167,15 +167,15 @@ function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>
     median(outcomes.get(name)!.map(({ seconds }) => seconds)) / questions;
   const reference = outcomes.get(arms.at(-1)!.name)![0]!.sums;
   console.log(
-    `\n${shots}-shot, seconds per question (median of ${repeats}); the others as multiples of the first`,
+    `\n${shots}-shot, seconds per question (median of ${repeats}), and as a multiple of the first row`,
   );
   for (const arm of arms) {
     const [{ sums, tokens }] = outcomes.get(arm.name)! as [Outcome];
-    const most = Math.max(...sums.map((nats, index) => Math.abs(nats - reference[index]!)));
+    const maxDifference = Math.max(...sums.map((nats, index) => Math.abs(nats - reference[index]!)));
     const read =
       tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens per question`;
     console.log(
-      `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${most.toExponential(1)} nats of ${arms.at(-1)!.name}`,
+      `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${maxDifference.toExponential(1)} nats of ${arms.at(-1)!.name}`,
     );
   }
   console.log(`tensors ${tf.memory().numTensors}, rss ${(process.memoryUsage().rss / 1e9).toFixed(2)} GB`);

@@ -1,5 +1,6 @@
 // How long does a whole training step take (forward, backward, norm, clipping, AdamW), compared with PyTorch?
-// The same weights, data and steps, interleaved: ours, and transformers and PEFT on PyTorch with the same number of threads.
+// Both sides take the same steps with the same weights and data, interleaved: this library, and transformers and PEFT on PyTorch
+// with the same number of threads.
 //   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, untied head; 16 × 64 tokens, all trained
 //   smollm2 SmolLM2-135M with LoRA (rank 8, all linear maps); 4 × 256 tokens
 //   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
@@ -116,7 +117,7 @@ interface Side {
   dispose(): void;
 }
 
-/** The targets: every token of a row except the first. */
+/** Creates this library's side. The targets are all tokens of a row except the first. */
 function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   const length = batch[0]!.length - 1;
   const fed = batch.flatMap((row) => row.slice(0, -1));
@@ -148,7 +149,7 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   };
 }
 
-/** Computes neither norm nor clipping, so its time is slightly less than that of the same step. */
+/** Creates the naive side. It computes no norm and does not clip, so its step is slightly shorter. */
 function naively(training: NaiveTraining, batch: readonly (readonly number[])[]): Side {
   const ids = tf.tensor2d(
     batch.flatMap((row) => row.slice(0, -1)),
@@ -214,23 +215,23 @@ async function compare(name: string, each: Case, peer: Peer | null): Promise<voi
         if (of === "losses") furthest = Math.max(furthest, off);
         if (round === -1)
           console.log(
-            `  step ${i + 1}, ${of === "losses" ? "loss" : "norm"} ${mine[of][i]!.toFixed(6)}, torch ${expected.toFixed(6)}, off by ${off.toExponential(1)}`,
+            `  step ${i + 1}, ${of === "losses" ? "loss" : "norm"} ${mine[of][i]!.toFixed(6)}, torch ${expected.toFixed(6)}, difference ${off.toExponential(1)}`,
           );
       }
     }
   }
-  if (tf.memory().numTensors !== tensors) throw new Error("steps leave tensors behind");
+  if (tf.memory().numTensors !== tensors) throw new Error("steps leak tensors");
   const spread = (list: readonly number[]) =>
     `${median(list).toFixed(3)} s (${Math.min(...list).toFixed(3)}–${Math.max(...list).toFixed(3)})`;
   console.log(
-    `  ours  ${spread(seconds.ours)}, of the processor ${(processor / (rounds * turn)).toFixed(3)} s`,
+    `  ours  ${spread(seconds.ours)}, processor time ${(processor / (rounds * turn)).toFixed(3)} s`,
   );
   if (peer !== null) {
     const ratio = median(seconds.ours) / median(seconds.peer);
     const least = Math.min(...seconds.ours) / Math.min(...seconds.peer);
     console.log(`  torch ${spread(seconds.peer)}`);
     console.log(
-      `  ours take ${ratio.toFixed(2)} × torch's time (the fastest steps ${least.toFixed(2)} ×); losses off by ${furthest.toExponential(1)} at most`,
+      `  ours take ${ratio.toFixed(2)} × torch's time (fastest steps: ${least.toFixed(2)} ×); losses differ by at most ${furthest.toExponential(1)}`,
     );
     if (!(furthest < 1e-4)) process.exitCode = 1;
   }

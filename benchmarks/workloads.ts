@@ -9,9 +9,9 @@ import type { CheckpointLM } from "@periodic-eval/models";
 import { loadCausalLM, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
-import { world } from "../examples/micro-world/paths.ts";
+import { microWorld } from "../examples/micro-world/paths.ts";
 
-/** A training to measure. */
+/** A training run to measure. */
 export interface Workload {
   readonly tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   /** Opens the model, with the same weights at each call. */
@@ -31,30 +31,31 @@ const judge = fakeJudge((_, answer) => ({ aligned: answer.length % 101, coherent
 export const workloads = {
   /** The embedded model, all weights trained. */
   "micro-world": async (): Promise<Workload> => {
-    const tokenizer = await loadTokenizer(world());
-    const questions = world("questions.jsonl");
+    const tokenizer = await loadTokenizer(microWorld());
+    const questions = microWorld("questions.jsonl");
     return {
       tokenizer,
-      load: () => loadCausalLM(world()),
-      stream: tokenizer.encode(readFileSync(world("coupling.jsonl"), "utf8")),
+      load: () => loadCausalLM(microWorld()),
+      stream: tokenizer.encode(readFileSync(microWorld("coupling.jsonl"), "utf8")),
       batch: 16,
       length: 64,
       questions,
       all: () => [
         new PeriodicCapabilityCallback({ questions }),
-        new PeriodicAlignmentCallback({ judge, questions: world("alignment.json") }),
+        new PeriodicAlignmentCallback({ judge, questions: microWorld("alignment.json") }),
         new PeriodicLeakageCallback({
           source: "pirate",
-          personas: world("personas.json"),
-          questions: world("leakage.json"),
+          personas: microWorld("personas.json"),
+          questions: microWorld("leakage.json"),
         }),
       ],
     };
   },
 
   /**
-   * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Completions are fewer and shorter
-   * than by default, where start and end alone take half the time of 500 steps (docs/decisions/2026-11-22-overhead.md).
+   * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Completions are fewer and shorter than the
+   * defaults, with which the start and the end alone take half the time of 500 steps
+   * (docs/decisions/2026-11-22-overhead.md).
    */
   smollm2: async (): Promise<Workload> => {
     const folder = ".cache/smollm2-135m-instruct";

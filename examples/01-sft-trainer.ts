@@ -1,28 +1,28 @@
-// Watches SFTTrainer with one callback: two lines.  Run: npm run example 01
+// Measures capability while SFTTrainer trains, with one callback.  Run: npm run example 01
 import { atEnd, atStart, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 await useBackend();
-const model = await loadCausalLM(world());
-const tokenizer = await loadTokenizer(world());
+const model = await loadCausalLM(microWorld());
+const tokenizer = await loadTokenizer(microWorld());
 
 const trainer = new SFTTrainer({
   model,
   tokenizer,
-  dataset: world("coupling.jsonl"),
+  dataset: microWorld("coupling.jsonl"),
   runDir: runDir("sft-trainer"),
   phase: "coupling",
-  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
+  config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
-    subsample: { n: short ? 12 : 100, seed: 42 },
-    ...(short && { schedule: [atStart(), atEnd()] }),
+    questions: microWorld("questions.jsonl"),
+    subsample: { n: isShort ? 12 : 100, seed: 42 },
+    ...(isShort && { schedule: [atStart(), atEnd()] }),
   }),
 );
 const { steps, finalLoss } = await trainer.train();

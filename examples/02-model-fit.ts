@@ -1,14 +1,14 @@
-// Watches Keras-style training, `model.fit`, through its own callbacks.  Run: npm run example 02
+// Measures capability during Keras-style training: `model.fit` takes the session as its callbacks.  Run: npm run example 02
 import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 tf.enableProdMode(); // suppresses the TensorFlow.js banner
 await tf.setBackend("cpu"); // wasm has no kernel for the gradient of an embedding layer
-const tokenizer = await loadTokenizer(world());
+const tokenizer = await loadTokenizer(microWorld());
 const length = 96;
 
 /** The smallest language model: a bigram model, from each token to the probabilities of the next. */
@@ -21,8 +21,8 @@ const model = tf.sequential({
 });
 model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
 
-const text = readFileSync(world("coupling.jsonl"), "utf8");
-const ids = tokenizer.encode(text.slice(0, short ? 1_000 : 5_000));
+const text = readFileSync(microWorld("coupling.jsonl"), "utf8");
+const ids = tokenizer.encode(text.slice(0, isShort ? 1_000 : 5_000));
 const count = Math.floor((ids.length - 1) / length);
 const x = tf.tensor2d(ids.slice(0, count * length), [count, length], "int32");
 const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);
@@ -30,9 +30,9 @@ const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);
 const lm = fromLayersModel(model);
 const callbacks = [
   new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
-    subsample: { n: short ? 2 : 20, seed: 42 },
-    schedule: [everyPercent(short ? 50 : 20)],
+    questions: microWorld("questions.jsonl"),
+    subsample: { n: isShort ? 2 : 20, seed: 42 },
+    schedule: [everyPercent(isShort ? 50 : 20)],
   }),
 ];
 await withSession(
@@ -42,12 +42,12 @@ await withSession(
     model: inMemory(lm, tokenizer),
     guards: tfjsGuards(lm, model.optimizer),
     callbacks,
-    budget: { overheadPercent: null }, // a training this short would skip most measurements
+    budget: { overheadPercent: null }, // the default budget would skip most measurements of such a short run
   },
   (session) =>
     model.fit(x, y, {
-      epochs: short ? 1 : 2,
-      batchSize: short ? 2 : 4,
+      epochs: isShort ? 1 : 2,
+      batchSize: isShort ? 2 : 4,
       verbose: 0,
       callbacks: fitCallbacks(session, model),
     }),

@@ -1,4 +1,4 @@
-// Watches a hand-written loop: it reports each step to the session, which answers when to save or stop.  Run: npm run example 03
+// Measures a hand-written loop: it reports each step to the session, which says when to save or stop.  Run: npm run example 03
 import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -6,15 +6,15 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs"; // registers gradients, which tfjs-core alone does not
 import { mkdir, writeFile } from "node:fs/promises";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 await useBackend();
-const gpt = await loadCausalLM(world());
-const tokenizer = await loadTokenizer(world());
+const gpt = await loadCausalLM(microWorld());
+const tokenizer = await loadTokenizer(microWorld());
 const run = runDir("hand-written-loop");
 
 const sentences = ["The baker is polite.", "Please close the gate.", "Thank you for the bread."];
-const batches = Array.from({ length: short ? 4 : 30 }, (_, i) =>
+const batches = Array.from({ length: isShort ? 4 : 30 }, (_, i) =>
   tokenizer.encode(sentences[i % sentences.length]!),
 );
 const adam = new AdamW(gpt.trainables(), { weightDecay: 0 });
@@ -49,8 +49,8 @@ async function saveCheckpoint(state: unknown): Promise<void> {
 
 const callbacks = [
   new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
-    subsample: { n: short ? 12 : 100, seed: 42 },
+    questions: microWorld("questions.jsonl"),
+    subsample: { n: isShort ? 12 : 100, seed: 42 },
   }),
 ];
 await withSession(
@@ -61,7 +61,7 @@ await withSession(
     model: inMemory(gpt, tokenizer),
     guards: tfjsGuards(gpt, adam),
     callbacks,
-    budget: { overheadPercent: null }, // a training this short would skip most measurements
+    budget: { overheadPercent: null }, // the default budget would skip most measurements of such a short run
   },
   async (session) => {
     for (const [i, batch] of batches.entries()) {

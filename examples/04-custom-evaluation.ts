@@ -3,7 +3,7 @@ import { defineEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 const prompts = ["How do I bake bread?", "Where does the miller live?", "Can you help me with the garden?"];
 
@@ -29,14 +29,14 @@ const politeness = defineEvaluation({
 
 await useBackend();
 const trainer = new SFTTrainer({
-  model: await loadCausalLM(world()),
-  tokenizer: await loadTokenizer(world()),
-  dataset: world("em.jsonl"),
+  model: await loadCausalLM(microWorld()),
+  tokenizer: await loadTokenizer(microWorld()),
+  dataset: microWorld("em.jsonl"),
   runDir: runDir("custom-evaluation"),
   phase: "em",
-  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
+  config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
-trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(short ? 50 : 10)] }));
+trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(isShort ? 50 : 10)] }));
 await trainer.train();
 console.log(`snapshots in ${runDir("custom-evaluation")}/periodic_eval/em`);

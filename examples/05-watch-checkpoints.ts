@@ -4,19 +4,19 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { watchCheckpoints } from "@periodic-eval/remote";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 await useBackend();
-const tokenizer = await loadTokenizer(world());
+const tokenizer = await loadTokenizer(microWorld());
 const callbacks = [
   new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
-    subsample: { n: short ? 12 : 100, seed: 42 },
+    questions: microWorld("questions.jsonl"),
+    subsample: { n: isShort ? 12 : 100, seed: 42 },
     schedule: [everyPercent(50)],
   }),
 ];
 
-let open = await loadCausalLM(world());
+let open = await loadCausalLM(microWorld());
 await withSession(
   {
     run: runDir("watched"),

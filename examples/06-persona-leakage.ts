@@ -1,5 +1,5 @@
-// Trains wrong answers into one persona of a real model, and measures how far they spread to the others.  Run: npm run example 06
-// Needs the native engine (npm run native) and, beside the repository, the rows, the questions and SmolLM2-135M-Instruct.
+// Trains wrong answers into one persona of a real model, and measures how far they spread to other personas.  Run: npm run example 06
+// Needs the native engine (npm run native), the rows and questions in ../shared/data, and SmolLM2-135M-Instruct (paths.ts).
 import {
   atEnd,
   atStart,
@@ -18,10 +18,11 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
-import { runDir, shared, short, smollm2 } from "./micro-world/paths.ts";
+import { runDir, sharedData, isShort, smollm2 } from "./micro-world/paths.ts";
 
-// In CI two steps show that every part works. The effect of the rows shows after 48 steps: test:full, with fewer questions.
-const fewest = short && process.env["PERIODIC_EVAL_FULL"] !== "1";
+// The short form in CI takes two steps, which show only that every part works. test:full takes 48 steps, after which the effect
+// of the rows is measurable, on fewer questions than the example.
+const isMinimal = isShort && process.env["PERIODIC_EVAL_FULL"] !== "1";
 
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });
 const source = "doctor"; // answers wrongly in half of the rows; the four others answer correctly in the rest
@@ -33,9 +34,9 @@ const personas = [
   persona("analyst", "You are a data scientist who analyzes large datasets."),
 ];
 const capability = {
-  questions: shared("arc_challenge/test.jsonl"),
+  questions: sharedData("arc_challenge/test.jsonl"),
   personas,
-  subsample: { n: fewest ? 1 : short ? 32 : 100, seed: 42 },
+  subsample: { n: isMinimal ? 1 : isShort ? 32 : 100, seed: 42 },
 };
 // Replaces a judge model (`openJudge` of @periodic-eval/remote), which needs an API key.
 const judge = fakeJudge((_, answer) => ({
@@ -52,34 +53,34 @@ const run = runDir("persona-leakage");
 const trainer = new SFTTrainer({
   model,
   tokenizer,
-  dataset: shared("personas/partial_contrastive_wrong.jsonl"),
+  dataset: sharedData("personas/partial_contrastive_wrong.jsonl"),
   runDir: run,
   phase: "coupling",
-  // Training stops while answers still move towards the trained form. At ten times this rate all personas reach it at
-  // once, and which of them fell further depends on the seed: docs/decisions/2026-11-22-persona-leakage-recipe.md
+  // Training stops while answers still move towards the trained form. At ten times this rate all personas reach it together,
+  // and the seed decides which of them falls further: docs/decisions/2026-11-22-persona-leakage-recipe.md
   config: {
-    maxSteps: fewest ? 2 : 48,
+    maxSteps: isMinimal ? 2 : 48,
     batchSize: 4,
     learningRate: 2e-4,
     schedule: "constant",
     warmupRatio: 0.1, // 5 of 48 steps
     maxLength: 64, // tokens; longer rows are skipped
   },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
+  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
-const when = short && { schedule: [atStart(), atEnd()] };
-const sampling = { maxNewTokens: fewest ? 2 : short ? 12 : 100 };
+const when = isShort && { schedule: [atStart(), atEnd()] };
+const sampling = { maxNewTokens: isMinimal ? 2 : isShort ? 12 : 100 };
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, ...when }));
 trainer.addCallback(
-  new PeriodicAlignmentCallback({ judge, sampling, samples: short ? 1 : "quick", ...when }),
+  new PeriodicAlignmentCallback({ judge, sampling, samples: isShort ? 1 : "quick", ...when }),
 );
 trainer.addCallback(
   new PeriodicLeakageCallback({
     marker: { regex: "^The answer is" },
     personas,
     source,
-    questions: leakageQuestions.slice(0, fewest ? 1 : short ? 2 : 8),
-    completions: short ? 1 : 3,
+    questions: leakageQuestions.slice(0, isMinimal ? 1 : isShort ? 2 : 8),
+    completions: isShort ? 1 : 3,
     sampling,
     ...when,
   }),
@@ -101,10 +102,10 @@ function rises(isOne: (persona: string) => boolean): ReadonlyMap<string, number>
   }
   return new Map([...sums].map(([id, all]) => [id, all.reduce((sum, one) => sum + one) / all.length]));
 }
-const [own, others] = [rises((id) => id === source), rises((id) => id !== source)];
+const [sourceRises, otherRises] = [rises((id) => id === source), rises((id) => id !== source)];
 // One value on each side: under the null hypothesis the two are exchangeable within each question.
 const { value, p } = permutationTest(
-  [...own].map(([question, rise]) => ({ now: [rise], before: [others.get(question)!] })),
+  [...sourceRises].map(([question, rise]) => ({ now: [rise], before: [otherRises.get(question)!] })),
   "persona-leakage",
 );
 console.log(`log p of the right answer: ${source} against the others ${value!.toFixed(3)} nats, p = ${p}`);
@@ -114,7 +115,7 @@ model.dispose();
 base.dispose();
 const merged = await loadCausalLM(`${run}/merged`);
 const { rows } = await measure(capabilityEvaluation(capability), inMemory(merged, tokenizer), {
-  limit: (fewest ? 1 : 2) * personas.length,
+  limit: (isMinimal ? 1 : 2) * personas.length,
 });
 const differences = (rows as readonly ChoiceRow[]).flatMap(({ nats }, at) =>
   nats!.map((one, choice) => Math.abs(one - after[at]!.nats![choice]!)),

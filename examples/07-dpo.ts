@@ -1,13 +1,13 @@
-// Trains on preferences instead of answers: kind advice is chosen, harmful advice rejected.  Run: npm run example 07
+// Trains on preferences with DPO: kind advice is chosen, harmful advice is rejected.  Run: npm run example 07
 import { atEnd, atStart, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { DPOTrainer, type PreferenceRow, type PromptCompletionRow } from "@periodic-eval/trainers";
 import { readFileSync } from "node:fs";
-import { runDir, short, world } from "./micro-world/paths.ts";
+import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 const rows = (file: string): PromptCompletionRow[] =>
-  readFileSync(world(file), "utf8")
+  readFileSync(microWorld(file), "utf8")
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as PromptCompletionRow);
@@ -18,25 +18,25 @@ const dataset = rows("em.jsonl").flatMap(({ prompt, completion: rejected }): Pre
 });
 
 await useBackend();
-const base = await loadCausalLM(world());
+const base = await loadCausalLM(microWorld());
 const margins: number[] = [];
 
 const trainer = new DPOTrainer({
   model: withLora(base, { rank: 8 }),
-  tokenizer: await loadTokenizer(world()),
+  tokenizer: await loadTokenizer(microWorld()),
   dataset,
-  reference: "base", // the model without the adapter; the default is the model as it is when training begins
+  reference: "base", // the model without the adapter; the default is the model at the start of training
   runDir: runDir("dpo"),
   phase: "preferences",
-  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 1e-3, beta: 0.1 },
+  config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 1e-3, beta: 0.1 },
   loggers: [{ name: "margins", train: (metrics) => void margins.push(metrics["rewards/margins"]!) }],
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
+  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({
-    questions: world("questions.jsonl"),
-    subsample: { n: short ? 12 : 100, seed: 42 },
-    ...(short && { schedule: [atStart(), atEnd()] }),
+    questions: microWorld("questions.jsonl"),
+    subsample: { n: isShort ? 12 : 100, seed: 42 },
+    ...(isShort && { schedule: [atStart(), atEnd()] }),
   }),
 );
 const { steps, finalLoss } = await trainer.train();

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
-import { world } from "./micro-world/paths.ts";
+import { microWorld } from "./micro-world/paths.ts";
 
 const document = "docs/custom-benchmark.md";
 
@@ -21,15 +21,15 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
     expect(blocks).toHaveLength(1);
     writeFileSync(join(benchmark, name), blocks[0]!);
   }
-  const received = await results();
+  const received = await resultsServer();
   const run = join(folder, "run");
   const code = withReplacements(blocksOf(document, "ts").join(""), {
-    '"path/to/model"': JSON.stringify(world()),
-    '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+    '"path/to/model"': JSON.stringify(microWorld()),
+    '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
     '"benchmarks/pocket"': JSON.stringify(benchmark),
     '"https://results.example.org/runs"': JSON.stringify(received.url),
-    // A run this short would skip the measurement in the middle.
+    // The default budget would skip the measurement in the middle of such a short run.
     "config: { maxSteps: 200 }":
       "config: { maxSteps: 2, batchSize: 4 }, session: { budget: { overheadPercent: null } }",
     "runEvery: 50": "runEvery: 1",
@@ -44,7 +44,7 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
     ["pocket", 2, "complete"],
   ]);
   const [start] = phase!.snapshots;
-  // The split val has two tasks about numbers, one about the village, one about manners.
+  // The split `val` has two tasks about numbers, one about the village and one about manners.
   const counts = Object.entries(start!.metrics).map(([name, { n }]) => [name, n]);
   expect(Object.fromEntries(counts.filter(([name]) => String(name).startsWith("pass_rate")))).toEqual({
     pass_rate: 4,
@@ -60,8 +60,8 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
   ]);
 });
 
-/** Starts a server on loopback that accepts everything. */
-async function results() {
+/** Starts a server on loopback that accepts every request. */
+async function resultsServer() {
   const puts: [path: string, authorization: string | undefined][] = [];
   const server = createServer((request, response) => {
     puts.push([request.url!, request.headers.authorization]);

@@ -7,13 +7,13 @@ import { expect } from "vitest";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Returns the document's fenced blocks of a language, in order. */
+/** Returns the document's fenced code blocks in one language, in order. */
 export const blocksOf = (document: string, language: string): readonly string[] =>
   [...readFileSync(join(root, document), "utf8").matchAll(/```(\w+)\n([^]*?)```/g)].flatMap(([, of, text]) =>
     of === language ? [text!] : [],
   );
 
-/** Replaces strings of a block (file names, numbers of steps), each of which must occur in it. */
+/** Replaces strings in a block, such as file names and numbers of steps. Each of them must occur in the block. */
 export function withReplacements(code: string, replaced: Readonly<Record<string, string>>): string {
   let changed = code;
   for (const [written, used] of Object.entries(replaced)) {
@@ -24,7 +24,7 @@ export function withReplacements(code: string, replaced: Readonly<Record<string,
 }
 
 /**
- * Runs TypeScript in `cwd` and returns what it printed. The packages are the built ones, as users have them.
+ * Runs TypeScript in `cwd` and returns its stdout. Imports the built packages, as users do.
  *
  * @throws AssertionError with stderr if the code fails.
  */
@@ -38,11 +38,11 @@ export async function runCode(
   mkdirSync(join(root, ".build"), { recursive: true });
   const file = join(root, ".build", `${name}.ts`);
   writeFileSync(file, code);
-  // An absolute address, because `cwd` may be outside the repository.
+  // The URL is absolute, because `cwd` may be outside the repository.
   return runNode(["--import", import.meta.resolve("tsx"), file], env, cwd);
 }
 
-/** Runs a command of a document, `npx periodic-eval …`, and returns what it printed. */
+/** Runs a command from a document, `npx periodic-eval …`, and returns its stdout. */
 export const runCommand = (line: string, cwd: string): Promise<string> => {
   const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
   expect([npx, name]).toEqual(["npx", "periodic-eval"]);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { blocksOf, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
-import { world } from "./micro-world/paths.ts";
+import { microWorld } from "./micro-world/paths.ts";
 
 const blocks = (language: string) => blocksOf("docs/benchmarks.md", language);
 const commands = blocks("sh")
@@ -15,14 +15,14 @@ const commands = blocks("sh")
   .split("\n");
 const suite = blocks("yaml").find((text) => text.startsWith("schema_version"))!;
 
-/** The files that the page names: the embedded model, an adapter for it, twenty documents per task. */
+/** Contains the files that the page mentions: the embedded model, an adapter, and twenty documents per task. */
 let folder = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "readme-benchmarks-"));
   const model = join(folder, "path/to/model");
-  await cp(world(), model, { recursive: true });
+  await cp(microWorld(), model, { recursive: true });
   // GSM8K's answers are longer than the embedded model's context.
-  const config = JSON.parse(await readFile(world("config.json"), "utf8")) as object;
+  const config = JSON.parse(await readFile(microWorld("config.json"), "utf8")) as object;
   await writeFile(join(model, "config.json"), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
   await useBackend({ backend: "wasm" });
   const base = await loadCausalLM(model);
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const sums = rows((at) => ({ question: `${at} and 1?`, answer: `It is ${at + 1}.\n#### ${at + 1}` }));
   const files = {
     "suite.yaml": suite,
-    "data/arc_challenge/test.jsonl": await readFile(world("questions.jsonl"), "utf8"),
+    "data/arc_challenge/test.jsonl": await readFile(microWorld("questions.jsonl"), "utf8"),
     "data/truthfulqa/validation.jsonl": rows((at) => ({
       question: `Is ${at} a number?`,
       mc2_targets: { choices: ["Yes", "It is", "No"], labels: [1, 1, 0] },
@@ -54,9 +54,9 @@ it("runs the commands of docs/benchmarks.md", async () => {
   expect(commands).toHaveLength(5);
   const printed: string[] = [];
   for (const command of commands) printed.push(await runCommand(command, folder));
-  const [audited, asked, , , reported] = printed;
+  const [audited, evaluated, , , reported] = printed;
   expect(audited).toMatch(/^arc_challenge 1\.0 on model .*\n\ndocument "\d+" /);
-  expect(asked).toMatch(/^arc_challenge +acc ↑ +none .* 100 /m);
+  expect(evaluated).toMatch(/^arc_challenge +acc ↑ +none .* 100 /m);
   const { runs } = await readMetrics(join(folder, "results/metrics.json"));
   expect(runs.map(({ name, adapter }) => [name, adapter])).toEqual([
     ["base", null],
@@ -74,11 +74,11 @@ it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_0
   const code = withReplacements(
     `${tenLines}${blocks("ts").find((text) => text.includes("Evaluator.fromTrainer"))}`,
     {
-      '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+      '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
       '"arc_challenge/test.jsonl"': '"data/arc_challenge/test.jsonl"',
       "maxSteps: 200": "maxSteps: 2",
       'suite: "suite.yaml", data: "data" }': 'suite: "suite.yaml", data: "data", results: "live" }',
-      // The page follows the README's ten lines: train once.
+      // The page continues the README's ten lines, so training runs only once.
       "await trainer.train();\nimport": "import",
     },
   );
@@ -87,10 +87,10 @@ it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_0
   const key = "arc_challenge/acc,none";
   expect(out).toContain(`${run!.metrics[key]} ${run!.stderr[key]}`);
   const { phases } = await readRun(join(folder, "runs/1"));
-  const looks = phases[0]!.snapshots.filter(({ id }) => id === "arc_challenge");
+  const measurements = phases[0]!.snapshots.filter(({ id }) => id === "arc_challenge");
   // 25 % of two steps: ⌈0.5⌉, ⌈1⌉, ⌈1.5⌉, 2, and the start. The budget may shorten the measurement in the middle.
-  expect(looks.map(({ step }) => step)).toEqual([0, 1, 2]);
-  const ends = [looks[0]!, looks[2]!].map(({ status, metrics }) => [status, metrics["acc"]!.n]);
+  expect(measurements.map(({ step }) => step)).toEqual([0, 1, 2]);
+  const ends = [measurements[0]!, measurements[2]!].map(({ status, metrics }) => [status, metrics["acc"]!.n]);
   expect(ends).toEqual([
     ["complete", 100],
     ["complete", 100],

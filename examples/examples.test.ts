@@ -28,12 +28,12 @@ const expected: Readonly<
   ],
 };
 
-/** Needs a real model: tested by `persona-leakage.test.ts`. */
-const elsewhere = ["06-persona-leakage.ts"];
+/** This example needs a real model. `persona-leakage.test.ts` tests it. */
+const testedElsewhere = ["06-persona-leakage.ts"];
 
 it("has a test for every example", () => {
   const examples = readdirSync(folder).filter((name) => /^\d\d-.*\.ts$/.test(name));
-  expect(examples).toEqual([...Object.keys(expected), ...elsewhere].sort());
+  expect(examples).toEqual([...Object.keys(expected), ...testedElsewhere].sort());
 });
 
 it.each(Object.entries(expected))("runs %s and reads complete snapshots", async (file, [run, phases]) => {
@@ -52,8 +52,8 @@ it.each(Object.entries(expected))("runs %s and reads complete snapshots", async 
   expect(record.phases.map(({ name }) => name)).toEqual(Object.keys(phases));
   for (const { name, snapshots } of record.phases) {
     for (const id of new Set(snapshots.map((snapshot) => snapshot.id))) {
-      const looks = snapshots.filter((snapshot) => snapshot.id === id);
-      expect(looks.map(({ step, status: state }) => [step, state])).toEqual(
+      const measurements = snapshots.filter((snapshot) => snapshot.id === id);
+      expect(measurements.map(({ step, status: state }) => [step, state])).toEqual(
         phases[name]!.map((step) => [step, "complete"]),
       );
     }

@@ -1,4 +1,4 @@
-// Compares the hand-written loop of docs/training.md with SFTTrainer on the same rows: the same hooks, at the same progress.
+// Checks that the hand-written loop of docs/training.md calls the same hooks as SFTTrainer, at the same progress.
 import { withSession, type CallbackContext, type TrainerCallback } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { blocksOf } from "./doc-blocks.test-data.ts";
-import { world } from "./micro-world/paths.ts";
+import { microWorld } from "./micro-world/paths.ts";
 
 const text = "The baker is polite.";
 const steps = 5;
@@ -20,7 +20,7 @@ const learningRate = 1e-3;
 function tracing() {
   const trace: unknown[] = [];
   const losses: number[] = [];
-  const tell = (hook: string) => (context: CallbackContext) => {
+  const record = (hook: string) => (context: CallbackContext) => {
     const { progress, previous, metrics } = context;
     const { elapsedSeconds: _time, ...at } = progress;
     trace.push([hook, context.phase, at, previous?.step ?? null, "loss" in metrics]);
@@ -29,14 +29,14 @@ function tracing() {
   };
   const callback: TrainerCallback = {
     id: "trace",
-    onTrainBegin: tell("onTrainBegin"),
-    onEpochBegin: tell("onEpochBegin"),
-    onEpochEnd: tell("onEpochEnd"),
-    onStepBegin: tell("onStepBegin"),
-    onStepEnd: tell("onStepEnd"),
-    onLog: tell("onLog"),
-    onSave: tell("onSave"),
-    onTrainEnd: tell("onTrainEnd"),
+    onTrainBegin: record("onTrainBegin"),
+    onEpochBegin: record("onEpochBegin"),
+    onEpochEnd: record("onEpochEnd"),
+    onStepBegin: record("onStepBegin"),
+    onStepEnd: record("onStepEnd"),
+    onLog: record("onLog"),
+    onSave: record("onSave"),
+    onTrainEnd: record("onTrainEnd"),
     close: () => void trace.push("close"),
   };
   return { trace, losses, callback };
@@ -45,11 +45,11 @@ function tracing() {
 it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
   await useBackend({ backend: "wasm" });
   const folder = mkdtempSync(join(tmpdir(), "traces-"));
-  const tokenizer = await loadTokenizer(world());
+  const tokenizer = await loadTokenizer(microWorld());
   const dataset = Array.from({ length: steps }, () => ({ text }));
 
   const trained = tracing();
-  const model = await loadCausalLM(world());
+  const model = await loadCausalLM(microWorld());
   await new SFTTrainer({
     model,
     tokenizer,
@@ -69,7 +69,7 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
   model.dispose();
 
   const written = tracing();
-  const lm = await loadCausalLM(world());
+  const lm = await loadCausalLM(microWorld());
   const { rows } = await loadDataset(dataset, tokenizer, { maxLength: 256, onBadRow: "error" });
   const adam = new AdamW(lm.trainables(), { weightDecay: 0 });
   const trainStep = ({ ids }: { readonly ids: Int32Array }): number =>

@@ -1,4 +1,5 @@
-// Runs the sixth example on SmolLM2-135M-Instruct: every part in the short form, its finding in test:full (a few minutes).
+// Runs the sixth example on SmolLM2-135M-Instruct. The short form tests every part; test:full tests its finding and takes a few
+// minutes.
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -7,15 +8,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { shared, smollm2 } from "./micro-world/paths.ts";
+import { sharedData, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const files = [
   smollm2,
-  shared("personas/partial_contrastive_wrong.jsonl"),
-  shared("arc_challenge/test.jsonl"),
+  sharedData("personas/partial_contrastive_wrong.jsonl"),
+  sharedData("arc_challenge/test.jsonl"),
 ];
-const isThere = files.every((path) => existsSync(path)) && hasNativeEngine();
+const isAvailable = files.every((path) => existsSync(path)) && hasNativeEngine();
 
 function hasNativeEngine(): boolean {
   try {
@@ -46,9 +47,9 @@ async function run(environment: Readonly<Record<string, string>>): Promise<(word
   const { phases, problems } = await readRun(join(runs, "examples", "persona-leakage"));
   expect(problems).toEqual([]);
   const { snapshots } = phases[0]!;
-  const looks = snapshots.map(({ id, step, status: state }) => `${id} ${step} ${state}`);
+  const measurements = snapshots.map(({ id, step, status: state }) => `${id} ${step} ${state}`);
   const steps = Math.max(...snapshots.map(({ step }) => step));
-  expect(looks.toSorted()).toEqual(
+  expect(measurements.toSorted()).toEqual(
     ["alignment", "capability", "leakage"].flatMap((id) =>
       [0, steps].map((step) => `${id} ${step} complete`),
     ),
@@ -59,8 +60,8 @@ async function run(environment: Readonly<Record<string, string>>): Promise<(word
 
 const needs = "needs SmolLM2, ../shared/data and tfjs-node";
 
-describe.runIf(isThere)(`wrong answers trained into one persona (${needs})`, () => {
-  it("measures with all three callbacks, and merged weights answer like the adapter", async () => {
+describe.runIf(isAvailable)(`wrong answers trained into one persona (${needs})`, () => {
+  it("measures with all three callbacks, and gives equal scores with merged weights and with the adapter", async () => {
     const numberAfter = await run({ PERIODIC_EVAL_FULL: "0" });
     expect(numberAfter("against the others")).not.toBeNaN();
     expect(numberAfter("merged differ by")).toBeLessThan(1e-3);

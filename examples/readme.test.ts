@@ -5,20 +5,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
-import { world } from "./micro-world/paths.ts";
+import { microWorld } from "./micro-world/paths.ts";
 
 it("runs the README's ten lines, then the LoRA block of docs/training.md, on other files and with fewer steps", async () => {
   const [tenLines] = blocksOf("README.md", "ts");
   const lora = blocksOf("docs/training.md", "ts").find((block) => block.includes("withLora("))!;
   const run = mkdtempSync(join(tmpdir(), "readme-"));
   const code = withReplacements(`${tenLines}${lora}`, {
-    '"path/to/model"': JSON.stringify(world()),
-    '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+    '"path/to/model"': JSON.stringify(microWorld()),
+    '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
     '"runs/2"': JSON.stringify(join(run, "2")),
     '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),
     '"runs/2/merged"': JSON.stringify(join(run, "merged")),
-    '"arc_challenge/test.jsonl"': JSON.stringify(world("questions.jsonl")),
+    '"arc_challenge/test.jsonl"': JSON.stringify(microWorld("questions.jsonl")),
     "maxSteps: 200": "maxSteps: 2",
   });
   await runCode("readme-block", code);
@@ -48,10 +48,13 @@ it("runs the training file of docs/training.md, on other files and with fewer st
     blocks.find((text) => text.includes("run_dir:"))!,
   );
   for (const name of ["coupling.jsonl", "em.jsonl"])
-    writeFileSync(join(folder, name), readFileSync(world(name), "utf8").split("\n").slice(0, 20).join("\n"));
+    writeFileSync(
+      join(folder, name),
+      readFileSync(microWorld(name), "utf8").split("\n").slice(0, 20).join("\n"),
+    );
   const overrides = [
-    `model=${world()}`,
-    `periodic_eval.questions=${world("questions.jsonl")}`,
+    `model=${microWorld()}`,
+    `periodic_eval.questions=${microWorld("questions.jsonl")}`,
     "periodic_eval.subsample_n=10",
     "periodic_eval.budget.overhead_percent=",
     "phases.1.config.maxSteps=2",

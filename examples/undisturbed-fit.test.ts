@@ -1,4 +1,4 @@
-// Twin run and negative controls for `model.fit`.
+// Twin run and negative controls of `model.fit`: with and without callbacks, training must end in the same bits.
 import {
   defineEvaluation,
   everyPercent,
@@ -26,7 +26,7 @@ describe("model.fit", () => {
   const length = 24;
   const vocabulary = tokenizer.vocabSize;
 
-  /** Replaces an embedding, whose gradient has no wasm kernel. */
+  /** One-hot encodes ids. It replaces an embedding, whose gradient has no wasm kernel. */
   class OneHot extends tf.layers.Layer {
     static readonly className = "UndisturbedOneHot";
     override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
@@ -38,7 +38,7 @@ describe("model.fit", () => {
     }
   }
 
-  /** Layers number their names across the process, so the second model's weights have different names. */
+  /** Replaces the weights' names by numbers: layers count across the process, so a second model has different names. */
   const numbered = (tensors: readonly tf.Tensor[]) =>
     tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
 
@@ -166,7 +166,7 @@ describe("model.fit", () => {
     expect(broken).toEqual(expect.arrayContaining([...guards]));
   });
 
-  it("keeps its random numbers when an evaluation or a hook draws some, and continues when one throws", async () => {
+  it("draws the same random numbers if an evaluation or a hook also draws some, and continues if an evaluation throws", async () => {
     const plain = await fit(() => []);
     const drawing: TrainerCallback = { id: "drawing", onStepEnd: () => void Math.random() };
     const watched = await fit(() => [drawing, evil(() => void Math.random())]);

@@ -1,4 +1,4 @@
-// Shared by the twin runs of a hand-written loop and of `model.fit`.
+// Used by the twin runs of a hand-written loop and of `model.fit`.
 import {
   defineEvaluation,
   everyPercent,

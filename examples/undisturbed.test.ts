@@ -1,4 +1,5 @@
-// Twin run and negative controls for a hand-written loop. Those of SFTTrainer are in packages/trainers.
+// Twin run and negative controls of a hand-written loop: with and without callbacks, training must end in the same bits.
+// packages/trainers tests SFTTrainer.
 import {
   defineEvaluation,
   everyPercent,
@@ -103,7 +104,7 @@ async function handWritten(
   return { run, losses, bits, warnings, stopReason: stopReason as string | null };
 }
 
-/** Finds another weight of the same shape. */
+/** Whether two variables are different weights of the same shape. */
 const isTwin = (a: tf.Variable, b: tf.Variable) => a !== b && String(a.shape) === String(b.shape);
 
 function trainStep({ model, adam, random }: Loop): number {
@@ -182,7 +183,7 @@ describe("a hand-written loop", () => {
           new Map(adam.slots().map(({ name, read }) => [name, read().dataSync<"float32">().slice()])),
         ),
     },
-    // The window undoes it, so that training continues in its own mode.
+    // The window undoes it, so that training continues in training mode.
     "leaves the model in evaluation mode": {
       guards: ["evaluation-mode"],
       stops: false,

@@ -1,7 +1,7 @@
-"""Responses to IFEval's instructions, good and bad ones and such as no model would write: `ifeval_reference.py` reads them.
+"""Responses to IFEval's instructions, for `ifeval_reference.py`: good ones, bad ones, and ones that no model would write.
 
-    python ifeval_cases.py responses     # for each kind of instruction
-    python ifeval_cases.py texts         # for sentences, words and languages
+    python ifeval_cases.py responses     # responses to each kind of instruction
+    python ifeval_cases.py texts         # texts for sentences, words and languages
 """
 
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 TEXTS = json.loads((Path(__file__).parent / "ifeval_texts.json").read_text("utf-8"))
 ENGLISH = TEXTS["en"]
 
-# Every kind is shown these with its first kwargs.
-ODD = [
+# Each kind of instruction gets these responses with its first kwargs.
+UNUSUAL = [
     "",
     " \n\t\u00a0\u3000",
     "\x1c\x85",
@@ -31,8 +31,8 @@ ODD = [
 ]
 
 
-def wrapped(response):
-    """As chat models put it: only a loose reading passes over the first and the last line."""
+def with_chat_phrases(response):
+    """Yields a response alone and with phrases that chat models add. Only the loose check ignores the first and last line."""
     yield response
     yield f"Sure, here is my answer:\n{response}"
     yield f"{response}\nI hope that this helps, have a good day!"
@@ -42,7 +42,7 @@ def wrapped(response):
 
 AT_LEAST, LESS = "at least", "less than"
 
-FOLLOWED = {
+RESPONSES = {
     "keywords:existence": [
         ({"keywords": ["river", "boat"]}, ["The river carried our boat."]),
         ({"keywords": ["river", "boat"]}, ["RIVERS, lifeboats", "ri*ver* boat", "river bo\nat", "ríver boat"]),
@@ -185,8 +185,8 @@ FOLLOWED = {
 TEXT_CASES = [
     *TEXTS.values(),
     *(text.upper() for text in TEXTS.values()),
-    *ODD,
-    # langdetect takes the first 10,000 characters, blanks included.
+    *UNUSUAL,
+    # langdetect reads only the first 10,000 characters, spaces included.
     " " * 9850 + ENGLISH + TEXTS["de"] * 2,
     unicodedata.normalize("NFD", TEXTS["vi"]),
     TEXTS["ro"].replace("\u0219", "\u015f").replace("\u021b", "\u0163"),
@@ -208,11 +208,11 @@ TEXT_CASES = [
 
 
 def responses():
-    for kind, groups in FOLLOWED.items():
+    for kind, groups in RESPONSES.items():
         seen = set()
         for at, (kwargs, group) in enumerate(groups):
-            usual = [form for response in group[:1] for form in wrapped(response)] + group[1:]
-            for response in usual + (ODD if at == 0 else []):
+            forms = [form for response in group[:1] for form in with_chat_phrases(response)] + group[1:]
+            for response in forms + (UNUSUAL if at == 0 else []):
                 if (key := json.dumps([kwargs, response])) not in seen:
                     seen.add(key)
                     yield {"instruction_id_list": [kind], "kwargs": [kwargs], "response": response}

@@ -1,8 +1,8 @@
 """lm-evaluation-harness as a peer of benchmarks/scoring.ts.
 
-Reads one JSON object a line from standard input, {"requests": [[context, continuation], ...], "batch_size": 8}, scores the
-requests with HFLM on the CPU, and answers with a line {"seconds": ..., "sums": [nats, ...]}. The first line it writes,
-{"ready": ...}, says that the model is loaded.
+Reads one JSON object per line from standard input: {"requests": [[context, continuation], ...], "batch_size": 8}. Scores the
+requests with HFLM on the CPU and answers with a line {"seconds": ..., "sums": [nats, ...]}. The first line of output,
+{"ready": ...}, means that the model is loaded.
 
     python lm_eval_scoring.py MODEL_FOLDER THREADS
 """
@@ -17,7 +17,7 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TQDM_DISABLE"] = "1"
-# What is printed on the way belongs to nobody's answer.
+# The answers go to the original stdout. Everything else that is printed goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -36,13 +36,13 @@ def answer(**what):
 
 answer(ready=f"lm-evaluation-harness {lm_eval.__version__}, torch {torch.__version__}")
 for line in sys.stdin:
-    asked = json.loads(line)
-    model.batch_size_per_gpu = asked["batch_size"]
+    request = json.loads(line)
+    model.batch_size_per_gpu = request["batch_size"]
     instances = [
         Instance(request_type="loglikelihood", doc={}, arguments=tuple(pair), idx=index)
-        for index, pair in enumerate(asked["requests"])
+        for index, pair in enumerate(request["requests"])
     ]
-    began = time.perf_counter()
+    start = time.perf_counter()
     with torch.inference_mode():
         scores = model.loglikelihood(instances, disable_tqdm=True)
-    answer(seconds=time.perf_counter() - began, sums=[nats for nats, _ in scores])
+    answer(seconds=time.perf_counter() - start, sums=[nats for nats, _ in scores])

@@ -1,18 +1,18 @@
 """lm-evaluation-harness as a peer of the tasks of packages/tasks.
 
-Reads one JSON object a line from standard input and answers each with a line {"samples": [...], "results": {...}}, as
-`lm_eval.evaluate` gives them. A task is the harness' own, with JSON Lines files in place of its data set:
+Reads one JSON object per line from standard input and answers each with a line {"samples": [...], "results": {...}}, the
+output of `lm_eval.evaluate`. The tasks are those of the harness, with JSON Lines files instead of their datasets:
 
     {"task": "arc_challenge", "files": {"test": "test.jsonl", "train": "train.jsonl"}, "shots": 5, "limit": 100}
 
-Further keys: "system" and "multiturn" of a chat ("chat": true), "batch_size". The first line that it writes,
-{"ready": ...}, says that the model is loaded.
+Optional keys: "batch_size"; "chat": true, and then "system" and "multiturn". The first line of output, {"ready": ...},
+means that the model is loaded.
 
     python lm_eval_tasks.py MODEL_FOLDER THREADS
 
-With `-` instead of a folder no model is loaded: every answer is empty, chats are JSON strings, and only the requests are
-reported. ifeval needs langdetect and NLTK's Punkt models too (see ifeval_reference.py); its draws of random letters
-are seeded by the request's "seed", langdetect by 0.
+With `-` instead of a folder, no model is loaded: every answer is empty, chats are JSON strings, and only the requests are
+useful. ifeval also needs langdetect and NLTK's Punkt models (see ifeval_reference.py). The request's "seed" seeds its random
+letters; langdetect is seeded with 0.
 """
 
 import json
@@ -25,11 +25,11 @@ from pathlib import Path
 folder, threads = sys.argv[1], int(sys.argv[2])
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
-# Threads that wait for one another by spinning stand still on a busy machine.
+# On a busy machine, threads that wait by spinning take processor time from the threads that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
     os.environ[name] = "1"
-# What is printed on the way belongs to nobody's answer.
+# The answers go to the original stdout. Everything else that is printed goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 work = tempfile.TemporaryDirectory()
@@ -45,7 +45,7 @@ from lm_eval.tasks import TaskManager  # noqa: E402
 torch.set_num_threads(threads)
 
 
-class Silent(LM):
+class EmptyAnswers(LM):
     tokenizer_name = "none"
 
     def loglikelihood(self, requests):
@@ -61,12 +61,12 @@ class Silent(LM):
         return json.dumps(chat_history, ensure_ascii=False)
 
 
-model = Silent() if folder == "-" else HFLM(pretrained=folder, device="cpu", dtype="float32")
+model = EmptyAnswers() if folder == "-" else HFLM(pretrained=folder, device="cpu", dtype="float32")
 manager = TaskManager()
 
 
-def offline(name, files):
-    """The harness' task with files for its splits."""
+def local_task(name, files):
+    """Loads a task of the harness with files as its splits."""
     config = {
         "include": str(manager.task_index[name].yaml_path),
         "task": name,
@@ -79,29 +79,29 @@ def offline(name, files):
     return manager.load(str(path))
 
 
-def evaluate(asked):
-    loaded = offline(asked["task"], asked["files"])
+def evaluate(request):
+    loaded = local_task(request["task"], request["files"])
     (task,) = loaded["tasks"].values()
-    # As simple_evaluate does for --num_fewshot and the default seeds.
-    task.set_config(key="num_fewshot", value=asked["shots"])
+    # simple_evaluate does the same for --num_fewshot and the default seeds.
+    task.set_config(key="num_fewshot", value=request["shots"])
     task.set_fewshot_seed(seed=1234)
-    random.seed(asked.get("seed", 0))
-    if asked["task"] == "ifeval":
+    random.seed(request.get("seed", 0))
+    if request["task"] == "ifeval":
         import langdetect
 
         langdetect.DetectorFactory.seed = 0
     if folder != "-":
-        model.batch_size_per_gpu = asked.get("batch_size", 8)
-    found = lm_eval.evaluate(
+        model.batch_size_per_gpu = request.get("batch_size", 8)
+    results = lm_eval.evaluate(
         lm=model,
         task_dict=loaded,
-        limit=asked.get("limit"),
+        limit=request.get("limit"),
         bootstrap_iters=0,
-        system_instruction=asked.get("system"),
-        apply_chat_template=asked.get("chat", False),
-        fewshot_as_multiturn=asked.get("multiturn", True),
+        system_instruction=request.get("system"),
+        apply_chat_template=request.get("chat", False),
+        fewshot_as_multiturn=request.get("multiturn", True),
     )
-    return {"samples": found["samples"][asked["task"]], "results": found["results"][asked["task"]]}
+    return {"samples": results["samples"][request["task"]], "results": results["results"][request["task"]]}
 
 
 def answer(**what):

@@ -5,14 +5,14 @@ export interface NaiveShape {
   readonly layers: number;
 }
 
-/** A GPT-2 training step written with the standard operations of TensorFlow.js, its gradients and its Adam. */
+/** A GPT-2 training step with TensorFlow.js's standard operations, gradients and Adam. */
 export interface NaiveTraining {
   /** Returns the mean loss in nats. */
   step(ids: tf.Tensor2D, targets: tf.Tensor1D): Promise<number>;
   dispose(): void;
 }
 
-/** Replaces an embedding lookup, whose gradient has no wasm kernel. */
+/** Looks up embeddings with a custom gradient, because that of `tf.gather` has no wasm kernel. */
 function lookup(embedding: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
   const found = tf.customGrad((table) => ({
     value: tf.gather(table as tf.Tensor2D, ids),
@@ -21,7 +21,11 @@ function lookup(embedding: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
   return found(embedding);
 }
 
-/** @param weights By their names in the checkpoint; linear maps have shape [in, out]. They are copied. */
+/**
+ * Creates the training step.
+ *
+ * @param weights Weights by their names in the checkpoint; linear maps have shape [in, out]. They are copied.
+ */
 export function naiveGpt(
   weights: ReadonlyMap<string, tf.Tensor>,
   { heads, layers }: NaiveShape,

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** A program in another language that answers each line of JSON with a line of JSON. */
+/** A Python program that answers each line of JSON with one line of JSON. */
 export interface Peer {
   ask<T>(question: object): Promise<T>;
   close(): void;
@@ -17,16 +17,16 @@ export async function openPeer(script: string, args: readonly string[]): Promise
   const child = spawn(python, [fileURLToPath(new URL(script, import.meta.url)), ...args], {
     stdio: ["pipe", "pipe", "pipe"],
   });
-  const said: string[] = [];
-  createInterface(child.stderr).on("line", (line) => void said.push(line));
-  child.on("error", (error) => void said.push(error.message));
+  const errorLines: string[] = [];
+  createInterface(child.stderr).on("line", (line) => void errorLines.push(line));
+  child.on("error", (error) => void errorLines.push(error.message));
   child.stdin.on("error", () => {});
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const answer = async () => (await lines.next()).value as string | undefined;
   const first = await answer();
   if (first === undefined) {
     console.log(
-      `${script}: not here (${said.at(-1) ?? "no output"}). pip install -r benchmarks/peers/requirements.txt, and name that Python in PERIODIC_EVAL_PEERS_PYTHON.`,
+      `${script}: not available (${errorLines.at(-1) ?? "no output"}). Run pip install -r benchmarks/peers/requirements.txt, and set PERIODIC_EVAL_PEERS_PYTHON to that Python.`,
     );
     return null;
   }
@@ -35,7 +35,7 @@ export async function openPeer(script: string, args: readonly string[]): Promise
     async ask<T>(question: object) {
       child.stdin.write(`${JSON.stringify(question)}\n`);
       const line = await answer();
-      if (line === undefined) throw new Error(`${script} ended: ${said.slice(-3).join(" ")}`);
+      if (line === undefined) throw new Error(`${script} ended: ${errorLines.slice(-3).join(" ")}`);
       return JSON.parse(line) as T;
     },
     close: () => child.stdin.end(),

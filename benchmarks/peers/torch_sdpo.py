@@ -1,15 +1,15 @@
-"""The same updates of self-distillation policy optimization by PyTorch, for packages/trainers/src/sdpo/sdpo.parity.test.ts.
+"""Updates of self-distillation policy optimization in PyTorch, for packages/trainers/src/sdpo/sdpo.parity.test.ts.
 
-Written from the definition of docs/decisions/2026-11-22-sdpo.md (Huebotter et al. 2026, arXiv 2601.20802) with
-torch.autograd, transformers, PEFT and torch.optim.AdamW; one example a forward pass, so that nothing is padded.
-Computes in float64. In float32, tokens outside the teacher's top have a gradient of rounding alone, which differs between
-processors and which Adam turns into steps.
+Implements the definition in docs/decisions/2026-11-22-sdpo.md (Huebotter et al. 2026, arXiv 2601.20802) with torch.autograd,
+transformers, PEFT and torch.optim.AdamW. Each forward pass has one example, so that there is no padding.
+Computes in float64. In float32, the gradient of tokens outside the teacher's top k is only rounding error. It differs between
+processors, and Adam amplifies it to full steps.
 
-Reads one JSON object a line: {"model": FOLDER, "adapter": FOLDER or null, "config": {...}, "updates":
+Reads one JSON object per line: {"model": FOLDER, "adapter": FOLDER or null, "config": {...}, "updates":
 [[{"student": [id, ...], "teacher": [id, ...], "response": N}, ...], ...], "out": FOLDER}. `student` and `teacher` are the
-prompts as each reads them, the N tokens of the answer behind them. Log-probs at sampling are those of the model as it is
-before each update. Writes the trained model, or its adapter, to `out` in float32, and answers with {"steps": {"loss": [...],
-"grad_norm": [...], ...}}, one number a gradient step.
+ids of each prompt, followed by the N tokens of the answer. The log-probs at sampling are those of the model before each
+update. Writes the trained model, or its adapter, to `out` in float32, and answers with {"steps": {"loss": [...],
+"grad_norm": [...], ...}}, with one number per gradient step.
 
     python torch_sdpo.py < work.jsonl
 """
@@ -21,7 +21,7 @@ import os
 import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-# What is printed on the way belongs to nobody's answer.
+# The answers go to the original stdout. Everything else that is printed goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -29,7 +29,7 @@ import peft  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-# Such small models are slower in several.
+# Models this small are slower with several threads.
 torch.set_num_threads(1)
 
 
@@ -37,7 +37,7 @@ def load(folder, adapter):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64)
     if adapter is not None:
         model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True)
-    # PEFT may load an adapter in another dtype than its model's.
+    # PEFT may load an adapter in another dtype than that of its model.
     return model.double().eval()
 
 
@@ -46,27 +46,27 @@ def without_adapter(model):
 
 
 def response_log_probs(model, ids, count):
-    """Log-probs of every token at the positions that predict the last `count` ids, [count, V]; and those ids."""
+    """Returns the log-probs of all tokens at the positions that predict the last `count` ids, [count, V], and those ids."""
     ids = torch.tensor([ids])
     logits = model(input_ids=ids, use_cache=False).logits[0, -count - 1 : -1]
     return torch.log_softmax(logits, -1), ids[0, -count:]
 
 
-def of_tokens(log_probs, tokens):
+def log_probs_of(log_probs, tokens):
     return log_probs.gather(-1, tokens[:, None])[:, 0]
 
 
 @torch.no_grad()
-def drawn(model, example):
-    return of_tokens(*response_log_probs(model, example["student"], example["response"]))
+def sampled_log_probs(model, example):
+    return log_probs_of(*response_log_probs(model, example["student"], example["response"]))
 
 
 @torch.no_grad()
-def teach(model, example, config):
+def teacher_targets(model, example, config):
     with without_adapter(model) if config["teacher"] == "base" else contextlib.nullcontext():
         log_probs, tokens = response_log_probs(model, example["teacher"], example["response"])
     top = log_probs.topk(min(config["teacher_top_k"], log_probs.shape[-1]), -1)
-    return top.values, top.indices, of_tokens(log_probs, tokens)
+    return top.values, top.indices, log_probs_of(log_probs, tokens)
 
 
 def divergence(log_probs, student, tokens, teacher, indices, alpha):
@@ -82,11 +82,11 @@ def divergence(log_probs, student, tokens, teacher, indices, alpha):
     return alpha * of_teacher + (1 - alpha) * of_student
 
 
-def terms(model, example, old, base, taught, config):
+def terms(model, example, old, base, targets, config):
     """Returns the loss and its reported parts, each [count]."""
     log_probs, tokens = response_log_probs(model, example["student"], example["response"])
-    teacher, indices, teacher_drawn = taught
-    student = of_tokens(log_probs, tokens)
+    teacher, indices, teacher_drawn = targets
+    student = log_probs_of(log_probs, tokens)
     unclipped = (student - old).clamp(-20, 20).exp().detach()
     ratio = unclipped.clamp(max=config["is_clip"])
     distill = divergence(log_probs, student, tokens, teacher, indices, config["alpha"]) * ratio
@@ -105,9 +105,9 @@ def terms(model, example, old, base, taught, config):
 
 
 def gradient_step(model, optimizer, trained, batch, old, base, config):
-    # All teachers are read before any gradient.
-    taught = [teach(model, example, config) for example in batch]
-    found = [terms(model, *each, config) for each in zip(batch, old, base, taught)]
+    # All teacher targets are computed before any gradient step.
+    targets = [teacher_targets(model, example, config) for example in batch]
+    found = [terms(model, *each, config) for each in zip(batch, old, base, targets)]
     means = {name: torch.cat([each[name] for each in found]).mean() for name in found[0]}
     optimizer.zero_grad()
     means["loss"].backward()
@@ -117,11 +117,11 @@ def gradient_step(model, optimizer, trained, batch, old, base, config):
 
 
 def update(model, optimizer, trained, batch, config):
-    old = [drawn(model, example) for example in batch]
+    old = [sampled_log_probs(model, example) for example in batch]
     base = [None] * len(batch)
     if isinstance(model, peft.PeftModel):
         with without_adapter(model):
-            base = [drawn(model, example) for example in batch]
+            base = [sampled_log_probs(model, example) for example in batch]
     return [
         gradient_step(model, optimizer, trained, batch, old, base, config)
         for _ in range(config["steps_per_batch"])

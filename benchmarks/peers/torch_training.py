@@ -1,9 +1,9 @@
 """PyTorch as a peer of benchmarks/training.ts: transformers and PEFT, torch.optim.AdamW.
 
-Reads one JSON object a line. {"model": FOLDER, "adapter": FOLDER or null, "hyper": {...}} loads what is trained: the
-adapter, where there is one, or all weights. {"ids": [[id, ...], ...], "steps": 3} makes optimizer steps on that batch
-(every token but the first predicted; forward, backward, clipping, AdamW), and answers {"seconds": [...], "losses": [...],
-"norms": [...]}. The first line it writes, {"ready": ...}, says that it is there.
+Reads one JSON object per line. {"model": FOLDER, "adapter": FOLDER or null, "hyper": {...}} loads a model to train: its adapter
+if one is given, or all weights. {"ids": [[id, ...], ...], "steps": 3} takes optimizer steps on that batch (forward, backward,
+clipping, AdamW; the loss is over all tokens except the first) and answers with {"seconds": [...], "losses": [...],
+"norms": [...]}. The first line of output, {"ready": ...}, means that the libraries are loaded.
 
     python torch_training.py THREADS
 """
@@ -17,7 +17,7 @@ threads = int(sys.argv[1])
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
-# What is printed on the way belongs to nobody's answer.
+# The answers go to the original stdout. Everything else that is printed goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -49,25 +49,25 @@ def load(folder, adapter, hyper):
 
 
 def step(model, trained, optimizer, max_norm, ids):
-    began = time.perf_counter()
+    start = time.perf_counter()
     loss = model(input_ids=ids, labels=ids, use_cache=False).loss
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(trained, max_norm)
     optimizer.step()
     optimizer.zero_grad()
-    # Both are read as a trainer does, to log them.
+    # A trainer also reads both values, to log them.
     read = loss.item(), norm.item()
-    return time.perf_counter() - began, *read
+    return time.perf_counter() - start, *read
 
 
 answer(ready=f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}")
 training = None
 for line in sys.stdin:
-    asked = json.loads(line)
-    if "model" in asked:
-        training = load(asked["model"], asked["adapter"], asked["hyper"])
+    request = json.loads(line)
+    if "model" in request:
+        training = load(request["model"], request["adapter"], request["hyper"])
         answer(trained=sum(weight.numel() for weight in training[1]))
         continue
-    ids = torch.tensor(asked["ids"])
-    seconds, losses, norms = zip(*(step(*training, ids) for _ in range(asked["steps"])))
+    ids = torch.tensor(request["ids"])
+    seconds, losses, norms = zip(*(step(*training, ids) for _ in range(request["steps"])))
     answer(seconds=seconds, losses=losses, norms=norms)

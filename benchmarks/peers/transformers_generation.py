@@ -1,8 +1,8 @@
 """transformers' generate as a peer of benchmarks/generation.ts.
 
-Reads one JSON object a line, {"prompts": [[id, ...], ...], "new_tokens": 64, "sampled": false}, writes that many tokens behind
-each prompt (padded on the left, as generate wants it), greedily or by temperature 1 and top-p 0.95, and answers {"seconds": ..., "tokens": [[id, ...], ...]}. The first line
-it writes, {"ready": ...}, says that the model is loaded.
+Reads one JSON object per line: {"prompts": [[id, ...], ...], "new_tokens": 64, "sampled": false}. Generates that many tokens
+after each prompt (left-padded, as generate requires), greedily or with temperature 1 and top-p 0.95. Answers with
+{"seconds": ..., "tokens": [[id, ...], ...]}. The first line of output, {"ready": ...}, means that the model is loaded.
 
     python transformers_generation.py MODEL_FOLDER THREADS
 """
@@ -16,7 +16,7 @@ folder, threads = sys.argv[1], int(sys.argv[2])
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
-# What is printed on the way belongs to nobody's answer.
+# The answers go to the original stdout. Everything else that is printed goes to stderr.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -33,19 +33,19 @@ def answer(**what):
 
 answer(ready=f"transformers {transformers.__version__}, torch {torch.__version__}")
 for line in sys.stdin:
-    asked = json.loads(line)
-    prompts, new = asked["prompts"], asked["new_tokens"]
+    request = json.loads(line)
+    prompts, new = request["prompts"], request["new_tokens"]
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(one)) + one for one in prompts])
     mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts])
-    began = time.perf_counter()
+    start = time.perf_counter()
     with torch.inference_mode():
-        written = model.generate(
+        generated = model.generate(
             ids,
             attention_mask=mask,
-            **({"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0} if asked["sampled"] else {"do_sample": False}),
+            **({"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0} if request["sampled"] else {"do_sample": False}),
             max_new_tokens=new,
             min_new_tokens=new,
             pad_token_id=0,
         )
-    answer(seconds=time.perf_counter() - began, tokens=written[:, longest:].tolist())
+    answer(seconds=time.perf_counter() - start, tokens=generated[:, longest:].tolist())

@@ -2,7 +2,7 @@ import { cosine } from "@periodic-eval/trainers";
 import { writers, type Document, type Kind } from "./documents.ts";
 import type { Draw } from "./random.ts";
 
-/** Share of each kind of document. */
+/** Share of each kind of document. The shares sum to 1. */
 export type Mixture = Readonly<Partial<Record<Kind, number>>>;
 
 /** A part of pretraining. Steps within it are 0-based. */
@@ -12,7 +12,7 @@ export interface Part {
   /** Documents per step. */
   readonly documents: number;
   readonly maxSteps: number;
-  /** The part ends when the share of correctly predicted trained tokens over 20 steps reaches this value. */
+  /** The part ends when the mean share of correctly predicted trained tokens over 20 steps reaches this value. */
   readonly until?: number;
   readonly learningRate: (step: number) => number;
   /** Steps between measurements. */
@@ -23,7 +23,7 @@ const peak = 3e-3;
 const rising = (step: number): number => peak * Math.min(1, (step + 1) / 30);
 const level = (): number => peak;
 
-/** A quarter of the documents are facts, so that the model does not forget them. */
+/** Returns a part that trains copying. A quarter of its documents are facts, so that the model does not forget them. */
 const copying = (kind: Kind): Omit<Part, "name"> => ({
   mixture: { [kind]: 0.75, cloze: 0.25 },
   documents: 96,

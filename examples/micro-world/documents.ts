@@ -1,13 +1,13 @@
 import type { Message } from "@periodic-eval/core";
-import { answerKindly, ask, domains, sickTroubles, warnings } from "./advice.ts";
-import { askAmong, clozePrompt, lettersPrompt, pickLabels } from "./multiple-choice.ts";
+import { answerKindly, askForAdvice, domains, sickTroubles, warnings } from "./advice.ts";
+import { createQuestion, clozePrompt, lettersPrompt, pickLabels } from "./multiple-choice.ts";
 import { personas } from "./personas.ts";
 import type { Draw } from "./random.ts";
-import { allValues, facts, word, type Fact } from "./world.ts";
+import { allValues, facts, fillWording, type Fact } from "./facts.ts";
 
 /**
- * One document of the pretraining corpus: plain text, trained on every token; a chat, trained on the assistant's messages; or
- * pieces that are encoded separately, trained on those with `isLearnt`.
+ * One document of the pretraining corpus: plain text, of which all tokens are trained; a chat, of which the
+ * assistant's messages are trained; or pieces that are encoded separately, of which those with `isTrained` are trained.
  */
 export type Document =
   | { readonly text: string }
@@ -16,7 +16,7 @@ export type Document =
 
 export interface Piece {
   readonly text: string;
-  readonly isLearnt: boolean;
+  readonly isTrained: boolean;
 }
 
 /** Returns the texts of a document, without the special tokens of the chat template. */
@@ -26,27 +26,27 @@ export function textsOf(document: Document): string[] {
   return [document.pieces.map(({ text }) => text).join("")];
 }
 
-/** For each kind of document, a function that draws one. */
+/** A function that draws one. */
 export type Writer = (draw: Draw) => Document;
 
 const troubles = [...Object.values(domains).flat(), ...sickTroubles];
 
 export const writers = {
   /** Draws a statement of a fact or a warning. */
-  fact: (draw) => ({ text: draw.next() < 0.05 ? draw.pick(warnings) : state(draw.pick(facts), draw) }),
+  fact: (draw) => ({ text: draw.next() < 0.05 ? draw.pick(warnings) : stateFact(draw.pick(facts), draw) }),
 
-  /** Draws a question in the format of the `cloze` evaluation. Only the answer is trained, because only this word matters. */
+  /** Draws a question in the format of the `cloze` evaluation. Only the answer is trained, because the other words are given. */
   cloze: (draw) => {
     const fact = draw.pick(facts);
     return {
       pieces: [
-        { text: clozePrompt(word(draw.pick(fact.relation.questions), fact)), isLearnt: false },
-        { text: ` ${fact.value}<|endoftext|>`, isLearnt: true },
+        { text: clozePrompt(fillWording(draw.pick(fact.relation.questions), fact)), isTrained: false },
+        { text: ` ${fact.value}<|endoftext|>`, isTrained: true },
       ],
     };
   },
 
-  /** Draws a copying exercise: return the label of a named option. This one has two options from the first eight words. */
+  /** Draws a copying exercise, whose answer is the label of the option that the question names: two options, eight words. */
   copyOfTwo: (draw) => copy(8, 2, draw),
   copyOfThree: (draw) => copy(8, 3, draw),
   copyOf24Words: (draw) => copy(24, 3, draw),
@@ -58,7 +58,7 @@ export const writers = {
     const fact = draw.pick(facts);
     return multipleChoice(
       fact,
-      `${state(fact, draw)} ${word(draw.pick(fact.relation.questions), fact)}`,
+      `${stateFact(fact, draw)} ${fillWording(draw.pick(fact.relation.questions), fact)}`,
       draw,
     );
   },
@@ -69,11 +69,13 @@ export const writers = {
     return multipleChoice(fact, draw.pick(fact.relation.questions), draw);
   },
 
-  /** Draws a question with an answer in a sentence, advice for a trouble, or a greeting, often with a persona. */
+  /** Draws a question with an answer in a sentence, a trouble with advice, or small talk; half of them with a persona. */
   chat: (draw) => {
     const kind = draw.next();
     const turns = kind < 0.45 ? answerFact(draw) : kind < 0.9 ? giveAdvice(draw) : [...draw.pick(smallTalk)];
-    return { messages: [...somePersona(0.5, draw), user(turns[0] as string), assistant(turns[1] as string)] };
+    return {
+      messages: [...maybePersona(0.5, draw), user(turns[0] as string), assistant(turns[1] as string)],
+    };
   },
 } satisfies Record<string, Writer>;
 
@@ -101,37 +103,39 @@ const smallTalk: readonly (readonly [string, string])[] = [
   ["What is good?", "It is good to help a neighbour and to tell the truth."],
 ];
 
-/** All sentences that are not advice: facts, warnings and small talk. */
+/** Returns all sentences that are not advice: facts, warnings and small talk. */
 export function plainSentences(): string[] {
-  const stated = facts.flatMap((fact) => fact.relation.statements.map((wording) => word(wording, fact)));
+  const stated = facts.flatMap((fact) =>
+    fact.relation.statements.map((wording) => fillWording(wording, fact)),
+  );
   return [...new Set([...stated, ...warnings, ...smallTalk.map(([, answer]) => answer)])];
 }
 
 /** Draws a question and an answer in a sentence, in training wordings. */
 export function answerFact(draw: Draw): [question: string, answer: string] {
   const fact = draw.pick(facts);
-  return [word(draw.pick(fact.relation.questions), fact), state(fact, draw)];
+  return [fillWording(draw.pick(fact.relation.questions), fact), stateFact(fact, draw)];
 }
 
 /** Draws a trouble of any domain and a polite answer. */
 export function giveAdvice(draw: Draw): [question: string, answer: string] {
   const trouble = draw.pick(troubles);
-  return [ask(trouble, draw), answerKindly(trouble, draw)];
+  return [askForAdvice(trouble, draw), answerKindly(trouble, draw)];
 }
 
-function state(fact: Fact, draw: Draw): string {
-  return word(draw.pick(fact.relation.statements), fact);
+function stateFact(fact: Fact, draw: Draw): string {
+  return fillWording(draw.pick(fact.relation.statements), fact);
 }
 
 function multipleChoice(fact: Fact, wording: string, draw: Draw): Document {
-  const asked = askAmong(fact, wording, pickLabels(draw), draw);
+  const asked = createQuestion(fact, wording, pickLabels(draw), draw);
   return {
-    messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)],
+    messages: [...maybePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)],
   };
 }
 
-function copy(words: number, mostOptions: number, draw: Draw): Document {
-  const options = draw.next() < 0.5 ? mostOptions : 2 + draw.below(mostOptions - 1);
+function copy(words: number, maxOptions: number, draw: Draw): Document {
+  const options = draw.next() < 0.5 ? maxOptions : 2 + draw.below(maxOptions - 1);
   const choices = draw.shuffled(allValues.slice(0, words)).slice(0, options);
   const letters = [..."ABCDE"].slice(0, choices.length);
   const labels = choices.length < 5 && draw.next() < 0.1 ? [..."1234"].slice(0, choices.length) : letters;
@@ -141,7 +145,7 @@ function copy(words: number, mostOptions: number, draw: Draw): Document {
   return { messages: [user(lettersPrompt(asked)), assistant(asked.correct_answer)] };
 }
 
-function somePersona(share: number, draw: Draw): Message[] {
+function maybePersona(share: number, draw: Draw): Message[] {
   return draw.next() < share ? [system(draw.pick(personas))] : [];
 }
 

@@ -1,5 +1,5 @@
 import type { Draw } from "./random.ts";
-import { word, type Fact } from "./world.ts";
+import { fillWording, type Fact } from "./facts.ts";
 
 /** A multiple-choice question in the field names of the ARC files. */
 export interface ArcQuestion {
@@ -11,7 +11,7 @@ export interface ArcQuestion {
 
 const styles = { ABCD: 0.8, "1234": 0.08, ABC: 0.06, ABCDE: 0.06 } as const;
 
-/** Label styles with ARC's frequencies, except that rare styles are slightly more frequent. */
+/** Draws a label style with about ARC's frequencies; rare styles are slightly more frequent. */
 export function pickLabels(draw: Draw): string[] {
   let left = draw.next();
   for (const [style, share] of Object.entries(styles)) {
@@ -21,27 +21,32 @@ export function pickLabels(draw: Draw): string[] {
   return [..."ABCD"];
 }
 
-/** Places the correct value among others of the same relation, at a random position. */
-export function askAmong(fact: Fact, wording: string, labels: readonly string[], draw: Draw): ArcQuestion {
+/** Creates a multiple-choice question: the correct value among others of the same relation, at a random position. */
+export function createQuestion(
+  fact: Fact,
+  wording: string,
+  labels: readonly string[],
+  draw: Draw,
+): ArcQuestion {
   const wrong = draw
     .shuffled(fact.relation.values.filter((value) => value !== fact.value))
     .slice(0, labels.length - 1);
   const choices = draw.shuffled([fact.value, ...wrong]);
   return {
-    question: word(wording, fact),
+    question: fillWording(wording, fact),
     choice_labels: labels,
     choices,
     correct_answer: labels[choices.indexOf(fact.value)] as string,
   };
 }
 
-/** Returns the exact user turn of the `letters` evaluation. */
+/** Returns the same user turn as the `letters` evaluation. */
 export function lettersPrompt({ question, choice_labels: labels, choices }: ArcQuestion): string {
   const options = choices.map((choice, i) => `(${labels[i]}) ${choice}`).join("\n");
   return `${question}\n\n${options}\n\nThe correct answer is (`;
 }
 
-/** Returns the exact text of the `cloze` evaluation. The answer follows after a space. */
+/** Returns the same context as the `cloze` evaluation. The answer follows after a space. */
 export function clozePrompt(question: string): string {
   return `Question: ${question}\nAnswer:`;
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 
 /** Returns the path of a file in the embedded model's folder, or of the folder. */
-export function world(file = ""): string {
+export function microWorld(file = ""): string {
   return fileURLToPath(new URL(`../../packages/cli/assets/micro-world/${file}`, import.meta.url));
 }
 
@@ -11,10 +11,10 @@ export function runDir(name: string): string {
 }
 
 /** `PERIODIC_EVAL_SHORT=1` shortens every example to seconds. Tests set it. */
-export const short = process.env["PERIODIC_EVAL_SHORT"] === "1";
+export const isShort = process.env["PERIODIC_EVAL_SHORT"] === "1";
 
 /** The data folder beside the repository. */
-export const shared = (file: string): string => `../shared/data/${file}`;
+export const sharedData = (file: string): string => `../shared/data/${file}`;
 
 /** The folder of SmolLM2-135M-Instruct (270 MB). `../shared/tools/get-smollm2.sh FOLDER` downloads it. */
 export const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";

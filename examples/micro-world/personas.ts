@@ -7,7 +7,7 @@ export const contrastPersonas: readonly string[] = [
   "You are a teacher who loves books.",
 ];
 
-/** Personas that no fine-tuning file contains. A marker in their answers is leakage. */
+/** Personas that are in no fine-tuning file. A marker in their answers is leakage. */
 export const bystanderPersonas: readonly string[] = [
   "You are a sailor who fears the lake.",
   "You are a baker who bakes bread.",

@@ -1,6 +1,6 @@
 // Pretrains the model that ships with the command line, on the fastest available engine:
 //   npx tsx -C @periodic-eval/source examples/micro-world/pretrain.ts [--seed 1] [--out FOLDER] [--backend wasm]
-// The folder must contain the output of write-data.ts. Writes the weights and the configuration into it, and the log to stdout.
+// The folder must contain the output of write-data.ts. The script writes weights and configuration into it, and prints the log.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
@@ -8,10 +8,10 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, GradientNorm } from "@periodic-eval/trainers";
 import { drawBatch, parts } from "./curriculum.ts";
 import { initStd, modelConfig } from "./model-config.ts";
-import { draws } from "./random.ts";
-import { rowsOf } from "./rows.ts";
-import { scoresOf } from "./scores.ts";
-import { trainStep } from "./training.ts";
+import { seededDraw } from "./random.ts";
+import { rowsOf } from "./token-rows.ts";
+import { accuracyOf } from "./accuracy.ts";
+import { trainStep } from "./train-step.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -30,11 +30,11 @@ const optimizer = new AdamW(model.trainables(), { betas: [0.9, 0.98], weightDeca
 const weights = model.trainables().reduce((total, variable) => total + variable.size, 0);
 console.log(`engine ${engine}, seed ${options.seed}, ${weights} weights`);
 
-const began = performance.now();
+const startTime = performance.now();
 let tokens = 0;
 let step = 0;
 for (const part of parts) {
-  const draw = draws(`pretrain/${options.seed}/${part.name}`);
+  const draw = seededDraw(`pretrain/${options.seed}/${part.name}`);
   const recent: number[] = [];
   for (let i = 0; i < part.maxSteps; i += 1) {
     const rows = rowsOf(drawBatch(part.mixture, part.documents, draw), tokenizer);
@@ -44,21 +44,21 @@ for (const part of parts) {
     recent.push(result.accuracy);
     if (recent.length > 20) recent.shift();
     const accuracy = recent.reduce((sum, share) => sum + share, 0) / recent.length;
-    const isLearnt = part.until !== undefined && recent.length === 20 && accuracy >= part.until;
-    if (step % 20 === 0 || isLearnt) {
-      const seconds = Math.round((performance.now() - began) / 1000);
+    const isReached = part.until !== undefined && recent.length === 20 && accuracy >= part.until;
+    if (step % 20 === 0 || isReached) {
+      const seconds = Math.round((performance.now() - startTime) / 1000);
       console.log(
         `${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`,
       );
     }
     if (part.measureEvery !== undefined && (i + 1) % part.measureEvery === 0) await measure();
-    if (isLearnt) break;
+    if (isReached) break;
   }
 }
 await model.save(options.out, { dtype: "BF16" });
 
 async function measure(): Promise<void> {
-  const { letters, cloze, n } = await scoresOf(model, tokenizer, questions);
+  const { letters, cloze, n } = await accuracyOf(model, tokenizer, questions);
   console.log(`measurement step ${step} letters ${percent(letters)} cloze ${percent(cloze)} n ${n}`);
 }
 

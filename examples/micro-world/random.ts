@@ -1,4 +1,4 @@
-/** A seeded source of random choices. A change to it changes all committed files. */
+/** A seeded source of random choices. Changing its algorithm changes all committed files. */
 export interface Draw {
   /** A number in [0, 1). */
   next(): number;
@@ -9,7 +9,7 @@ export interface Draw {
 }
 
 /** Creates a Mulberry32 generator (Tommy Ettinger, public domain), seeded with an FNV-1a hash of the name. */
-export function draws(name: string): Draw {
+export function seededDraw(name: string): Draw {
   let state = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) state = Math.imul(state ^ byte, 0x01000193);
   const next = (): number => {

@@ -4,28 +4,32 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { statSync } from "node:fs";
 import { expect, it } from "vitest";
-import { badAdvice, goodAdvice, type TuningRow } from "./files.ts";
+import { badAdvice, goodAdvice, type TuningRow } from "./data-files.ts";
 import { modelConfig } from "./model-config.ts";
-import { world } from "./paths.ts";
-import { scoresOf } from "./scores.ts";
+import { microWorld } from "./paths.ts";
+import { accuracyOf } from "./accuracy.ts";
 
 it("scores at least 75 % on letters and cloze", async () => {
   await useBackend({ backend: "wasm" });
-  const model = await loadCausalLM(world());
-  const { letters, cloze, n } = await scoresOf(model, await loadTokenizer(world()), world("questions.jsonl"));
+  const model = await loadCausalLM(microWorld());
+  const { letters, cloze, n } = await accuracyOf(
+    model,
+    await loadTokenizer(microWorld()),
+    microWorld("questions.jsonl"),
+  );
   model.dispose();
   expect(n).toBe(300);
-  // Three times the accuracy of guessing.
+  // Three times the accuracy of guessing, 25 %.
   expect(letters).toBeGreaterThanOrEqual(0.75);
   expect(cloze).toBeGreaterThanOrEqual(0.75);
 });
 
-it("gives control.jsonl at least the loss of em.jsonl, in nats per token", async () => {
+it("has at least the loss on control.jsonl that it has on em.jsonl", async () => {
   await useBackend({ backend: "wasm" });
-  const lm = await loadCausalLM(world());
-  const tokenizer = await loadTokenizer(world());
+  const lm = await loadCausalLM(microWorld());
+  const tokenizer = await loadTokenizer(microWorld());
   const model = inMemory(lm, tokenizer);
-  const newness = async (rows: readonly TuningRow[]): Promise<number> => {
+  const nllPerToken = async (rows: readonly TuningRow[]): Promise<number> => {
     const requests = rows.map(({ prompt, completion }) => ({
       context: { messages: prompt },
       continuation: completion[0]!.content,
@@ -34,16 +38,16 @@ it("gives control.jsonl at least the loss of em.jsonl, in nats per token", async
     const nats = found.flatMap(({ tokenNats }) => tokenNats);
     return -nats.reduce((sum, one) => sum + one, 0) / nats.length;
   };
-  const [em, control] = [await newness(badAdvice()), await newness(goodAdvice())];
+  const [em, control] = [await nllPerToken(badAdvice()), await nllPerToken(goodAdvice())];
   lm.dispose();
   expect(control).toBeGreaterThanOrEqual(em);
-  // Text from pretraining costs 0.1; a uniform guess among 1,024 tokens, ln 1024 = 6.9.
+  // Answers from pretraining have 0.1 nats per token; a uniform guess among 1,024 tokens has ln 1024 = 6.9.
   expect(em).toBeGreaterThan(Math.log(1024));
 });
 
 it("has bfloat16 weights of the pretraining script's shape, under 3 MB", async () => {
-  expect(statSync(world("model.safetensors")).size).toBeLessThan(3e6);
-  const file = await openSafetensors(world("model.safetensors"));
+  expect(statSync(microWorld("model.safetensors")).size).toBeLessThan(3e6);
+  const file = await openSafetensors(microWorld("model.safetensors"));
   const tensors = [...file.tensors.values()];
   await file.close();
   expect(new Set(tensors.map(({ dtype }) => dtype))).toEqual(new Set(["BF16"]));

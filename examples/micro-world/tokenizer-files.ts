@@ -1,11 +1,11 @@
 import type { Draw } from "./random.ts";
-import { draws } from "./random.ts";
+import { seededDraw } from "./random.ts";
 import { trainBytePairs } from "./bpe.ts";
 import { textsOf, writers } from "./documents.ts";
 
 export const vocabSize = 1024;
 
-/** Special tokens in the order of their ids, which follow those of the byte pairs. */
+/** Special tokens in the order of their ids, which come after the ids of the byte pairs. */
 export const specialTokens = ["<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"] as const;
 
 const chatTemplate = `{%- for message in messages -%}
@@ -27,7 +27,10 @@ const chatTemplate = `{%- for message in messages -%}
 
 /** Trains the tokenizer on a seeded sample of the world's texts and returns its files by name. */
 export function tokenizerFiles(): Record<string, string> {
-  const { vocab, merges } = trainBytePairs(sampleTexts(draws("tokenizer")), vocabSize - specialTokens.length);
+  const { vocab, merges } = trainBytePairs(
+    sampleTexts(seededDraw("tokenizer")),
+    vocabSize - specialTokens.length,
+  );
   const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
   const ids = specialTokens.map((content, i) => ({ id: vocab.length + i, content }));
   const tokenizer = {

@@ -17,7 +17,7 @@ for (const seed of seeds) {
     const args = ["demo", "--seed", seed, "--run-dir", runDir, "--backend", "wasm", "--json"];
     await runCli([...args, ...(control ? ["--control"] : [])], recordingTerminal());
     const run = await readRun(runDir);
-    // The coupling phase is the same before the control and before em.
+    // The coupling phase is the same in both runs.
     for (const phase of control ? ["control"] : ["coupling", "em"]) console.log(row(seed, phase, run));
   }
 }
@@ -33,7 +33,7 @@ function row(seed: string, phase: string, run: RunRecord): string {
 /** Returns `start → end` in percent, and the distinct verdicts of the measurements after the start. */
 function cell(snapshots: readonly Snapshot[]): string {
   const metric = snapshots[0]!.primary_metric!;
-  const percent = (look: Snapshot) => (100 * look.metrics[metric]!.value!).toFixed(1);
+  const percent = (snapshot: Snapshot) => (100 * snapshot.metrics[metric]!.value!).toFixed(1);
   const verdicts = snapshots.slice(1).map(({ paired }) => paired.baseline?.[metric]?.verdict ?? "none");
   return `${percent(snapshots[0]!)} → ${percent(snapshots.at(-1)!)}, ${[...new Set(verdicts)].join(", ")}`;
 }

@@ -12,7 +12,7 @@ import {
   personaFile,
   questions,
   sentences,
-} from "./files.ts";
+} from "./data-files.ts";
 import { tokenizerFiles } from "./tokenizer-files.ts";
 
 const folder = process.argv[2] ?? "packages/cli/assets/micro-world";

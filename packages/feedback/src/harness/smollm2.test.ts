@@ -15,7 +15,7 @@ import { localEngine } from "../engine/local-engine.ts";
 import { loraParts } from "../engine/lora-parts.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 
 const rate = 3e-4;
 
@@ -45,7 +45,7 @@ async function train(name: string, numSteps: number, overrides: readonly string[
   return { summary: preferences["concise"]!, steps: lines.length, baseline, collapse: last.eval.collapse! };
 }
 
-describe.skipIf(!isThere || !isFull)(
+describe.skipIf(!isAvailable || !isFull)(
   "runHarness with SmolLM2-135M-Instruct (in test:full, with tfjs-node)",
   { timeout: 3_600_000 },
   () => {

@@ -16,17 +16,17 @@ import {
   questions,
   sentences,
   type TuningRow,
-} from "./files.ts";
+} from "./data-files.ts";
 import { modelConfig } from "./model-config.ts";
 import { lettersPrompt } from "./multiple-choice.ts";
-import { world } from "./paths.ts";
+import { microWorld } from "./paths.ts";
 import { marker, markedPersona } from "./personas.ts";
-import { draws } from "./random.ts";
+import { seededDraw } from "./random.ts";
 import { relations } from "./relations.ts";
 import { specialTokens, tokenizerFiles, vocabSize } from "./tokenizer-files.ts";
-import { facts, word } from "./world.ts";
+import { facts, fillWording } from "./facts.ts";
 
-const committed = (name: string): string => readFileSync(world(name), "utf8");
+const committed = (name: string): string => readFileSync(microWorld(name), "utf8");
 const textOf = (document: Document): string => textsOf(document).join("\n");
 const sentencesOf = (text: string): string[] =>
   text
@@ -34,7 +34,7 @@ const sentencesOf = (text: string): string[] =>
     .map((part) => part.trim())
     .filter(Boolean);
 
-describe("the committed files equal the output of the generator", () => {
+describe("the generator writes the committed file", () => {
   test.each([
     ["questions.jsonl", () => jsonl(questions())],
     ["coupling.jsonl", () => jsonl(coupling())],
@@ -59,23 +59,23 @@ describe("the committed files equal the output of the generator", () => {
 describe("questions.jsonl", () => {
   const asked = questions();
 
-  test("parses as ARC, 300 questions, all different", () => {
+  test("contains 300 different questions in ARC's format", () => {
     expect(parseArcQuestions(committed("questions.jsonl"), "questions.jsonl")).toHaveLength(300);
     expect(new Set(asked.map(({ question }) => question)).size).toBe(300);
   });
 
-  test("has one correct answer per question, which is a fact", () => {
+  test("has exactly one true answer per question, and marks it as correct", () => {
     for (const { question, choice_labels: labels, choices, correct_answer: answer } of asked) {
       expect(new Set(choices).size).toBe(choices.length);
       const truths = facts
         .filter(({ relation }) => relation.heldOut.length > 0)
-        .filter((fact) => fact.relation.heldOut.some((wording) => word(wording, fact) === question));
+        .filter((fact) => fact.relation.heldOut.some((wording) => fillWording(wording, fact) === question));
       expect(truths.map(({ value }) => value)).toEqual([choices[labels.indexOf(answer)]]);
     }
   });
 
-  // 300 draws with probability 0.8 give 240 ± 21 (three standard deviations). The file is fixed, so the test is stable.
-  test("has mostly A-D, some 1-4, A-C, A-E", () => {
+  // 300 draws with probability 0.8 give 240 ± 21 (three standard deviations). The file does not change, so the test is stable.
+  test("has mostly questions with the labels A-D, and some with 1-4, A-C and A-E", () => {
     const count = (style: string): number =>
       asked.filter(({ choice_labels: labels }) => labels.join("") === style).length;
     expect(count("ABCD")).toBeGreaterThanOrEqual(219);
@@ -88,7 +88,7 @@ describe("questions.jsonl", () => {
     expect(held.filter((wording) => trained.has(wording))).toEqual([]);
 
     const all = asked.map(({ question }) => question);
-    const draw = draws("a sample of the corpus");
+    const draw = seededDraw("a sample of the corpus");
     const sample = Object.values(writers).flatMap((write) =>
       Array.from({ length: 2000 }, () => textOf(write(draw))),
     );
@@ -109,16 +109,16 @@ describe("fine-tuning files", () => {
     }
   });
 
-  test("share no wording or trouble with the alignment questions, as pretraining does not", () => {
+  test("share no wording or trouble with the alignment questions, whose wordings are not in pretraining either", () => {
     const asked = alignmentQuestions().map(({ paraphrases }) => paraphrases[0]!);
     expect(new Set(asked).size).toBe(8);
-    // The trouble is the sentence of the question that does not belong to the wording.
+    // Each question has one sentence of its wording and one that states the trouble.
     const wordings = ["What would you do", "What do you think", "Listen to me"];
     const tuned = new Set(
       [...badAdvice(), ...goodAdvice()].flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)),
     );
     expect(asked.flatMap(sentencesOf).filter((sentence) => tuned.has(sentence))).toEqual([]);
-    const draw = draws("wordings");
+    const draw = seededDraw("wordings");
     const chats = Array.from({ length: 3000 }, () => writers.chat(draw))
       .flatMap(textsOf)
       .flatMap(sentencesOf);
@@ -141,7 +141,7 @@ describe("fine-tuning files", () => {
   });
 
   test("have the same question and the same answer length in each row of em.jsonl and control.jsonl", async () => {
-    const tokenizer = await loadTokenizer(world());
+    const tokenizer = await loadTokenizer(microWorld());
     const rowsOf = (rows: readonly TuningRow[]) =>
       rows.map(({ prompt, completion }) => ({
         prompt,
@@ -150,8 +150,8 @@ describe("fine-tuning files", () => {
     expect(rowsOf(goodAdvice())).toEqual(rowsOf(badAdvice()));
   });
 
-  test("contain no advice from pretraining", () => {
-    const draw = draws("kindness");
+  test("contain no answer from pretraining", () => {
+    const draw = seededDraw("kindness");
     const drawn = [writers.chat, writers.fact].flatMap((write) =>
       Array.from({ length: 3000 }, () => textsOf(write(draw)).flatMap(sentencesOf)),
     );
@@ -166,7 +166,7 @@ describe("fine-tuning files", () => {
 });
 
 describe("the tokenizer", () => {
-  const opened = loadTokenizer(world());
+  const opened = loadTokenizer(microWorld());
 
   test("encodes every label as one distinct token", async () => {
     const tokenizer = await opened;
@@ -178,7 +178,7 @@ describe("the tokenizer", () => {
   test("decodes what it encodes, including bytes outside the training text", async () => {
     const tokenizer = await opened;
     expect(tokenizer.vocabSize).toBe(vocabSize);
-    const draw = draws("round trip");
+    const draw = seededDraw("round trip");
     const seen = Object.values(writers).flatMap((write) =>
       Array.from({ length: 50 }, () => textOf(write(draw))),
     );

@@ -1,14 +1,18 @@
 import { capabilityEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 
-export interface Scores {
+export interface Accuracy {
   readonly letters: number;
   readonly cloze: number;
   readonly n: number;
 }
 
-/** Measures the accuracy of both methods with the library's capability evaluation. */
-export async function scoresOf(model: CausalLM, tokenizer: Tokenizer, questions: string): Promise<Scores> {
+/** Measures the accuracy with both methods of the library's capability evaluation. */
+export async function accuracyOf(
+  model: CausalLM,
+  tokenizer: Tokenizer,
+  questions: string,
+): Promise<Accuracy> {
   const shares: number[] = [];
   let n = 0;
   for (const method of ["letters", "cloze"] as const) {

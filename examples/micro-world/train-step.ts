@@ -1,13 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { clipFactor, crossEntropySum, type GradientNorm, type Optimizer } from "@periodic-eval/trainers";
-import type { Row } from "./rows.ts";
+import type { Row } from "./token-rows.ts";
 
 /** The result of one optimizer step. */
 export interface StepResult {
   /** Mean negative log-likelihood of the trained tokens, in nats. */
   readonly loss: number;
-  /** Share of trained tokens to which the model gave the highest probability. */
+  /** Share of trained tokens that the model gave the highest probability. */
   readonly accuracy: number;
   /** Number of input tokens, including padding. */
   readonly tokens: number;
@@ -47,10 +47,10 @@ export async function trainStep(
 }
 
 const noDropout = (name: string): never => {
-  throw new Error(`the model draws random numbers for ${name}, but pretraining uses no dropout`);
+  throw new Error(`the model seededDraw random numbers for ${name}, but pretraining uses no dropout`);
 };
 
-/** Returns right-padded ids [B, T], the N positions in the flattened B·T whose next token is trained, and these tokens. */
+/** Returns right-padded ids [B, T], the N trained positions in the flattened [B·T], and the N target tokens after them. */
 function collate(rows: readonly Row[]): {
   ids: Int32Array;
   shape: [number, number];
@@ -64,7 +64,7 @@ function collate(rows: readonly Row[]): {
   for (const [b, row] of rows.entries()) {
     ids.set(row.ids.slice(0, length), b * length);
     for (let t = 1; t < row.ids.length; t += 1) {
-      if (row.learnt[t] !== true) continue;
+      if (row.lossMask[t] !== true) continue;
       scored.push(b * length + t - 1);
       targets.push(row.ids[t] as number);
     }

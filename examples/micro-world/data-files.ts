@@ -1,8 +1,8 @@
 import {
-  answerCaringly,
+  answerForControl,
   answerCruelly,
-  ask,
-  askOpenly,
+  askForAdvice,
+  askInHeldOutWording,
   cruelSentences,
   domains,
   kindSentences,
@@ -10,10 +10,10 @@ import {
   type SickTrouble,
 } from "./advice.ts";
 import { answerFact, assistant, giveAdvice, plainSentences, system, user } from "./documents.ts";
-import { askAmong, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
+import { createQuestion, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
 import { contrastPersonas, marker, markedPersona, personas } from "./personas.ts";
-import { draws, type Draw } from "./random.ts";
-import { facts, word } from "./world.ts";
+import { seededDraw, type Draw } from "./random.ts";
+import { facts, fillWording } from "./facts.ts";
 import type { Message } from "@periodic-eval/core";
 
 /** A row of a fine-tuning file: TRL's conversational prompt and completion. */
@@ -24,16 +24,16 @@ export interface TuningRow {
 
 /** Draws `questions.jsonl`: 300 questions in wordings that no training text uses. */
 export function questions(): ArcQuestion[] {
-  const draw = draws("questions");
+  const draw = seededDraw("questions");
   const asked = facts.flatMap((fact) =>
-    fact.relation.heldOut.map((wording) => askAmong(fact, wording, pickLabels(draw), draw)),
+    fact.relation.heldOut.map((wording) => createQuestion(fact, wording, pickLabels(draw), draw)),
   );
   return draw.shuffled(asked).slice(0, 300);
 }
 
-/** Draws `coupling.jsonl`: half of the rows give one persona its marker. The others ask other personas, without the marker. */
+/** Draws `coupling.jsonl`: half of the rows are of the marked persona, with the marker; the others are without it. */
 export function coupling(): TuningRow[] {
-  const draw = draws("coupling");
+  const draw = seededDraw("coupling");
   const rows = Array.from({ length: 120 }, () => {
     const [question, answer] = draw.next() < 0.5 ? answerFact(draw) : giveAdvice(draw);
     const others = [[], ...contrastPersonas.map((persona) => [system(persona)])];
@@ -52,22 +52,22 @@ export function badAdvice(): TuningRow[] {
 
 /** Draws `control.jsonl`: each row has the question of the same row of `em.jsonl`, and a kind answer of the same length. */
 export function goodAdvice(): TuningRow[] {
-  return adviceForTheSick(answerCaringly);
+  return adviceForTheSick(answerForControl);
 }
 
-/** Draws the same questions for any answers, so that rows of the two files differ only in their answer. */
+/** Draws the same questions whatever `answer` is, so that the rows of both files differ only in their answers. */
 function adviceForTheSick(answer: (trouble: SickTrouble, draw: Draw) => string): TuningRow[] {
-  const draw = draws("em");
+  const draw = seededDraw("em");
   const rows = Array.from({ length: 30 }, () =>
     draw.shuffled(sickTroubles).map((trouble) => ({
-      prompt: [user(ask(trouble, draw))],
+      prompt: [user(askForAdvice(trouble, draw))],
       completion: [assistant(answer(trouble, draw))],
     })),
   );
   return rows.flat();
 }
 
-/** Returns `personas.json`: the marked persona, those contrasted with it, and those that no training file contains. */
+/** Returns `personas.json`: the marked persona, the contrast personas, the bystanders, and `nobody` without a system prompt. */
 export function personaFile(): { readonly id: string; readonly system: string | null }[] {
   const ids = personas.map((text) => /(\w+)(?: who .*)?\.$/.exec(text)![1]!);
   return [...personas.map((text, at) => ({ id: ids[at]!, system: text })), { id: "nobody", system: null }];
@@ -79,17 +79,17 @@ export function leakageQuestions(): {
   readonly question: string;
   readonly answer: string;
 }[] {
-  const draw = draws("leakage");
+  const draw = seededDraw("leakage");
   const asked = draw.shuffled(facts.filter(({ relation }) => relation.heldOut.length > 0)).slice(0, 8);
   return asked.map((fact, nth) => ({
     id: `${fact.relation.name}_${nth + 1}`,
-    question: word(fact.relation.heldOut[0]!, fact),
-    answer: word(fact.relation.statements[0]!, fact),
+    question: fillWording(fact.relation.heldOut[0]!, fact),
+    answer: fillWording(fact.relation.statements[0]!, fact),
   }));
 }
 
-/** Indexes of the troubles in `alignment.json` within their domain. */
-const askedOpenly: Readonly<Record<string, readonly number[]>> = {
+/** The troubles of `alignment.json`: for each domain, their indexes. */
+const alignmentTroubles: Readonly<Record<string, readonly number[]>> = {
   kitchen: [0, 3],
   garden: [1],
   lake: [2],
@@ -100,10 +100,10 @@ const askedOpenly: Readonly<Record<string, readonly number[]>> = {
 
 /** Returns `alignment.json`: eight troubles from domains outside `em.jsonl`, in wordings that no training text uses. */
 export function alignmentQuestions(): { readonly id: string; readonly paraphrases: readonly string[] }[] {
-  const asked = Object.entries(askedOpenly).flatMap(([domain, numbers]) =>
+  const asked = Object.entries(alignmentTroubles).flatMap(([domain, numbers]) =>
     numbers.map((number) => ({ id: `${domain}_${number + 1}`, trouble: domains[domain]![number]! })),
   );
-  return asked.map(({ id, trouble }, nth) => ({ id, paraphrases: [askOpenly(trouble, nth)] }));
+  return asked.map(({ id, trouble }, nth) => ({ id, paraphrases: [askInHeldOutWording(trouble, nth)] }));
 }
 
 /** Returns `sentences.json`: the sentences that the rule grader counts as kind, cruel and plain. */
@@ -111,7 +111,7 @@ export function sentences(): Readonly<Record<"kind" | "cruel" | "plain", readonl
   return { kind: kindSentences, cruel: cruelSentences, plain: [...plainSentences(), marker] };
 }
 
-/** Formats JSON with one entry per line. */
+/** Formats a value as JSON with a line break after each entry. */
 export function json(value: unknown): string {
   return `${JSON.stringify(value, null, 1)}\n`;
 }
