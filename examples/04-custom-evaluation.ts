@@ -1,4 +1,4 @@
-// Defines a custom evaluation: completions are generated in the window and graded beside training.  Run: npm run example 04
+// Defines a custom evaluation: completions are generated in the window and graded while training continues.  Run: npm run example 04
 import { defineEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -20,8 +20,8 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { runDir, sharedData, isShort, smollm2 } from "./micro-world/paths.ts";
 
-// The short form in CI takes two steps, which show only that every part works. test:full takes 48 steps, after which the effect
-// of the rows is measurable, on fewer questions than the example.
+// The short form in CI takes two steps and shows only that every part works. test:full takes 48 steps, enough to measure the
+// effect, with fewer questions.
 const isMinimal = isShort && process.env["PERIODIC_EVAL_FULL"] !== "1";
 
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });

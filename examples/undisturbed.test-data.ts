@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** An evaluation that generates, draws from Math.random in the window, and is graded beside training. */
+/** An evaluation that generates and draws from Math.random in the window, and is graded while training continues. */
 export const chatter = defineEvaluation({
   name: "chatter",
   version: "1",

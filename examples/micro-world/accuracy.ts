@@ -19,7 +19,7 @@ export async function accuracyOf(
     const evaluation = capabilityEvaluation({ questions, method, subsample: null });
     const { snapshot } = await measure(evaluation, inMemory(model, tokenizer));
     const accuracy = snapshot.metrics["accuracy"];
-    if (accuracy?.value == null) throw new Error(`no accuracy by ${method}`);
+    if (accuracy?.value == null) throw new Error(`the measurement with ${method} has no accuracy`);
     shares.push(accuracy.value);
     n = accuracy.n;
   }

@@ -19,9 +19,9 @@ export interface Part {
   readonly measureEvery?: number;
 }
 
-const peak = 3e-3;
-const rising = (step: number): number => peak * Math.min(1, (step + 1) / 30);
-const level = (): number => peak;
+const peakRate = 3e-3;
+const warmupRate = (step: number): number => peakRate * Math.min(1, (step + 1) / 30);
+const constantRate = (): number => peakRate;
 
 /** Returns a part that trains copying. A quarter of its documents are facts, so that the model does not forget them. */
 const copying = (kind: Kind): Omit<Part, "name"> => ({
@@ -29,7 +29,7 @@ const copying = (kind: Kind): Omit<Part, "name"> => ({
   documents: 96,
   maxSteps: 800,
   until: 0.945,
-  learningRate: level,
+  learningRate: constantRate,
 });
 
 /**
@@ -39,7 +39,14 @@ const copying = (kind: Kind): Omit<Part, "name"> => ({
  * (both at chance after 1,000 steps), and copying before the facts (the model learned neither).
  */
 export const parts: readonly Part[] = [
-  { name: "facts", mixture: { cloze: 1 }, documents: 128, maxSteps: 100, until: 0.98, learningRate: rising },
+  {
+    name: "facts",
+    mixture: { cloze: 1 },
+    documents: 128,
+    maxSteps: 100,
+    until: 0.98,
+    learningRate: warmupRate,
+  },
   { name: "copy of two", ...copying("copyOfTwo") },
   { name: "copy of three", ...copying("copyOfThree") },
   { name: "copy of 24 words", ...copying("copyOf24Words") },
@@ -51,7 +58,7 @@ export const parts: readonly Part[] = [
     documents: 96,
     maxSteps: 1000,
     until: 0.98,
-    learningRate: level,
+    learningRate: constantRate,
     measureEvery: 100,
   },
   {
@@ -59,7 +66,7 @@ export const parts: readonly Part[] = [
     mixture: { letters: 0.35, hint: 0.1, copy: 0.05, cloze: 0.15, fact: 0.1, chat: 0.25 },
     documents: 64,
     maxSteps: 1200,
-    learningRate: cosine({ peak, maxSteps: 1200 }),
+    learningRate: cosine({ peak: peakRate, maxSteps: 1200 }),
     measureEvery: 100,
   },
 ];

@@ -14,7 +14,7 @@ export interface Relation {
 const villages = "Arlo Bren Cada Dorn Elsa Fenn Gora Hild Ivor Jura Kell Lund Mora Nemi Orla Pell".split(" ");
 const people =
   "Anna Boris Clara David Emma Felix Greta Hugo Irma Jonas Karin Leo Maria Nora Oscar Paula".split(" ");
-const beasts = [
+const animals = [
   "bear",
   "crow",
   "deer",
@@ -158,7 +158,7 @@ export const relations: readonly Relation[] = [
   },
   {
     name: "food",
-    entities: beasts,
+    entities: animals,
     values: ["beans", "clover", "corn", "eggs", "honey", "leaves", "moss", "seeds"],
     statements: ["{e} eats {v}.", "the food of {e} is {v}.", "every day {e} eats {v}."],
     questions: [
@@ -171,7 +171,7 @@ export const relations: readonly Relation[] = [
   },
   {
     name: "bed",
-    entities: beasts,
+    entities: animals,
     values: ["barn", "bush", "cave", "grass", "hay", "hole", "nest", "tower"],
     statements: [
       "{e} sleeps in the {v}.",

@@ -25,7 +25,7 @@ export interface HttpEngineOptions {
   readonly baseModel?: string | null;
   /** Timeout of one attempt. Default 290. */
   readonly timeoutSeconds?: number;
-  /** Retries of a request. Default 8, within 40 seconds. The first request to the service has at most one retry. */
+  /** Retries of a request. Default 8, within 40 seconds. Requests that check the service have at most one retry. */
   readonly maxRetries?: number;
 }
 

@@ -93,7 +93,7 @@ export interface FeedbackExample {
 export interface UpdateRecord {
   /** Id of the step. The checkpoint and the step's line contain it. */
   readonly stepId: string;
-  /** From 0. */
+  /** 0-based. */
   readonly step: number;
   /** The part of the step's line that is not measured. The engine only stores it. */
   readonly draft: Json;

@@ -26,7 +26,8 @@ describe("findEmoji", () => {
 
   it("finds exactly the emoji inserted into plain text", () => {
     const plain = fc.string({ unit: fc.constantFrom(..."abc 019#*.,!?üß日\n©") });
-    // A letter on each side keeps an emoji from combining with its neighbours: flags pair up, U+FE0F joins to the left.
+    // A letter on each side keeps an emoji from combining with its neighbours: two regional letters form a flag, and
+    // U+FE0F changes the character before it.
     fc.assert(
       fc.property(fc.array(fc.tuple(plain, fc.constantFrom(...single))), plain, (parts, end) => {
         const text = parts.map(([before, emoji]) => `${before}x${emoji}x`).join("") + end;

@@ -19,7 +19,7 @@ describe("conciseness", () => {
     expect(conciseness(sentences(n))).toBeCloseTo(reward, 12);
   });
 
-  it("returns 0 below ten words", () => {
+  it("returns 0 for fewer than ten words", () => {
     expect(conciseness("One two three four five six seven eight nine.")).toBe(0);
     expect(conciseness("One two three four five six seven eight nine ten.")).toBe(1);
     expect(conciseness("")).toBe(0);

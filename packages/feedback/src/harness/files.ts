@@ -56,7 +56,7 @@ export interface StepEval {
 /** One line of `steps.jsonl`. */
 export interface StepLine {
   readonly preference: string;
-  /** From 0. */
+  /** 0-based. */
   readonly step: number;
   /** Time of writing: ISO 8601, UTC. */
   readonly timestamp: string;

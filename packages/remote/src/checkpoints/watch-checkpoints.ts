@@ -42,8 +42,8 @@ const folderFix = "Give the folder that holds the checkpoint-<N> or step_<N> fol
  * `adapter_config.json`. Skips a checkpoint with a lower step than the last one that it yielded, because the steps of a session
  * only increase. Training has finished when the newest checkpoint has reached `max_steps` or contains `"finished": true`.
  *
- * @throws PeriodicEvalError `config` for a wrong option, when called; `data` if the folder cannot be listed, or does not exist
- *   and `follow` is false, during the iteration.
+ * @throws PeriodicEvalError The call throws `config` for a wrong option. The iteration throws `data` if the folder cannot be
+ *   listed, or if it does not exist and `follow` is false.
  */
 export function watchCheckpoints(
   folder: string,
