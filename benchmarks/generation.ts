@@ -2,7 +2,7 @@
 // Both sides complete the same prompts with the same weights and threads, greedily and sampled (temperature 1, top-p 0.95),
 // interleaved: one prompt, and sixteen of different lengths.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2]
-// The comparison needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON.
+// The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -21,7 +21,7 @@ const { values } = parseArgs({
     threads: { type: "string", default: "2" },
   },
 });
-// TensorFlow reads it at start-up.
+// TensorFlow reads these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];

@@ -1,8 +1,8 @@
 // Do the tasks give the same numbers as lm-evaluation-harness?
 // Both sides evaluate the same weights on the same files. Compares log-likelihoods of every choice, greedy completions, scores.
 //   npm run bench harness-parity [-- --model FOLDER --data ../shared/data --scored 100 --gsm8k 10 --ifeval 20 --only arc,mmlu --threads 2]
-// Needs tfjs-node (npm run native) and a Python with `pip install -r benchmarks/peers/requirements.txt`, named by
-// PERIODIC_EVAL_PEERS_PYTHON. It prints the table of docs/harness-parity.md.
+// Needs tfjs-node (npm run native) and a Python with the packages of benchmarks/peers/requirements.txt, whose path is in
+// PERIODIC_EVAL_PEERS_PYTHON. Prints the table of docs/harness-parity.md.
 import { mkdtemp } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ const { values } = parseArgs({
     threads: { type: "string", default: "2" },
   },
 });
-// TensorFlow reads it at start-up.
+// TensorFlow reads these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const peer = await openPeer("lm_eval_tasks.py", [values.model, values.threads]);

@@ -2,7 +2,7 @@
 // Scores the same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (a tenth of the
 // questions; times are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
-// The harness needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON
+// The harness needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path
 // (default `python3`); without it, or without tfjs-node, the output says what is missing.
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
@@ -27,7 +27,7 @@ const { values } = parseArgs({
     engines: { type: "string", default: "tfjs-node,wasm,peer" },
   },
 });
-// TensorFlow reads it at start-up.
+// TensorFlow reads these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [count, repeats] = [Number(values.count), Number(values.repeats)];

@@ -6,7 +6,7 @@
 //   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
 // A round is `turn` steps of each side, after one round of warm-up. Prints the medians and ranges of all steps, their ratio,
 // our processor seconds, the differences of losses and norms, and with --profile our time by kernel, if the engine reports it.
-// The comparison needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON;
+// The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path;
 // --no-peer skips it. --naive adds the GPT step written with the standard operations of TensorFlow.js.
 // Last results: docs/decisions/2026-11-22-training-step.md.
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
@@ -37,7 +37,7 @@ const { values } = parseArgs({
     profile: { type: "boolean", default: false },
   },
 });
-// TensorFlow reads it at start-up.
+// TensorFlow reads these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [rounds, turn] = [Number(values.rounds), Number(values.turn)];

@@ -59,7 +59,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
     { signal, countTokens, send }: TrackedCall,
     traces: boolean,
   ): Promise<readonly Completion[]> {
-    const asked = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
+    const chatRequests = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
     const ask = async (path: string, body: Fields, count: number) => {
       const traceFields = { logprobs: true, return_token_ids: true };
       const whole = { model: name, ...body, ...(traces && traceFields) };
@@ -68,14 +68,14 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
       return Array.from({ length: count }, (_, index) => completionOf(reply, where, { index }));
     };
-    if (gateway === null && batches) return completeGroups(asked, ask);
-    const one = async ({ chat, sampling }: Asked): Promise<Completion> => {
+    if (gateway === null && batches) return completeGroups(chatRequests, ask);
+    const one = async ({ chat, sampling }: ChatRequest): Promise<Completion> => {
       const seed =
         facts.extensions.has("named_seeds") && gateway === null ? sampling.seed : seedNumber(sampling.seed);
       const body = { messages: plain(chat.messages), ...fieldsOf(chat, sampling), seed };
       return (await ask("v1/chat/completions", body, 1))[0]!;
     };
-    return Promise.all(asked.map((request) => limit(() => one(request))));
+    return Promise.all(chatRequests.map((request) => limit(() => one(request))));
   }
 
   async function logLikelihoods(
@@ -118,13 +118,13 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
   };
 }
 
-/** Sends one batch request for each group of requests with equal fields. Returns the completions in the order of `asked`. */
+/** Sends one batch request per group of requests with equal fields. Returns completions in the order of `chatRequests`. */
 async function completeGroups(
-  asked: readonly Asked[],
+  chatRequests: readonly ChatRequest[],
   ask: (path: string, body: Fields, count: number) => Promise<readonly Completion[]>,
 ): Promise<readonly Completion[]> {
-  const answers = new Map<Asked, Completion>();
-  for (const group of groupsOf(asked)) {
+  const answers = new Map<ChatRequest, Completion>();
+  for (const group of groupsOf(chatRequests)) {
     const { chat, sampling } = group[0]!;
     const body = {
       messages: group.map((one) => plain(one.chat.messages)),
@@ -134,10 +134,10 @@ async function completeGroups(
     const completions = await ask("v1/chat/completions/batch", body, group.length);
     group.forEach((one, index) => answers.set(one, completions[index]!));
   }
-  return asked.map((one) => answers.get(one)!);
+  return chatRequests.map((one) => answers.get(one)!);
 }
 
-interface Asked {
+interface ChatRequest {
   readonly chat: ServedChat;
   readonly sampling: Sampling;
 }
@@ -161,9 +161,9 @@ function fieldsOf(
 }
 
 /** Groups requests that differ only in messages and seed. One batch request can hold such a group. */
-function groupsOf(asked: readonly Asked[]): Iterable<readonly Asked[]> {
-  const groups = new Map<string, Asked[]>();
-  for (const one of asked) {
+function groupsOf(chatRequests: readonly ChatRequest[]): Iterable<readonly ChatRequest[]> {
+  const groups = new Map<string, ChatRequest[]>();
+  for (const one of chatRequests) {
     const key = canonicalJson(fieldsOf(one.chat, one.sampling));
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [one]);
