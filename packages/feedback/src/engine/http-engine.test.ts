@@ -85,7 +85,7 @@ async function run(serviceUrl: string, others: Partial<Parameters<typeof httpEng
   return runHarness(config, { engine: httpEngine({ serviceUrl, maxRetries: 0, ...others }) });
 }
 
-const isThere = async () => (await readdir(folder)).includes("run");
+const hasRunFolder = async () => (await readdir(folder)).includes("run");
 
 describe("httpEngine with a service of another vendor", () => {
   it("trains, and reports null and a reason for metrics that need scores", async () => {
@@ -154,7 +154,7 @@ describe("httpEngine with a service of another vendor", () => {
       code: "config",
       got: expect.stringContaining(message.slice(0, -1)) as string,
     });
-    expect(await isThere()).toBe(false);
+    expect(await hasRunFolder()).toBe(false);
     expect(received.filter(({ body }) => Object.keys(body).length > 0)).toEqual([]);
   });
 
@@ -182,7 +182,7 @@ describe("httpEngine with a service of another vendor", () => {
     await expect(run(url, { baseModel: "small" })).rejects.toThrow('got "small", expected "big"');
     close();
     await expect(run("http://127.0.0.1:9")).rejects.toMatchObject({ code: "model" });
-    expect(await isThere()).toBe(false);
+    expect(await hasRunFolder()).toBe(false);
   });
 
   it("sends the token, and keeps it out of every file, error and description", async () => {
