@@ -1,24 +1,28 @@
-// Does the governor keep overhead below its ceiling on a slow model?
-// Steps have a fixed duration. The embedded model is measured every 5 %, and each question is slowed down on purpose. Runs once
-// without a ceiling and once with each ceiling.
+// What does measuring cost with the default budget, and does the governor keep a slow model below its ceiling?
+// 1. The table of docs/overhead.md: the README's lines, trainings with three callbacks, and the demo, on the embedded model.
+// 2. Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
+//    ceiling, and under each of several without a grace.
 //   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
-// Prints the overhead as session seconds / (wall − session seconds), the items measured between start and end, and their
-// share of what the best schedule could have measured at the observed cost per question.
+// Prints the overhead as session seconds / (wall − session seconds), the items measured between start and end, and for the slow
+// model their share of what the best schedule could have measured at the observed cost per question.
 import {
   everyPercent,
   openSession,
   PeriodicCapabilityCallback,
   type EvaluableModel,
+  type TrainerCallback,
 } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { SFTTrainer, type SFTConfig } from "@periodic-eval/trainers";
 import { microWorld } from "../examples/micro-world/paths.ts";
+import { microWorldCallbacks } from "../packages/cli/src/demo/callbacks.ts";
 
 const { values } = parseArgs({
   options: {
@@ -36,6 +40,78 @@ const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["qu
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 await useBackend();
+
+interface Case {
+  readonly name: string;
+  readonly dataset: string;
+  readonly config: Partial<SFTConfig>;
+  readonly callbacks: () => Promise<readonly TrainerCallback[]>;
+}
+const onlyCapability = async () => [
+  new PeriodicCapabilityCallback({ questions: microWorld("questions.jsonl") }),
+];
+const train = (maxSteps: number, learningRate = 1e-3) => ({ maxSteps, learningRate, saveSteps: null });
+const cases: readonly Case[] = [
+  { name: "README, 10 steps", dataset: "em.jsonl", config: train(10), callbacks: onlyCapability },
+  { name: "README, 200 steps", dataset: "em.jsonl", config: train(200), callbacks: onlyCapability },
+  ...[20, 120, 500].map((steps) => ({
+    name: `three callbacks, ${steps} steps`,
+    dataset: "em.jsonl",
+    config: train(steps),
+    callbacks: microWorldCallbacks,
+  })),
+  {
+    name: "demo, phase coupling",
+    dataset: "coupling.jsonl",
+    config: { ...train(80, 2e-3), batchSize: 16, warmupRatio: 0.1 },
+    callbacks: microWorldCallbacks,
+  },
+];
+
+/** Prints a row of the table in docs/overhead.md. */
+async function printCase({ name, dataset, config, callbacks }: Case): Promise<void> {
+  const run = await mkdtemp(join(tmpdir(), "governor-"));
+  const model = await loadCausalLM(microWorld());
+  const tokenizer = await loadTokenizer(microWorld());
+  const trainer = new SFTTrainer({
+    model,
+    tokenizer,
+    dataset: microWorld(dataset),
+    runDir: run,
+    config,
+    loggers: [],
+    callbacks: await callbacks(),
+  });
+  await trainer.train();
+  const phase = (await readRun(run)).phases[0]!;
+  model.dispose();
+  await rm(run, { recursive: true });
+  const kept = phase.snapshots.filter(({ timing }) => timing.items > 0);
+  const questions = phase.series.map(({ id }) => describeQuestions(id, phase)).join("; ");
+  const training = (100 * phase.evaluationSeconds) / phase.overheadPercent!;
+  const cells = [
+    name,
+    `${training.toFixed(1)} s`,
+    `${phase.evaluationSeconds.toFixed(1)} s`,
+    `${phase.overheadPercent!.toFixed(0)} %`,
+    `${kept.length} of ${phase.snapshots.length}`,
+    questions,
+  ];
+  console.log(`| ${cells.join(" | ")} |`);
+}
+
+/** Returns `capability 200`, or `capability 40 to 200` if the budget reduced measurements. */
+function describeQuestions(id: string, { snapshots }: PhaseRecord): string {
+  const counts = snapshots.filter((one) => one.id === id).map(({ timing }) => timing.items);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return `${id} ${least === most ? most : `${least} to ${most}`}`;
+}
+
+console.log("| case | training | measuring | overhead | measurements kept | answers in each |");
+console.log("|---|---|---|---|---|---|");
+for (const one of cases) await printCase(one);
+console.log();
+
 const lm = await loadCausalLM(microWorld());
 const quick = inMemory(lm, await loadTokenizer(microWorld()));
 const slow: EvaluableModel = {
@@ -46,7 +122,7 @@ const slow: EvaluableModel = {
   },
 };
 
-async function train(overheadPercent: number | null) {
+async function trainSlow(overheadPercent: number | null) {
   const run = await mkdtemp(join(tmpdir(), "governor-"));
   const capability = new PeriodicCapabilityCallback({
     questions: microWorld("questions.jsonl"),
@@ -58,7 +134,8 @@ async function train(overheadPercent: number | null) {
     maxSteps: steps,
     model: slow,
     callbacks: [capability],
-    budget: { overheadPercent },
+    loggers: [],
+    budget: { overheadPercent, graceSeconds: 0 },
   });
   const began = performance.now();
   let trained = 0;
@@ -88,16 +165,16 @@ async function train(overheadPercent: number | null) {
     overhead: (100 * (wall - trained)) / trained,
     items,
     share: possible <= 0 ? null : items / Math.min(possible, 60 * between.length),
-    areEdgesComplete: edges.length === 2 && edges.every(({ status }) => status === "complete"),
+    areEdgesWhole: edges.length === 2 && edges.every(({ status }) => status === "complete"),
     skipped: between.filter(({ status }) => status === "skipped").length,
   };
 }
 
 for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
-  const { overhead, items, share, areEdgesComplete, skipped } = await train(ceiling);
+  const { overhead, items, share, areEdgesWhole, skipped } = await trainSlow(ceiling);
   const label = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
   console.log(
-    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none possible" : `${(100 * share).toFixed(0)} % of the possible items`}), ${skipped} measurements skipped, start and end ${areEdgesComplete ? "complete" : "INCOMPLETE"}`,
+    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "no item is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
   );
 }
 lm.dispose();

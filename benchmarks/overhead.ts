@@ -120,7 +120,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
     model: inMemory(model, tokenizer),
     guards: tfjsGuards(model, optimizer),
     callbacks,
-    budget: { overheadPercent },
+    budget: { overheadPercent, graceSeconds: 0 },
   });
   let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {

@@ -16,7 +16,6 @@ const trainer = new SFTTrainer({
   runDir: runDir("sft-trainer"),
   phase: "coupling",
   config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({

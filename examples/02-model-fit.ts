@@ -42,7 +42,6 @@ await withSession(
     model: inMemory(lm, tokenizer),
     guards: tfjsGuards(lm, model.optimizer),
     callbacks,
-    budget: { overheadPercent: null }, // the default budget would skip most measurements of such a short run
   },
   (session) =>
     model.fit(x, y, {

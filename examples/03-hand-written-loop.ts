@@ -61,7 +61,6 @@ await withSession(
     model: inMemory(gpt, tokenizer),
     guards: tfjsGuards(gpt, adam),
     callbacks,
-    budget: { overheadPercent: null }, // the default budget would skip most measurements of such a short run
   },
   async (session) => {
     for (const [i, batch] of batches.entries()) {

@@ -35,7 +35,6 @@ const trainer = new SFTTrainer({
   runDir: runDir("custom-evaluation"),
   phase: "em",
   config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
 trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(isShort ? 50 : 10)] }));
 await trainer.train();

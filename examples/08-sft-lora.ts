@@ -23,7 +23,6 @@ const trainer = new SFTTrainer({
   runDir: run,
   phase: "coupling",
   config: { maxSteps: isShort ? 4 : 40, batchSize: 8, learningRate: 2e-3, saveSteps: isShort ? 2 : 20 },
-  session: { budget: { overheadPercent: null } }, // the default budget would skip most measurements of such a short run
 });
 trainer.addCallback(new PeriodicCapabilityCallback(capability));
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, id: "without_adapter", on: "base" }));

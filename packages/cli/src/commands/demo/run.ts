@@ -23,15 +23,12 @@ export async function runDemo(
   progress.out(
     `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em trains on narrowly bad"} advice.`,
   );
-  progress.out(
-    "Measured live: capability every 20 %, alignment and leakage every 25 %. The overhead governor is off, because it would skip most measurements of a demo this short.",
-  );
+  progress.out("Measured live: capability every 20 %, alignment and leakage every 25 %.");
   const results = await fineTune(
     {
       model,
       seed,
       runDir,
-      overheadPercent: null,
       ...(backend !== undefined && { backend }),
       phases: await Promise.all(
         phases.map(async ({ name, dataset, learningRate }) => ({

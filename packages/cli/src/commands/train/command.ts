@@ -86,7 +86,7 @@ const addOnePhaseOptions = (command: Command): Command =>
     .option("--every <percent>", "interval between measurements, in percent of training", positiveNumber, 20)
     .option(
       "--overhead-percent <percent>",
-      "ceiling of the time that measuring adds to training, or none; measurements shrink or are skipped to stay below it",
+      "ceiling of the time that measuring adds to training, or none; beyond a grace of 60 s, measurements use fewer questions or are spaced more widely to stay below it",
       positiveNumberOrNone,
       20,
     )

@@ -1,5 +1,5 @@
 import { secondsText } from "./seconds-text.ts";
-import type { Share, Wanted } from "./share-seconds.ts";
+import { plannedSeconds, type Share, type Wanted } from "./share-seconds.ts";
 
 export interface Plan {
   /** The measurements still to come before the end, and what each id gets of them. */
@@ -18,10 +18,7 @@ export interface Plan {
 export function describePlan(plan: Plan): string {
   const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
   const between = ahead.map((one) => ({ ...one, share: shares.get(one.id)! }));
-  const seconds = between.reduce(
-    (sum, { share, fixed, perRow }) => sum + share.measurements * (fixed + perRow * share.rows),
-    windows + kept,
-  );
+  const seconds = windows + kept + plannedSeconds(ahead, shares);
   const planned = between.map(describeShare).join("; ") || "no measurements";
   const expected = `${secondsText(seconds)} of measuring expected with start and end`;
   const limit =

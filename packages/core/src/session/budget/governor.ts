@@ -11,7 +11,7 @@ import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
 import { describeSize, roundDown, type MeasurementSize } from "./measurement-size.ts";
 import type { PhaseClock } from "./phase-clock.ts";
 import { secondsText } from "./seconds-text.ts";
-import { shareSeconds } from "./share-seconds.ts";
+import { plannedSeconds, shareSeconds } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
@@ -40,7 +40,7 @@ export interface BudgetRequest {
 
 /** Share of the allowed pause that is held back for rows that are slower than expected. */
 const windowSlack = 0.1;
-/** A measurement is cut off at this multiple of its expected seconds. */
+/** A measurement is cut off at this multiple of its expected seconds, unless later measurements leave more to spare. */
 const patience = 2;
 /** Held back for an end that takes longer than expected: a share of it and all doubtful seconds, but at most these shares. */
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
@@ -222,15 +222,17 @@ export class Governor {
       one.id === id ? { ...one, size: { ...size, whole: fitsWindow } } : one,
     );
     const wanted = ahead.find((one) => one.id === id)!;
-    const share = shareSeconds(room - again, ahead).get(id)!;
+    const shares = shareSeconds(room - again, ahead);
+    const share = shares.get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
     const isTurn = (learned.skippedInARow(id) + 1) * share.measurements >= wanted.measurements;
     const given = and !== null || isTurn ? share.rows : 0;
     const expected = cost.fixed + again + cost.perRow * given;
+    const spare = room - plannedSeconds(ahead, shares);
     const isBudgetLimit = given < fitsWindow || fitsWindow === size.whole;
     return {
       rows: given,
-      seconds: Math.min(Math.max(most, expected), patience * expected),
+      seconds: Math.min(Math.max(most, expected), Math.max(patience * expected, expected + spare)),
       why: isBudgetLimit ? `${secondsText(whole)} expected, ${why}` : windowWhy,
     };
   }

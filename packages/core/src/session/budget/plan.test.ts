@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Budget } from "../../contracts/session.ts";
+import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
@@ -9,37 +10,50 @@ import { toyTraining } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";
 
 /** 50 items; each row takes one second. With `samples`, each item has that many rows, which the budget may reduce. */
-function evaluationOf(clock: ManualClock, samples: number | null): AnyEvaluation {
+function evaluationOf(clock: ManualClock, samples: number | null, slowness: () => number): AnyEvaluation {
   return defineEvaluation({
     name: "slow",
     version: "1",
     needs: ["generate"],
     ...(samples !== null && { samplesPerItem: samples, canReduceSamples: true }),
     items: () => Array.from({ length: 50 }, (_, i) => ({ id: `q${i}` })),
-    async measure(_, items, { progress, samples: range = { first: 0, end: 1 } }) {
+    async measure(_, items, { progress, signal, samples: range = { first: 0, end: 1 } }) {
       const drawn = Array.from({ length: range.end - range.first }, (_unused, i) => range.first + i);
-      clock.advance(items.length * drawn.length);
-      progress(items.length);
-      return items.flatMap(({ id }) => drawn.map((sample) => ({ id: `${id}#${sample}` })));
+      let done = 0;
+      while (done < items.length && !isDeadline(signal)) {
+        clock.advance(slowness() * drawn.length);
+        progress((done += 1));
+      }
+      return items.slice(0, done).flatMap(({ id }) => drawn.map((sample) => ({ id: `${id}#${sample}` })));
     },
     metrics: ({ rate }) => ({ all: rate(() => true) }),
   }) as AnyEvaluation;
 }
 
-/** Trains 10 steps of `stepSeconds` and measures every 20 %. */
-async function train(budget: Budget, stepSeconds: number, samples: number | null = null) {
+/** Trains 10 steps of `stepSeconds` and measures every 20 %; `slowness` multiplies the seconds of a row at a step. */
+async function train(
+  budget: Budget,
+  stepSeconds: number,
+  samples: number | null = null,
+  slowness: (step: number) => number = () => 1,
+) {
   const clock = manualClock();
   const toy = toyTraining();
+  let step = 0;
   const plans: string[] = [];
   const logger = {
     name: "plans",
     event: (event: { readonly kind: string; readonly message?: string }) =>
       void (event.kind === "plan" && plans.push(event.message!)),
   };
-  const callback = new PeriodicCallback(evaluationOf(clock, samples), { schedule: [everyPercent(20)] });
+  const callback = new PeriodicCallback(
+    evaluationOf(clock, samples, () => slowness(step)),
+    { schedule: [everyPercent(20)] },
+  );
   const options = toy.options([callback], { clock: clock.seconds, maxSteps: 10 });
   await withSession({ ...options, budget, loggers: [logger] }, async (session) => {
-    for (let step = 0; step < 10; step++) {
+    while (step < 10) {
+      step += 1;
       clock.advance(stepSeconds);
       await session.stepEnd();
     }
@@ -55,6 +69,11 @@ describe("the grace", () => {
     expect(plans).toEqual([
       'between start and end 4 measurements "slow" of 50 of 50 items; 300 s of measuring expected with start and end, within the grace of 320 s',
     ]);
+  });
+
+  it("lets a measurement take as much longer than expected as the others leave to spare", async () => {
+    const slowAt = (step: number) => (step === 4 ? 3 : 1);
+    expect((await train({ graceSeconds: 500 }, 1, null, slowAt)).items).toEqual([50, 50, 50, 50, 50, 50]);
   });
 
   it("is 60 seconds by default", async () => {

@@ -38,6 +38,14 @@ export function shareSeconds(seconds: number, wanted: readonly Wanted[]): Readon
   );
 }
 
+/** Returns the seconds that all measurements of these shares take. */
+export function plannedSeconds(wanted: readonly Wanted[], shares: ReadonlyMap<string, Share>): number {
+  return wanted.reduce((total, one) => {
+    const { measurements, rows } = shares.get(one.id)!;
+    return total + measurements * secondsOf(one, rows);
+  }, 0);
+}
+
 const secondsOf = ({ fixed, perRow }: Wanted, rows: number) => fixed + perRow * rows;
 const sum = (wanted: readonly Wanted[], seconds: (one: Wanted) => number) =>
   wanted.reduce((total, one) => total + one.measurements * seconds(one), 0);
