@@ -1,4 +1,4 @@
-// What does measuring cost with the default budget, and does the governor keep a slow model below its ceiling?
+// Measures the cost of the default budget, and whether the governor keeps a slow model below its ceiling.
 // 1. The table of docs/overhead.md: the README's lines, trainings with three callbacks, and the demo, on the embedded model.
 // 2. Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
 //    ceiling, and under each of several without a grace.

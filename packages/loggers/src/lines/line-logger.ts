@@ -15,7 +15,7 @@ export interface LineFormat {
  * Returns a logger over a file of lines. When a phase resumes or starts over, it drops the lines of later steps; the session
  * logs the snapshots that are still valid again. A snapshot is written once grading has finished, and replaces an earlier
  * measurement at its step, so each snapshot appears once, and snapshots that a killed process did not log are added. Metrics
- * of a step are written as often as they are logged: once by the loop, and once each time a callback or `session.log` adds
+ * of a step are written each time they are logged: once by the loop, and once for each callback or `session.log` that adds
  * some. They are not buffered.
  */
 export function lineLogger(path: string, file: LineFile, format: LineFormat): Logger {

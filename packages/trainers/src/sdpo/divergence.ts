@@ -36,7 +36,7 @@ const floor = -20;
  *
  *     D = alpha · KL(t ‖ m) + (1 − alpha) · KL(q ‖ m),  m = alpha · t + (1 − alpha) · q
  *
- * of the teacher t and the student q over the teacher's top K, each renormalised over it. Its derivative by q's log-odds
+ * of the teacher t and the student q over the teacher's top K tokens, with each distribution renormalised there. Its derivative by q's log-odds
  * is dD/dxₖ = qₖ(gₖ − Σ qⱼgⱼ), gₖ = (1 − alpha)(log qₖ − log mₖ): the terms in t cancel. For alpha = 1, (s − t)·s with the
  * first factor held fixed and t the teacher's log p of the drawn token, −20 if it is not among the K. This value is not a
  * distance, but its gradient is that of KL(student ‖ teacher) on drawn tokens.

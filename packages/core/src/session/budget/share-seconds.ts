@@ -58,7 +58,7 @@ function fewerMeasurements(room: number, wanted: readonly Wanted[]): readonly Wa
   const kept = Math.max(0, room / all);
   const shares = wanted.map((one) => ({ ...one, measurements: Math.floor(kept * one.measurements) }));
   let left = room - sum(shares, least);
-  // What rounding left over pays for further measurements, first of the ids that lost most by it.
+  // Rounding down left seconds over: they pay for further measurements, first of the ids that lost most.
   const lost = shares.map((one, i) => ({ i, part: kept * wanted[i]!.measurements - one.measurements }));
   for (const { i } of lost.sort((a, b) => b.part - a.part)) {
     const one = shares[i]!;
