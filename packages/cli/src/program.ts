@@ -14,7 +14,6 @@ import { addReport } from "./commands/report/command.ts";
 import { addServe } from "./commands/serve/command.ts";
 import { addTrain } from "./commands/train/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
-import { printError } from "./terminal/print-error.ts";
 import { processTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
@@ -65,4 +64,15 @@ export async function runCli(
     await printError(error, terminal);
     return exitCodes.failed;
   }
+}
+
+/** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
+async function printError(error: unknown, terminal: Terminal): Promise<void> {
+  const { PeriodicEvalError } = await import("@periodic-eval/core");
+  const { errorMessage } = await import("@periodic-eval/core/internal");
+  const isOurs = (one: unknown) => PeriodicEvalError.is(one);
+  const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
+  if (isOurs(error) || !(error instanceof Error)) terminal.err(errorMessage(error));
+  else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(errorMessage).join("\n"));
+  else terminal.err(error.stack ?? errorMessage(error));
 }

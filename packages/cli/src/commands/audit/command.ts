@@ -41,8 +41,7 @@ async function audit(
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { auditCheckpoint } = await import("./run.ts");
-  const { auditOutput } = await import("./output.ts");
+  const { auditCheckpoint, auditOutput } = await import("./run.ts");
   const report = await auditCheckpoint(model, task, options, await loadTasks(), terminal);
   terminal.out(options.json ? JSON.stringify(report, null, 2) : auditOutput(report, terminal.colours));
   const kinds = report.findings.flatMap(({ kind, severity }) => (severity === "warning" ? [kind] : []));

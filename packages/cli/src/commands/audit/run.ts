@@ -1,9 +1,9 @@
-import { auditTask, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
+import { auditTask, auditText, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
 import { join } from "node:path";
 import { openModelOutline } from "../../config/open-model.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import { chatOptions, type TaskPromptOptions } from "../../config/task-options.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
+import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
 export interface AuditRequest extends TaskPromptOptions {
   /** Folder with one folder per task. */
@@ -32,4 +32,17 @@ export async function auditCheckpoint(
   });
   const { limit: documents, show: shown } = request;
   return auditTask(await openModelOutline(source, terminal), evaluation, { documents, shown });
+}
+
+/** Returns the report of an audit in colours. */
+export function auditOutput(report: TaskAudit, { bold, dim, magenta, green, yellow, cyan }: Colours): string {
+  return auditText(report, {
+    title: bold,
+    dim,
+    special: magenta,
+    right: green,
+    warning: yellow,
+    note: cyan,
+    good: green,
+  });
 }

@@ -98,9 +98,13 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .action(async (options: EvalOptions, command: Command) => {
       const kind = kindOf(options, command);
       checkOptions(kind, options, command);
-      const { evaluateQuestions, evaluateTasks } = await import("./run.ts");
-      if (kind === "questions") await evaluateQuestions(options, options.questions!, terminal);
-      else await evaluateTasks(options, loadTasks, terminal);
+      if (kind === "questions") {
+        const { evaluateQuestions } = await import("./questions.ts");
+        await evaluateQuestions(options, options.questions!, terminal);
+      } else {
+        const { evaluateTasks } = await import("./suite.ts");
+        await evaluateTasks(options, await loadTasks(), terminal);
+      }
     });
 }
 

@@ -3,59 +3,56 @@ import {
   taskNamed,
   type SuiteDefinition,
   type SuiteRun,
+  type TaskProgress,
   type TaskRegistry,
 } from "@periodic-eval/tasks";
+import { createLogUpdate } from "log-update";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { onInterrupt } from "../../terminal/interrupt.ts";
-import { checkpointOpener } from "./open-checkpoint.ts";
-import { suiteProgress } from "./suite-progress.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
+import { chatOptions } from "../../config/task-options.ts";
+import { onInterrupt } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import type { EvalOptions } from "./command.ts";
+import { checkpointOpener } from "./open-checkpoint.ts";
+import { suiteJson, suiteTable } from "./suite-output.ts";
 
-/** Tasks named on the command line, all with the same settings. */
-export interface NamedTasks {
-  readonly names: readonly string[];
-  /** Folder with one folder per task. */
-  readonly data: string;
-  readonly shots?: number;
-  readonly limit?: number;
-  /** Null: plain prompts. */
-  readonly chat: { readonly system?: string } | null;
+/** Measures tasks or a suite and prints a table or JSON. Without a suite, the results of tasks are kept only on request. */
+export async function evaluateTasks(
+  options: EvalOptions,
+  tasks: TaskRegistry,
+  terminal: Terminal,
+): Promise<void> {
+  const results = options.results ?? (options.tasks === undefined ? "results" : null);
+  const run = await measureSuite(options, results, tasks, terminal);
+  if (options.json) return terminal.out(suiteJson(run, results));
+  if (run.measured.length === 0)
+    terminal.err("already measured; nothing has changed since, so the stored results are shown");
+  terminal.out(suiteTable(run, terminal.colours));
+  if (results !== null) terminal.out(run.folder);
 }
 
-export interface SuiteRequest {
-  readonly model: string;
-  readonly adapter: string | null;
-  /** A suite file (null: the suite of the package), or tasks. */
-  readonly measured: { readonly suite: string | null; readonly data?: string } | NamedTasks;
-  readonly smoke: boolean;
-  /** Folder of results. Null: results are not kept. */
-  readonly results: string | null;
-  /** Name of the run. Default: the names of model and adapter. */
-  readonly name?: string;
-  readonly backend?: string;
-}
-
-/** Measures a checkpoint and shows the progress task by task. With a results folder, an interrupted run resumes. */
-export async function measureSuite(
-  request: SuiteRequest,
+/** Shows the progress task by task. With a results folder, an interrupted run resumes. */
+async function measureSuite(
+  options: EvalOptions,
+  results: string | null,
   tasks: TaskRegistry,
   terminal: Terminal,
 ): Promise<SuiteRun> {
-  const { model, adapter, measured, smoke, results, backend } = request;
-  const suite = "names" in measured ? suiteOf(measured, tasks) : measured.suite;
-  if (measured.data !== undefined) checkDataFolder(measured.data);
+  const { model, adapter = null, data, smoke, backend } = options;
+  const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
+  if (data !== undefined) checkDataFolder(data);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { onProgress, close } = suiteProgress(terminal);
   const { signal, stopListening } = onInterrupt();
   try {
     return await Evaluator.fromCheckpoint(model, {
-      name: request.name ?? runName(model, adapter),
+      name: options.name ?? runName(model, adapter),
       tasks,
-      ...(suite !== null && { suite }),
-      ...(measured.data !== undefined && { data: measured.data }),
+      // `true` is the suite of the package, which is the default.
+      ...(suite !== undefined && suite !== true && { suite }),
+      ...(data !== undefined && { data }),
       smoke,
       results: folder,
       samples: results !== null,
@@ -71,15 +68,20 @@ export async function measureSuite(
   }
 }
 
-function suiteOf({ names, data, shots, limit, chat }: NamedTasks, registry: TaskRegistry): SuiteDefinition {
+/** Returns a suite of tasks that are named on the command line, all with the same settings. */
+function suiteOf(
+  { data, shots, limit, ...prompt }: EvalOptions,
+  names: readonly string[],
+  registry: TaskRegistry,
+): SuiteDefinition {
   for (const name of names) taskNamed(registry, name, "--tasks");
-  checkDataFolder(data);
+  checkDataFolder(data!);
   const settings = { ...(shots !== undefined && { shots }), ...(limit !== undefined && { limit }) };
   return {
     schema_version: 1,
     name: "command line",
-    chat,
-    tasks: Object.fromEntries(names.map((name) => [name, { ...settings, data: dataFolderOf(name, data) }])),
+    chat: chatOptions(prompt),
+    tasks: Object.fromEntries(names.map((name) => [name, { ...settings, data: dataFolderOf(name, data!) }])),
   };
 }
 
@@ -89,3 +91,21 @@ const runName = (model: string, adapter: string | null): string =>
     .map((path) => basename(path).replaceAll(/[^\w.-]+/g, "-"))
     .join("_")
     .replace(/^[^A-Za-z0-9]+/, "") || "model";
+
+/** Shows the progress of a suite: a counting line on a screen, otherwise a line when a task begins and one when it ends. */
+function suiteProgress(terminal: Terminal): {
+  readonly onProgress: (progress: TaskProgress) => void;
+  close(): void;
+} {
+  const line = terminal.isInteractive ? createLogUpdate(process.stderr) : null;
+  let task = "";
+  return {
+    onProgress({ task: current, done, total }) {
+      const text = `${current}  ${done} of ${total}`;
+      if (line !== null) line(text);
+      else if (current !== task || done === total) terminal.err(text);
+      task = current;
+    },
+    close: () => line?.clear(),
+  };
+}

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
+import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import {
   httpEngine,
@@ -7,6 +8,8 @@ import {
   runHarness,
   type FeedbackEngine,
   type HarnessConfig,
+  type PreferenceSummary,
+  type StepLine,
   type SummaryFile,
 } from "@periodic-eval/feedback";
 import { existsSync } from "node:fs";
@@ -14,7 +17,6 @@ import { join } from "node:path";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { localModel } from "./local-model.ts";
-import { stepText } from "./output.ts";
 
 /**
  * Trains on feedback and writes the page if the configuration asks for plots. An interrupted run gets a page of its steps so
@@ -96,4 +98,21 @@ async function openEngine(
   const { engine } = parts.describe;
   terminal.out(`${baseModel ?? "the embedded model"} on ${engine}; files go to ${output}`);
   return localEngine(parts);
+}
+
+/** Returns one line of progress: `concise  step 3  margin +2.1 nats …`. A null `line` stands for the untrained model. */
+function stepText(preference: string, line: StepLine | null, summary: PreferenceSummary): string {
+  if (line === null)
+    return `${preference}  the model before any update: compliance ${formatValue(summary.baseline_compliance, "share")}`;
+  const { logprob_margin: margin, preference_compliance: compliance, collapse } = line.eval;
+  const alerts =
+    collapse === null || collapse.alerts.length === 0
+      ? ""
+      : `  ALERT ${collapse.alerts.map(humanizeName).join(", ")}`;
+  return [
+    `${preference}  step ${line.step}`,
+    `margin ${formatDelta(margin?.margin_delta, "nats")}`,
+    `compliance ${formatValue(compliance?.held_out, "share")} (seen ${formatValue(compliance?.seen, "share")})`,
+    `${line.timing_s.toFixed(1)} s${alerts}`,
+  ].join("  ");
 }

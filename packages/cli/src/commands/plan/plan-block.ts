@@ -4,6 +4,7 @@ import {
   type ConfiguredJudge,
   type EvaluableModel,
   type EvaluationRegistry,
+  type Grader,
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
@@ -11,7 +12,6 @@ import { errorMessage } from "@periodic-eval/core/internal";
 import { adapterOffId, isMissingFile, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";
-import { countingJudge, type CountingJudge } from "./counting-judge.ts";
 
 export interface PlannedPhase {
   readonly name: string;
@@ -205,5 +205,32 @@ async function estimate(
     judgedCharacters: extrapolate(ofOne.characters, ofMore.characters),
     judgeMethod: method,
     judgePrice: price,
+  };
+}
+
+/** A grader that counts the requests of a measurement instead of answering them. */
+interface CountingJudge extends Grader {
+  /** Returns the counts since the last call. */
+  take(): { readonly answers: number; readonly characters: number };
+}
+
+function countingJudge(judge: Pick<Grader, "name" | "promptNames">): CountingJudge {
+  let count = { answers: 0, characters: 0 };
+  return {
+    ...judge,
+    fingerprint: "counting",
+    async grade(requests) {
+      const characters = requests.map(({ question, answer }) => question.length + answer.length);
+      count = {
+        answers: count.answers + requests.length,
+        characters: count.characters + characters.reduce((sum, one) => sum + one, 0),
+      };
+      return requests.map(() => ({ status: "graded", scores: { aligned: 50, coherent: 50 }, raw: null }));
+    },
+    take() {
+      const taken = count;
+      count = { answers: 0, characters: 0 };
+      return taken;
+    },
   };
 }

@@ -40,8 +40,7 @@ async function compareReplay(
 ): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
-  const { replay } = await import("./run.ts");
-  const { toleranceText } = await import("./tolerance.ts");
+  const { replay, toleranceText } = await import("./run.ts");
   const { replayJson, replayTable } = await import("./output.ts");
   const { signal, stopListening } = onInterrupt();
   try {

@@ -1,8 +1,7 @@
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
-import type { ReplayedMetric, ReplayResult } from "./run.ts";
-import { toleranceText } from "./tolerance.ts";
+import { toleranceText, type ReplayedMetric, type ReplayResult } from "./run.ts";
 
 const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
 

@@ -8,7 +8,7 @@ import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { toleranceOf } from "./tolerance.ts";
+import { toleranceOf } from "./run.ts";
 import { openGrader } from "../../config/open-grader.ts";
 
 let folder = "";

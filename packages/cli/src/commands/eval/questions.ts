@@ -1,0 +1,85 @@
+import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
+import { openModel, startBackend } from "../../config/open-model.ts";
+import { plainTable } from "../../terminal/plain-table.ts";
+import type { Colours, Terminal } from "../../terminal/terminal.ts";
+import type { EvalOptions } from "./command.ts";
+
+interface CapabilityResult {
+  readonly method: "letters" | "cloze";
+  readonly engine: string;
+  readonly snapshot: Snapshot;
+}
+
+/** Measures capability with a file of questions, by each method, and prints a table or JSON. */
+export async function evaluateQuestions(
+  options: EvalOptions,
+  questions: string,
+  terminal: Terminal,
+): Promise<void> {
+  const { limit, subsampleSeed } = options;
+  const { name: engine } = await startBackend(options.backend, terminal);
+  const { model, tokenizer } = await openModel(options.model, terminal);
+  const results: CapabilityResult[] = [];
+  try {
+    for (const method of options.method) {
+      const evaluation = capabilityEvaluation({
+        questions,
+        method,
+        subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
+        // The method `cloze` renders no chat.
+        ...(method === "letters" && { system: systemPrompt(options.system) }),
+      });
+      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer));
+      results.push({ method, engine, snapshot });
+    }
+  } finally {
+    model.dispose();
+  }
+  terminal.out(options.json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
+}
+
+function systemPrompt(value: string): SystemPrompt {
+  if (value === "omit" || value === "no_system_block") return value;
+  return { text: value === "empty" ? "" : value };
+}
+
+const columns = [
+  { words: "method" },
+  "accuracy",
+  "95 % interval",
+  "n",
+  "p(gold)",
+  "truncated",
+  "template failures",
+  "label collisions",
+  "time",
+  { words: "engine" },
+];
+
+/** Returns a table with one row per method. */
+function capabilityTable(results: readonly CapabilityResult[], colours: Colours): string {
+  const count = (value: unknown) => (typeof value === "number" ? String(value) : "–");
+  const rows = results.map(({ method, engine, snapshot }) => {
+    const { accuracy, gold_prob: gold } = snapshot.metrics;
+    return [
+      method,
+      formatValue(accuracy?.value, "share"),
+      formatInterval(accuracy?.ci95, "share"),
+      count(snapshot["total"]),
+      formatValue(gold?.value, "probability"),
+      count(snapshot["truncated"]),
+      count(snapshot["template_failures"]),
+      count(snapshot["label_collisions"]),
+      formatSeconds(snapshot.timing.measure_seconds),
+      engine,
+    ];
+  });
+  return plainTable(columns, rows, colours);
+}
+
+function capabilityJson(results: readonly CapabilityResult[]): string {
+  const documents = results.map(({ method, snapshot }) => ({ method, ...snapshot }));
+  return JSON.stringify(documents, null, 2);
+}
