@@ -40,7 +40,7 @@ async function feedback(
   terminal: Terminal,
 ): Promise<void> {
   const { loadHarnessConfig } = await import("@periodic-eval/feedback");
-  const { feedbackTable } = await import("../../run/feedback-table.ts");
+  const { feedbackTable } = await import("../../run/report-feedback.ts");
   const { runFeedback } = await import("./run.ts");
   const isEmbedded =
     configDir === undefined && !overrides.some((one) => /^(base_model|service_url|claas_url)=/.test(one));

@@ -35,7 +35,7 @@ export function addReport(program: Command, terminal: Terminal): void {
       if (options.against !== undefined)
         command.error("error: option '--against <name>' is for results: a folder with metrics.json");
       if (isFeedbackFolder(folder)) {
-        const { reportFeedback } = await import("./feedback.ts");
+        const { reportFeedback } = await import("../../run/report-feedback.ts");
         return reportFeedback(folder, options, terminal);
       }
       return report(folder, options, terminal);

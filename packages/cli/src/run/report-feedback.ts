@@ -1,7 +1,7 @@
 import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
-import { formatP, type FeedbackSummary } from "@periodic-eval/dashboard";
+import { formatP, writeFeedback, type FeedbackSummary } from "@periodic-eval/dashboard";
 import { plainTable } from "../terminal/plain-table.ts";
-import type { Colours } from "../terminal/terminal.ts";
+import type { Colours, Terminal } from "../terminal/terminal.ts";
 
 const columns = [
   { words: "preference" },
@@ -34,4 +34,21 @@ export function feedbackTable(
     result.verdict,
   ]);
   return plainTable(columns, rows, colours);
+}
+
+/** Writes the page and plots of a training on feedback, then prints its table and the page's path, or one JSON document. */
+export async function reportFeedback(
+  output: string,
+  options: { readonly json: boolean; readonly page?: string },
+  terminal: Terminal,
+): Promise<void> {
+  const { run, page, plots } = await writeFeedback(
+    output,
+    options.page === undefined ? {} : { page: options.page },
+  );
+  const { summary } = run;
+  if (options.json)
+    return terminal.out(JSON.stringify({ output_dir: output, ...summary, page, plots }, null, 2));
+  terminal.out(`\n${feedbackTable(summary, terminal.colours)}\n`);
+  terminal.out(page);
 }
