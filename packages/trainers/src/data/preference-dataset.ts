@@ -2,7 +2,7 @@ import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { createHasher } from "@periodic-eval/core/random";
 import { badRowsError, isBadRow, noRowsError, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
-import type { DatasetOptions } from "./dataset.ts";
+import type { Dataset, DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
 import { checkIds } from "./token-ids.ts";
 import { renderPreference, type PreferencePair } from "./render-preference.ts";
@@ -12,18 +12,8 @@ export interface PreferenceOptions extends Omit<DatasetOptions, "loss"> {
   readonly isPrecomputed: boolean;
 }
 
-export interface PreferenceDataset {
+export interface PreferenceDataset extends Omit<Dataset, "rows"> {
   readonly rows: readonly PreferencePair[];
-  /** Rows that could not be trained on unchanged: left out, or truncated and also in `rows`. */
-  readonly badRows: readonly BadRow[];
-  /** As in `Dataset`. */
-  readonly badRowsListed: string | null;
-  /** Rows in the source, bad ones included. */
-  readonly rowsRead: number;
-  /** Hash of all ids and scored positions, in order. */
-  readonly hash: string;
-  /** As in `Dataset`. */
-  readonly warnings: readonly string[];
 }
 
 /**

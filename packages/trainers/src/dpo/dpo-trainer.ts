@@ -1,13 +1,12 @@
 import { join } from "node:path";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
-import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
+import { inEvaluation, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { readPreferences } from "../data/phase-rows.ts";
 import type { PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
 import { readKept } from "../data/read-ahead.ts";
-import { checkSource } from "../data/read-rows.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { accumulate } from "../loop/step-work.ts";
 import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
@@ -29,13 +28,12 @@ export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   readonly reference?: Reference;
 }
 
-const fields = {
+const optionsSchema = z.strictObject({
   ...trainerFields,
   dataset: uncheckedField,
   validation: uncheckedField,
   reference: uncheckedField,
-} satisfies Record<keyof DPOTrainerOptions, z.ZodType>;
-const optionsSchema = z.strictObject(fields);
+} satisfies Record<keyof DPOTrainerOptions, z.ZodType>);
 
 /**
  * Direct preference optimization on pairs of completions, as in TRL 1.16.0: the loss covers only tokens of the completions
@@ -54,27 +52,16 @@ export class DPOTrainer extends Trainer<DPOConfig> {
    */
   constructor(options: DPOTrainerOptions) {
     checkTrainerOptions("DPO", optionsSchema, options);
-    const { dataset, validation } = options;
-    checkSource("DPOTrainer options", ["dataset"], dataset);
-    if (validation !== undefined) checkSource("DPOTrainer options", ["validation"], validation);
     checkReference(options.model, options.reference ?? "copy");
     const config = parseDPOConfig(options.config);
     super(options, {
       name: "DPO",
       config,
       heldOutMetrics: heldOutPairMetrics,
-      prepare: (settings) => prepare(options, { source: dataset, of: "dataset" }, config, settings),
-      ...(validation && {
-        prepareValidation: (settings) =>
-          prepare(options, { source: validation, of: "validation" }, config, settings),
-      }),
+      hasValidation: options.validation !== undefined,
+      prepare: (settings, of) => prepare(options, of, config, settings),
     });
   }
-}
-
-interface PairSource {
-  readonly source: PreferenceSource;
-  readonly of: RowsOf;
 }
 
 /** Folders of stored log-probs, relative to `<runDir>/reference`. */
@@ -82,14 +69,14 @@ const folders: Readonly<Record<RowsOf, string>> = { dataset: "", validation: "va
 
 async function prepare(
   options: DPOTrainerOptions,
-  { source, of }: PairSource,
+  of: RowsOf,
   config: DPOConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { model, tokenizer, runDir, reference = "copy" } = options;
   const { maxLength, phase, warn } = settings;
   const isPrecomputed = reference === "precomputed";
-  const where = { source, of, phase, runDir, tokenizer };
+  const where = { source: options[of]!, of, phase, runDir, tokenizer };
   const { vocabSize } = model;
   const { onBadRow } = config;
   const data = await readPreferences(readKept, where, { maxLength, onBadRow, isPrecomputed, vocabSize });
@@ -158,17 +145,11 @@ function pairRows(
         tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
         where: numbers.map((number) => pairs[number]!.where),
         gradients() {
-          const restore = config.disableDropout ? model.enterEval?.() : undefined;
-          try {
-            return accumulate(
-              batches.map((batch, i) => () => {
-                const random = (place: string) => namedStream(seedOf(seed, phase, step, i, place));
-                return pairGradients(model, batch, scoresOf(microBatches[i]!), { ...config, random });
-              }),
-            );
-          } finally {
-            restore?.();
-          }
+          const passes = batches.map((batch, i) => () => {
+            const random = (place: string) => namedStream(seedOf(seed, phase, step, i, place));
+            return pairGradients(model, batch, scoresOf(microBatches[i]!), { ...config, random });
+          });
+          return config.disableDropout ? inEvaluation(model, () => accumulate(passes)) : accumulate(passes);
         },
       };
     },

@@ -1,26 +1,17 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
-import { collate } from "../data/collate.ts";
+import { collate, type Batch } from "../data/collate.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
 import { meansOver } from "../losses/means.ts";
 import { sequenceLogProbs } from "../losses/sequence-log-probs.ts";
-import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
+import { evaluatedLosses, scoredTokensOf, tokenLosses } from "../losses/token-losses.ts";
 import { dpoLossSum, rewardNames, rewardSums, type DPOLossOptions } from "./dpo-loss.ts";
 
-/** B pairs in one batch of 2B sequences, the chosen ones first. */
-export interface PairBatch {
-  /** [2B, T], right-padded with 0. */
-  readonly ids: Int32Array;
-  readonly shape: readonly [sequences: number, T: number];
-  /** [N], positions in the flattened 2B·T whose logits predict a token of a completion. */
-  readonly rows: Int32Array;
-  /** [N], the predicted tokens. */
-  readonly targets: Int32Array;
+/** B pairs in one batch of 2B sequences, the chosen ones first; each token of a completion is scored. */
+export interface PairBatch extends Batch {
   /** [2B], tokens of each completion; Σ = N. */
   readonly counts: readonly number[];
-  /** Tokens in the input, without padding. */
-  readonly tokens: number;
 }
 
 export function collatePairs(pairs: readonly PreferencePair[], { fixedLength }: CausalLM): PairBatch {
@@ -43,12 +34,12 @@ export function pairGradients(
 ): LossAndGradients {
   return tf.tidy(() => {
     const { counts } = batch;
-    const { ids, rows, targets } = tensorsOf(batch);
+    const tokens = scoredTokensOf(batch);
     const baseline = tf.tensor1d(reference);
     let logProbs: tf.Tensor1D | null = null;
     try {
       const { value, grads } = tf.variableGrads(() => {
-        const losses = tokenLosses(model, { ids, rows, targets }, options.random);
+        const losses = tokenLosses(model, tokens, options.random);
         // The reward metrics need them after the tape has disposed its tensors.
         logProbs = tf.keep(sequenceLogProbs(losses, counts));
         return dpoLossSum({ logProbs, reference: baseline, counts }, options);
@@ -88,10 +79,4 @@ export const heldOutRewards = async (
  * it.
  */
 export const pairLogProbs = (lm: CausalLM, batch: PairBatch): tf.Tensor1D =>
-  tf.tidy(() => sequenceLogProbs(evaluatedLosses(lm, tensorsOf(batch)), batch.counts));
-
-const tensorsOf = ({ ids, shape, rows, targets }: PairBatch) => ({
-  ids: tf.tensor2d(ids, [...shape], "int32"),
-  rows: tf.tensor1d(rows, "int32"),
-  targets: tf.tensor1d(targets, "int32"),
-});
+  tf.tidy(() => sequenceLogProbs(evaluatedLosses(lm, scoredTokensOf(batch)), batch.counts));

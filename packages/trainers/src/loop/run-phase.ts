@@ -1,8 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
-import { skipOrThrow } from "./non-finite.ts";
+import type { UpdateResult } from "./learner.ts";
 import type { BestCheckpoint, Phase, PhaseResult, RunningPhase } from "./phase.ts";
+import type { StepWork } from "./step-work.ts";
 import { isBetter, type Best } from "./validation.ts";
 
 /** The state of a running phase. */
@@ -11,8 +13,10 @@ interface PhaseState {
   step: number;
   loss: number | null;
   stopReason: string | null;
+  /** The last checkpoint of the phase; null if there is none. */
   checkpoint: string | null;
   skippedUpdates: number;
+  /** Consecutive skipped updates. */
   skippedInARow: number;
   /** The best value that has a checkpoint. */
   best: Best | null;
@@ -185,4 +189,39 @@ async function saveCheckpoint(
 /** Whether no step is left: a stopped phase stays stopped, but a finished one continues if `maxSteps` has grown. */
 function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number): boolean {
   return finished && (stop_reason !== null || step >= maxSteps);
+}
+
+/**
+ * Warns that an update is skipped because its loss or gradient norm is NaN or Inf.
+ *
+ * @throws PeriodicEvalError `model` if `onNonFinite` is not `skip`, or if more than `maxSkippedInARow` updates are skipped.
+ */
+function skipOrThrow(
+  { name, config, warn }: Phase,
+  at: PhaseState,
+  work: StepWork,
+  result: UpdateResult,
+): void {
+  const where = `phase ${name}, step ${at.step + 1}`;
+  const { onNonFinite, maxSkippedInARow } = config;
+  const isTooMany = maxSkippedInARow !== null && at.skippedInARow > maxSkippedInARow;
+  const rows = work.where.length > 8 ? `${work.where.slice(0, 8).join(", ")}, …` : work.where.join(", ");
+  const got = `a loss of ${result.loss} and a gradient norm of ${result.gradNorm} on the rows ${rows}`;
+  if (onNonFinite === "skip" && !isTooMany) return warn(where, `${got}; the update was skipped`);
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: onNonFinite === "skip" ? `${got}, after ${maxSkippedInARow} skipped updates in a row` : got,
+    expected: "finite numbers",
+    fix: advice(onNonFinite, at.checkpoint),
+  });
+}
+
+/** A checkpoint resumes only with the same rows and learning rate; without one, both may change. */
+function advice(onNonFinite: "error" | "skip", checkpoint: string | null): string {
+  const lenience = onNonFinite === "skip" ? "raise maxSkippedInARow" : 'set onNonFinite: "skip"';
+  return checkpoint === null
+    ? `Correct these rows, lower the phase's learningRate, or ${lenience}, and train again: the phase has no checkpoint yet and starts over.`
+    : `To continue from ${checkpoint}, ${lenience} and train again with resume: "auto". Corrected rows or a lower learningRate ` +
+        'make it a different training: start over with resume: "never" or another runDir.';
 }

@@ -17,13 +17,12 @@ export interface AdamWOptions {
 }
 
 const beta = z.number("a number in [0, 1)").min(0, "a number in [0, 1)").lt(1, "a number in [0, 1)");
-const fields = {
+const adamWSchema = z.strictObject({
   betas: z.tuple([beta, beta], "two numbers in [0, 1)").default([0.9, 0.999]),
   epsilon: z.number().positive().default(1e-8),
   weightDecay: z.number().nonnegative().default(0.01),
   decay: z.enum(["all", "no-norms"]).default("all"),
-} satisfies Record<keyof AdamWOptions, z.ZodType>;
-const adamWSchema = z.strictObject(fields);
+} satisfies Record<keyof AdamWOptions, z.ZodType>);
 
 /** Names of weights that transformers' Trainer excludes from weight decay (`get_decay_parameter_names`, 5.23.0). */
 const normOrBias = /bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)/i;

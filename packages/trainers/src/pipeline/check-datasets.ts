@@ -1,6 +1,6 @@
 import { windowLength } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
-import { stepsPerEpochOf } from "../data/data-plan.ts";
+import { stepsPerEpochOf } from "../data/batching.ts";
 import { holdOut } from "../data/hold-out.ts";
 import { packRows } from "../data/packing.ts";
 import { readDataset, readPreferences } from "../data/phase-rows.ts";

@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type Prompt, type Tokenizer } from "@periodic-eval/core";
+import { PeriodicEvalError, type ErrorDetails, type Prompt, type Tokenizer } from "@periodic-eval/core";
 import { errorMessage, parseOptions, quoteValue } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { uncheckedField } from "../trainer/trainer-options.ts";
@@ -39,14 +39,13 @@ export interface ReadingOptions {
   readonly longest: number;
 }
 
-const fields = {
+const exampleSchema = z.strictObject({
   prompt: uncheckedField,
   response: uncheckedField,
   oldLogProbs: uncheckedField,
   feedback: uncheckedField,
   teacherPrompt: uncheckedField,
-} satisfies Record<keyof SDPOExample, z.ZodType>;
-const exampleSchema = z.strictObject(fields);
+} satisfies Record<keyof SDPOExample, z.ZodType>);
 
 /**
  * Renders an example.
@@ -71,13 +70,8 @@ export function readExample(example: SDPOExample, number: number, options: Readi
   return { student, teacher: readAnswer(read, where, options, "teacherPrompt"), oldLogProbs };
 }
 
-const exampleError = (details: {
-  readonly where: string;
-  readonly got: string;
-  readonly expected: string;
-  readonly fix: string;
-  readonly cause?: unknown;
-}): PeriodicEvalError => new PeriodicEvalError({ code: "data", ...details });
+const exampleError = (details: Omit<ErrorDetails, "code">): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "data", ...details });
 
 /** Describes the first invalid entry of an array, holes included, or an empty array; null if the array is valid. */
 function describeInvalid(list: unknown, isValid: (value: unknown) => boolean, kind: string): string | null {

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { inEvaluation } from "@periodic-eval/core/tfjs";
 import type { Learner } from "../loop/learner.ts";
 import { accumulate } from "../loop/step-work.ts";
 import { passGradients, type SDPOPass, type UntaughtPass } from "./pass.ts";
@@ -35,18 +36,12 @@ export async function takeGradientStep(
     tokens: passes.reduce((sum, { batch }) => sum + batch.tokens, 0),
     where: [],
     gradients: () => {
-      const restore = config.disableDropout ? model.enterEval?.() : undefined;
-      try {
-        return accumulate(
-          taught.map((pass, i) => () => {
-            const random = (place: string) =>
-              namedStream(seedOf(String(config.seed), phase, updates, step, i, place));
-            return passGradients(model, pass, { ...config, random });
-          }),
-        );
-      } finally {
-        restore?.();
-      }
+      const each = taught.map((pass, i) => () => {
+        const random = (place: string) =>
+          namedStream(seedOf(String(config.seed), phase, updates, step, i, place));
+        return passGradients(model, pass, { ...config, random });
+      });
+      return config.disableDropout ? inEvaluation(model, () => accumulate(each)) : accumulate(each);
     },
   };
   const { loss, gradNorm, means, applied } = await learner.update(work, config.learningRate);

@@ -2,10 +2,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
 import { collate, type Batch } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
+import { scoredTokensOf } from "../losses/token-losses.ts";
 import type { RenderedExample } from "./example.ts";
 import type { SDPOConfig } from "./sdpo-config.ts";
 import { sdpoLossSum, type SDPOLoss, type SDPOLossOptions } from "./sdpo-loss.ts";
-import { drawnLogProbs, readTeacher, tensorsOf, type TeacherReading } from "./teacher.ts";
+import { drawnLogProbs, readTeacher, type TeacherReading } from "./teacher.ts";
 
 /** The data of one forward and backward pass. N positions in the order of the batch. */
 export interface SDPOPass {
@@ -66,7 +67,7 @@ export function passGradients(
   let kept: SDPOLoss["sums"] = {};
   try {
     return tf.tidy(() => {
-      const { ids, rows, targets } = tensorsOf(batch);
+      const { ids, rows, targets } = scoredTokensOf(batch);
       const shape: [number, number] = [targets.size, teacher.k];
       const scored = {
         targets,

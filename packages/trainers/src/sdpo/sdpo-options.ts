@@ -18,15 +18,14 @@ export interface SDPOTrainerOptions {
   readonly loggers?: readonly Logger[];
 }
 
-const fields = {
+export const sdpoOptionsSchema = z.strictObject({
   model: uncheckedField,
   tokenizer: uncheckedField,
   config: uncheckedField,
   runDir: uncheckedField,
   phase: uncheckedField,
   loggers: objectsSchema<Logger>("loggers").optional(),
-} satisfies Record<keyof SDPOTrainerOptions, z.ZodType>;
-export const sdpoOptionsSchema = z.strictObject(fields);
+} satisfies Record<keyof SDPOTrainerOptions, z.ZodType>);
 
 /** Metrics of one gradient step, before its update; means over all response tokens of the batch. */
 export interface SDPOMetrics {
@@ -66,7 +65,7 @@ export interface SDPOSaveOptions {
   readonly note?: Json;
 }
 
-const saveFields = {
+export const sdpoSaveSchema = z.strictObject({
   session: uncheckedField,
   maxUpdates: z
     .int("a positive integer or null")
@@ -75,5 +74,4 @@ const saveFields = {
     .meta({ fix: "Leave it out if the number of updates is unknown." })
     .optional(),
   note: uncheckedField,
-} satisfies Record<keyof SDPOSaveOptions, z.ZodType>;
-export const sdpoSaveSchema = z.strictObject(saveFields);
+} satisfies Record<keyof SDPOSaveOptions, z.ZodType>);

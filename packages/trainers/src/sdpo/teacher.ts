@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/core/tfjs";
 import type { Batch } from "../data/collate.ts";
-import { evaluatedLogits, evaluatedLosses } from "../losses/token-losses.ts";
+import { evaluatedLogits, evaluatedLosses, scoredTokensOf } from "../losses/token-losses.ts";
 import { mapRowChunks } from "./row-chunks.ts";
 
 /** The teacher's log-probs at N positions, without tensors, so that they can be kept from one gradient step to the next. */
@@ -20,7 +20,7 @@ export async function readTeacher(lm: CausalLM, batch: Batch, topK: number): Pro
   const k = Math.min(topK, lm.vocabSize);
   const [logProbs, ids, drawn] = inEvaluation(lm, () =>
     tf.tidy(() => {
-      const { targets, ...read } = tensorsOf(batch);
+      const { targets, ...read } = scoredTokensOf(batch);
       const chunks = mapRowChunks(evaluatedLogits(lm, read), (logits, select) => {
         const some = select(targets);
         const at = tf.stack([tf.range(0, some.size, 1, "int32"), some], 1);
@@ -44,16 +44,10 @@ export async function readTeacher(lm: CausalLM, batch: Batch, topK: number): Pro
 
 /** Returns log p of the drawn tokens, in nats, [N], in evaluation mode. */
 export async function drawnLogProbs(lm: CausalLM, batch: Batch): Promise<Float32Array> {
-  const logProbs = tf.tidy(() => tf.neg(evaluatedLosses(lm, tensorsOf(batch))));
+  const logProbs = tf.tidy(() => tf.neg(evaluatedLosses(lm, scoredTokensOf(batch))));
   try {
     return await logProbs.data<"float32">();
   } finally {
     logProbs.dispose();
   }
 }
-
-export const tensorsOf = ({ ids, shape, rows, targets }: Batch) => ({
-  ids: tf.tensor2d(ids, [...shape], "int32"),
-  rows: tf.tensor1d(rows, "int32"),
-  targets: tf.tensor1d(targets, "int32"),
-});

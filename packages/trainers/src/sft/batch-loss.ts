@@ -4,7 +4,7 @@ import type { Batch } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
 import { total } from "../losses/cross-entropy.ts";
 import { meansOver } from "../losses/means.ts";
-import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
+import { evaluatedLosses, scoredTokensOf, tokenLosses } from "../losses/token-losses.ts";
 
 /**
  * Returns Σ NLL over the scored tokens of a batch, in nats, and its gradients. The caller disposes both.
@@ -13,7 +13,7 @@ import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
  */
 export function batchGradients(model: TrainableLM, batch: Batch, random: NamedRandom): LossAndGradients {
   return tf.tidy(() => {
-    const tokens = tensorsOf(batch);
+    const tokens = scoredTokensOf(batch);
     const { value, grads } = tf.variableGrads(
       () => total(tokenLosses(model, tokens, random)),
       [...model.trainables()],
@@ -28,15 +28,8 @@ export async function heldOutLoss(
   batches: Iterable<Batch>,
 ): Promise<{ readonly loss: number; readonly perplexity: number }> {
   const { loss } = await meansOver(batches, (batch) => {
-    const losses = evaluatedLosses(model, tensorsOf(batch));
+    const losses = evaluatedLosses(model, scoredTokensOf(batch));
     return { sums: { loss: tf.sum<tf.Scalar>(losses) }, count: batch.targets.length };
   });
   return { loss, perplexity: Math.exp(loss) };
 }
-
-const tensorsOf = ({ ids, shape, rows, targets, documentStarts }: Batch) => ({
-  ids: tf.tensor2d(ids, [...shape], "int32"),
-  rows: tf.tensor1d(rows, "int32"),
-  targets: tf.tensor1d(targets, "int32"),
-  documentStarts,
-});

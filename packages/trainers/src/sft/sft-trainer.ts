@@ -8,7 +8,7 @@ import type { SFTRow } from "../data/forms.ts";
 import { packRows, type PackedRow } from "../data/packing.ts";
 import { readDataset } from "../data/phase-rows.ts";
 import { readKept } from "../data/read-ahead.ts";
-import { checkSource, type RowSource } from "../data/read-rows.ts";
+import type { RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
 import { accumulate } from "../loop/step-work.ts";
 import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
@@ -26,12 +26,11 @@ export interface SFTTrainerOptions extends TrainerOptions<SFTConfig> {
   readonly validation?: RowSource<SFTRow>;
 }
 
-const fields = {
+const optionsSchema = z.strictObject({
   ...trainerFields,
   dataset: uncheckedField,
   validation: uncheckedField,
-} satisfies Record<keyof SFTTrainerOptions, z.ZodType>;
-const optionsSchema = z.strictObject(fields);
+} satisfies Record<keyof SFTTrainerOptions, z.ZodType>);
 
 /**
  * Supervised fine-tuning on conversations and texts. `SFTConfig.loss` selects the scored tokens. The loss is Σ token NLL /
@@ -44,27 +43,21 @@ export class SFTTrainer extends Trainer<SFTConfig> {
    */
   constructor(options: SFTTrainerOptions) {
     checkTrainerOptions("SFT", optionsSchema, options);
-    const { dataset, validation } = options;
-    checkSource("SFTTrainer options", ["dataset"], dataset);
-    if (validation !== undefined) checkSource("SFTTrainer options", ["validation"], validation);
     const config = parseSFTConfig(options.config);
     if (config.packing) checkPacking(options.model);
     super(options, {
       name: "SFT",
       config,
       heldOutMetrics: ["loss", "perplexity"],
-      prepare: (settings) => prepare(options, { source: dataset, of: "dataset" }, config, settings),
-      ...(validation && {
-        prepareValidation: (settings) =>
-          prepare(options, { source: validation, of: "validation" }, config, settings),
-      }),
+      hasValidation: options.validation !== undefined,
+      prepare: (settings, of) => prepare(options, of, config, settings),
     });
   }
 }
 
 async function prepare(
   options: SFTTrainerOptions,
-  { source, of }: { readonly source: RowSource<SFTRow>; readonly of: RowsOf },
+  of: RowsOf,
   config: SFTConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
@@ -72,7 +65,7 @@ async function prepare(
   const { maxLength, phase, warn } = settings;
   const { model, tokenizer, runDir } = options;
   const { vocabSize } = model;
-  const where = { source, of, phase, runDir, tokenizer };
+  const where = { source: options[of]!, of, phase, runDir, tokenizer };
   const dataset = await readDataset(readKept, where, { maxLength, onBadRow, loss, vocabSize });
   const { rows, badRows, badRowsListed, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);

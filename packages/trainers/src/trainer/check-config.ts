@@ -62,8 +62,7 @@ function checkActivationCheckpointing(
 
 function checkValidation<C extends TrainingConfig>(where: string, method: TrainingMethod<C>): void {
   const { evalSteps, keepBest, validationShare } = method.config;
-  const hasRows = method.prepareValidation !== undefined;
-  if (hasRows && validationShare !== null)
+  if (method.hasValidation && validationShare !== null)
     throw configError({
       where,
       path: ["validationShare"],
@@ -71,7 +70,7 @@ function checkValidation<C extends TrainingConfig>(where: string, method: Traini
       expected: "one of the two",
       fix: "Remove one of them.",
     });
-  if (hasRows || validationShare !== null) {
+  if (method.hasValidation || validationShare !== null) {
     if (keepBest !== null) checkMetric(where, keepBest, method.heldOutMetrics.map(evalName));
   } else if (evalSteps !== null)
     throw configError({

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { PeriodicEvalError, Tokenizer } from "@periodic-eval/core";
+import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, isRecord } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { describeValue } from "../data/describe-value.ts";
@@ -21,8 +21,17 @@ export function checkParts(
   where: string,
   { model, tokenizer }: { model: unknown; tokenizer: unknown },
 ): void {
-  checkModel(where, model);
-  checkTokenizer(where, tokenizer);
+  const isSize = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
+  if (!isRecord(model) || !isSize(model["vocabSize"]) || !isSize(model["contextLength"]))
+    throw modelError(where, describePart(model));
+  if (isRecord(tokenizer) && missingMethod(tokenizer, ["encode", "decode", "render"]) === null) return;
+  throw configError({
+    where,
+    path: ["tokenizer"],
+    got: describePart(tokenizer),
+    expected: "a tokenizer with encode, decode and render",
+    fix: "Pass the awaited result of loadTokenizer of @periodic-eval/models/tokenizer, or a custom Tokenizer.",
+  });
 }
 
 /**
@@ -35,12 +44,6 @@ export function checkTrainable(where: string, model: TrainableLM): void {
   if (method !== null) throw modelError(where, `a model without ${method}`);
 }
 
-function checkModel(where: string, model: unknown): void {
-  const isSize = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
-  if (!isRecord(model) || !isSize(model["vocabSize"]) || !isSize(model["contextLength"]))
-    throw modelError(where, describePart(model));
-}
-
 const modelError = (where: string, got: string): PeriodicEvalError =>
   configError({
     where,
@@ -49,17 +52,6 @@ const modelError = (where: string, got: string): PeriodicEvalError =>
     expected: "a language model that can be trained (TrainableLM)",
     fix: "Pass the awaited result of loadCausalLM or withLora of @periodic-eval/models, or a custom TrainableLM.",
   });
-
-function checkTokenizer(where: string, tokenizer: unknown): asserts tokenizer is Tokenizer {
-  if (isRecord(tokenizer) && missingMethod(tokenizer, ["encode", "decode", "render"]) === null) return;
-  throw configError({
-    where,
-    path: ["tokenizer"],
-    got: describePart(tokenizer),
-    expected: "a tokenizer with encode, decode and render",
-    fix: "Pass the awaited result of loadTokenizer of @periodic-eval/models/tokenizer, or a custom Tokenizer.",
-  });
-}
 
 /** Returns the first of these methods that an object lacks; null if it has all of them. */
 function missingMethod(value: object, methods: readonly string[]): string | null {

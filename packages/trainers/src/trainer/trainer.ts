@@ -14,8 +14,11 @@ import type { z } from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { summarizeBadRows, type BadRow } from "../data/bad-row.ts";
+import type { RowsOf } from "../data/bad-rows-file.ts";
+import { checkSource } from "../data/read-rows.ts";
 import type { PhaseResult } from "../loop/phase.ts";
 import { runPhase } from "../loop/run-phase.ts";
+import type { TrainingData } from "../loop/training-data.ts";
 import { buildPhase } from "./build-phase.ts";
 import { checkConfig } from "./check-config.ts";
 import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
@@ -82,10 +85,8 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { model, after, resume = "auto", guards = [] } = this.#options;
     checkTrainable(optionsOf(this.#method), model);
     const settings = this.#settings();
-    const data = await this.#method.prepare(settings);
-    settings.warnOfBadRows("dataset", data);
-    const validationData = (await this.#method.prepareValidation?.(settings)) ?? null;
-    if (validationData !== null) settings.warnOfBadRows("validation", validationData);
+    const data = await this.#prepare(settings, "dataset");
+    const validationData = this.#method.hasValidation ? await this.#prepare(settings, "validation") : null;
     const phase = buildPhase({
       method: this.#method,
       options: this.#options,
@@ -116,19 +117,20 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     }
   }
 
-  #settings() {
-    const warn: TrainingSettings["warn"] = (where, message) =>
-      logWarning(this.#options.loggers ?? [], where, message);
+  async #prepare(settings: TrainingSettings, of: RowsOf): Promise<TrainingData> {
+    const data = await this.#method.prepare(settings, of);
+    const summary = summarizeBadRows(data, this.config.onBadRow);
+    if (summary !== null) settings.warn(of, summary);
+    return data;
+  }
+
+  #settings(): TrainingSettings {
     return {
       maxLength: this.config.maxLength ?? windowLength(this.#options.model),
       seed: this.#seed,
       phase: this.#phaseName,
       hashWeights: hashWeightsOnce(),
-      warn,
-      warnOfBadRows: (where: string, data: Parameters<typeof summarizeBadRows>[0]) => {
-        const summary = summarizeBadRows(data, this.config.onBadRow);
-        if (summary !== null) warn(where, summary);
-      },
+      warn: (where, message) => logWarning(this.#options.loggers ?? [], where, message),
     };
   }
 
@@ -174,16 +176,18 @@ const optionsOf = ({ name }: { readonly name: string }): string => `${name}Train
  * Checks the options that all trainers share, before a subclass reads its own.
  *
  * @param name `SFT`, and `SFTTrainer` for the trainer.
- * @throws PeriodicEvalError `config`.
+ * @throws PeriodicEvalError `config`; `data` for a file of rows that does not exist.
  */
 export function checkTrainerOptions(
   name: string,
   schema: z.ZodType,
-  options: Pick<TrainerOptions, "model" | "tokenizer" | "runDir" | "phase">,
+  options: TrainerOptions & { readonly dataset: unknown; readonly validation?: unknown },
 ): void {
   const where = optionsOf({ name });
   parseOptions(where, schema, options);
   checkParts(where, options);
   checkRunDir(where, options.runDir);
   checkPhaseName(where, options.phase ?? "train", ["phase"]);
+  checkSource(where, ["dataset"], options.dataset);
+  if (options.validation !== undefined) checkSource(where, ["validation"], options.validation);
 }

@@ -1,3 +1,4 @@
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import type { TrainingData } from "../loop/training-data.ts";
 import type { HashWeights } from "./model-identity.ts";
 import type { TrainingConfig } from "./training-config.ts";
@@ -10,10 +11,10 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly config: C;
   /** Names of the metrics on held-out rows, without prefix: `loss`, `perplexity`. */
   readonly heldOutMetrics: readonly string[];
+  /** Whether there are separate validation rows. */
+  readonly hasValidation: boolean;
   /** Reads and renders the rows. The model has the weights from before the phase, even if the phase resumes later. */
-  prepare(settings: TrainingSettings): Promise<TrainingData>;
-  /** Like `prepare`, for separate validation rows; omitted if there are none. */
-  prepareValidation?(settings: TrainingSettings): Promise<TrainingData>;
+  prepare(settings: TrainingSettings, of: RowsOf): Promise<TrainingData>;
 }
 
 export interface TrainingSettings {

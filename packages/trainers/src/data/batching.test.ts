@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { batchesOfEpoch } from "./batching.ts";
-import { planData } from "./data-plan.ts";
+import { batchesOfEpoch, planData } from "./batching.ts";
 
 const lengthsOf = fc.array(fc.integer({ min: 2, max: 90 }), { minLength: 1, maxLength: 300 });
 const options = { seed: "42", phase: "em" };
