@@ -16,11 +16,11 @@ import { withoutPrefix } from "../families/config/weight-names.ts";
 import type { Family } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
 import { modelError } from "../folder/model-error.ts";
-import { readJsonObject } from "../folder/read-file.ts";
+import { requireJsonObject } from "../folder/read-file.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { createModel, dropoutRate, type CheckpointLM } from "./model.ts";
-import { openTensors, type CheckpointTensors } from "./tensors.ts";
+import { checkShapes, openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
   /**
@@ -170,22 +170,19 @@ function checkTensors(
   { tensors }: CheckpointTensors,
   { names, buffers }: Pick<Family, "names" | "buffers">,
 ): void {
-  const tensorError = (name: string, got: string, expected: string) => {
-    const fix = "Check that config.json and the weights belong to the same model.";
-    return modelError({ where: `${folder}, tensor ${name}`, got, expected, fix });
-  };
-  const shapeText = (shape: readonly number[]) => `[${shape.join(", ")}]`;
-  for (const { name, shape } of specs) {
-    const got = tensors.get(name)?.shape;
-    if (got === undefined) throw tensorError(name, "no such tensor", shapeText(shape));
-    if (shapeText(got) !== shapeText(shape)) throw tensorError(name, shapeText(got), shapeText(shape));
-  }
+  const fix = "Check that config.json and the weights belong to the same model.";
+  checkShapes(folder, specs, tensors, fix);
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
     if (known.has(name) || name === `${names.head}.weight` || buffers.some((pattern) => pattern.test(name)))
       continue;
-    throw tensorError(name, "a tensor that this model does not have", `only its ${known.size} tensors`);
+    throw modelError({
+      where: `${folder}, tensor ${name}`,
+      got: "a tensor that this model does not have",
+      expected: `only its ${known.size} tensors`,
+      fix,
+    });
   }
 }
 
@@ -194,9 +191,5 @@ function checkTensors(
  *
  * @param name `config.json`, or another name in its place.
  */
-export async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
-  const fix = "Pass a folder with a model in Hugging Face's format.";
-  const config = await readJsonObject(folder, name, fix);
-  if (config !== null) return config;
-  throw modelError({ where: join(folder, name), got: "no such file", expected: "a JSON object", fix });
-}
+export const readConfig = (folder: string, name: string): Promise<HuggingFaceConfig> =>
+  requireJsonObject(folder, name, "Pass a folder with a model in Hugging Face's format.");

@@ -76,6 +76,28 @@ export async function readFloats(
   });
 }
 
+export const shapeText = (shape: readonly number[]): string => `[${shape.join(", ")}]`;
+
+/**
+ * Checks that every tensor exists and has its shape.
+ *
+ * @param where The file or folder of the tensors.
+ * @throws PeriodicEvalError `model` for the first that does not.
+ */
+export function checkShapes(
+  where: string,
+  expected: readonly Pick<TensorInfo, "name" | "shape">[],
+  found: ReadonlyMap<string, TensorInfo>,
+  fix: string,
+): void {
+  for (const { name, shape } of expected) {
+    const own = found.get(name)?.shape;
+    const got = own === undefined ? "no such tensor" : shapeText(own);
+    if (got === shapeText(shape)) continue;
+    throw modelError({ where: `${where}, tensor ${name}`, got, expected: shapeText(shape), fix });
+  }
+}
+
 function throwIfPickled(folder: string, names: readonly string[]): void {
   const error = names.includes(singleName) ? null : pickledWeightsError(folder, names);
   if (error !== null) throw error;

@@ -2,12 +2,13 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom } from "@periodic-eval/core/tfjs";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
-import { sequencesOf, wholeSequences } from "./causal-attention.ts";
-import { checkpointedLayers } from "./checkpointed-layers.ts";
+import { recomputed } from "../ops/recomputed.ts";
+import { attendBy, sequencesOf, wholeSequences, type Sequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
-import { finalStates, type Dropout } from "./forward.ts";
+import { finalStates, type Dropout, type Through } from "./forward.ts";
+import { listTables, mapTables } from "./map-tables.ts";
 import { TrainingGraphs } from "./training-graphs.ts";
-import type { Decoder } from "./weights.ts";
+import { listLayer, type Decoder } from "./weights.ts";
 
 export interface TrainingPassParts {
   readonly description: DecoderDescription;
@@ -91,3 +92,30 @@ function dropoutOf({ isTraining, dropout, adapterDropout }: TrainingPassParts, r
     mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
   };
 }
+
+interface CheckpointedInputs extends Pick<Sequences, "tables"> {
+  readonly rows: tf.Tensor1D;
+  readonly batch: number;
+  readonly length: number;
+}
+
+/**
+ * Runs layers and keeps only the input of each for the backward pass, which runs the layer again. The backward pass draws
+ * the same dropout masks from restarted streams.
+ */
+const checkpointedLayers =
+  (
+    description: DecoderDescription,
+    weights: Decoder<tf.Tensor>,
+    { tables, rows, ...sizes }: CheckpointedInputs,
+  ): Through =>
+  (index, x, run) => {
+    const { attention } = description;
+    const own = [tables[index]!];
+    const beside = [rows, ...listTables(attention, own).list];
+    return recomputed({ x, weights: listLayer(weights.layers[index]!), beside }, (x, [rows, ...list]) => {
+      const next = list.values();
+      const [again] = mapTables(attention, own, () => next.next().value!);
+      return run(x, { attend: attendBy(description, () => again!, sizes), rows: rows as tf.Tensor1D });
+    });
+  };

@@ -1,35 +1,30 @@
 import { activation } from "./config/activation-name.ts";
-import { harmlessKeys } from "./config/config-reader.ts";
-import { modelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import { alike, llamaFamily } from "./config/llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /**
  * Gemma: Llama with scaled embeddings, norm weights stored relative to 1, and the tanh approximation of GELU. Defaults from
  * transformers 5.23 `GemmaConfig`.
  */
-export const gemma: Family = {
+export const gemma = llamaFamily({
   modelType: "gemma",
+  defaults: {
+    vocabSize: 256_000,
+    contextLength: 8192,
+    hiddenSize: 3072,
+    layers: 28,
+    heads: 16,
+    keyValueHeads: 16,
+    headDim: 256,
+    epsilon: 1e-6,
+    mlpSize: 24_576,
+    tied: true,
+    padding: 0,
+    activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
+  },
+  buffers: [/\.rotary_emb\.inv_freq$/],
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 256_000,
-      contextLength: 8192,
-      hiddenSize: 3072,
-      layers: 28,
-      heads: 16,
-      keyValueHeads: 16,
-      headDim: 256,
-    });
-    const base = llamaLike(config, sizes, {
-      epsilon: 1e-6,
-      mlpSize: 24_576,
-      tied: true,
-      padding: 0,
-      activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
-    });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     // The first configurations say "gelu" although the weights need its tanh approximation; a later key is explicit.
     const meant = base.mlp.activation === "gelu" ? "geluTanh" : base.mlp.activation;
@@ -38,10 +33,10 @@ export const gemma: Family = {
       if (named !== meant) throw config.valueError("hidden_activation", "the activation of hidden_act");
     }
     config.only("use_bidirectional_attention", false);
-    const description = {
+    return {
       ...base,
       embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
-      norm: { ...base.norm, offset: 1 as const },
+      norm: { ...base.norm, offset: 1 },
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, activation: meant },
       layers: alike(sizes.layers, {
@@ -50,11 +45,5 @@ export const gemma: Family = {
         scoreScale: sizes.headDim ** -0.5,
       }),
     };
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames(),
-  prefix: "model.",
-  buffers: [/\.rotary_emb\.inv_freq$/],
-};
+});

@@ -1,8 +1,4 @@
-import { harmlessKeys } from "./config/config-reader.ts";
-import { modelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import { llamaFamily } from "./config/llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
@@ -10,26 +6,30 @@ import { layerTypes, windows } from "./config/windows.ts";
  * Gemma 2: Gemma with further norms after attention and MLP, a window in every other layer, and soft caps. Defaults from
  * transformers 5.23 `Gemma2Config`.
  */
-export const gemma2: Family = {
+export const gemma2 = llamaFamily({
   modelType: "gemma2",
+  defaults: {
+    vocabSize: 256_000,
+    contextLength: 8192,
+    hiddenSize: 2304,
+    layers: 26,
+    heads: 8,
+    keyValueHeads: 4,
+    headDim: 256,
+    epsilon: 1e-6,
+    mlpSize: 9216,
+    tied: true,
+    padding: 0,
+    activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
+  },
+  names: (at) => ({
+    attentionOutputNorm: `${at}.post_attention_layernorm`,
+    mlpNorm: `${at}.pre_feedforward_layernorm`,
+    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+  }),
+  buffers: [/\.rotary_emb\.inv_freq$/],
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 256_000,
-      contextLength: 8192,
-      hiddenSize: 2304,
-      layers: 26,
-      heads: 8,
-      keyValueHeads: 4,
-      headDim: 256,
-    });
-    const base = llamaLike(config, sizes, {
-      epsilon: 1e-6,
-      mlpSize: 9216,
-      tied: true,
-      padding: 0,
-      activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
-    });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
     const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
@@ -43,11 +43,11 @@ export const gemma2: Family = {
     // Published configurations also have this key; transformers uses hidden_activation.
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);
-    const description = {
+    return {
       ...base,
       embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
-      norm: { ...base.norm, offset: 1 as const },
-      block: { norms: { before: true, after: true }, residual: "sequential" as const },
+      norm: { ...base.norm, offset: 1 },
+      block: { norms: { before: true, after: true }, residual: "sequential" },
       attention: {
         ...base.attention,
         bias: { queryKeyValue: bias, output: bias },
@@ -56,15 +56,5 @@ export const gemma2: Family = {
       layers: layerWindows.map((window) => ({ window, rotary: rotation, scoreScale })),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", 30) },
     };
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames((at) => ({
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpNorm: `${at}.pre_feedforward_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
-  })),
-  prefix: "model.",
-  buffers: [/\.rotary_emb\.inv_freq$/],
-};
+});

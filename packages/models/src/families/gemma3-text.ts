@@ -1,9 +1,7 @@
 import type { RotaryDescription } from "../decoder/description.ts";
-import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
-import { modelSizes, type ModelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
+import type { ModelSizes } from "./config/sizes.ts";
+import { llamaFamily } from "./config/llama-like.ts";
 import { rotaryOf } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
@@ -11,26 +9,31 @@ import { layerTypes, windows } from "./config/windows.ts";
  * Gemma 3 (text): Gemma 2 with norms of the queries and keys of each head, and separate rotations for layers with a window.
  * Defaults from transformers 5.23 `Gemma3TextConfig`.
  */
-export const gemma3Text: Family = {
+export const gemma3Text = llamaFamily({
   modelType: "gemma3_text",
+  defaults: {
+    vocabSize: 262_208,
+    contextLength: 131_072,
+    hiddenSize: 2304,
+    layers: 26,
+    heads: 8,
+    keyValueHeads: 4,
+    headDim: 256,
+    epsilon: 1e-6,
+    mlpSize: 9216,
+    tied: true,
+    padding: 0,
+    activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
+  },
+  names: (at) => ({
+    queryNorm: `${at}.self_attn.q_norm`,
+    keyNorm: `${at}.self_attn.k_norm`,
+    attentionOutputNorm: `${at}.post_attention_layernorm`,
+    mlpNorm: `${at}.pre_feedforward_layernorm`,
+    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+  }),
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 262_208,
-      contextLength: 131_072,
-      hiddenSize: 2304,
-      layers: 26,
-      heads: 8,
-      keyValueHeads: 4,
-      headDim: 256,
-    });
-    const base = llamaLike(config, sizes, {
-      epsilon: 1e-6,
-      mlpSize: 9216,
-      tied: true,
-      padding: 0,
-      activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
-    });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     const rotations = rotationsByType(config, sizes);
     const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
@@ -43,35 +46,23 @@ export const gemma3Text: Family = {
     config.positiveNumberOrNull("attn_logit_softcapping", null);
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);
-    const description = {
+    return {
       ...base,
       embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
-      norm: { ...base.norm, offset: 1 as const },
-      block: { norms: { before: true, after: true }, residual: "sequential" as const },
+      norm: { ...base.norm, offset: 1 },
+      block: { norms: { before: true, after: true }, residual: "sequential" },
       attention: {
         ...base.attention,
         bias: { queryKeyValue: bias, output: bias },
-        queryKeyNorm: "head" as const,
+        queryKeyNorm: "head",
       },
       layers: types.map((type, index) => {
         return { window: layerWindows[index]!, rotary: rotations[type], scoreScale };
       }),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", null) },
     };
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames((at) => ({
-    queryNorm: `${at}.self_attn.q_norm`,
-    keyNorm: `${at}.self_attn.k_norm`,
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpNorm: `${at}.pre_feedforward_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
-  })),
-  prefix: "model.",
-  buffers: [],
-};
+});
 
 /** In transformers 4, `rope_scaling` and `rope_theta` apply to full attention only. */
 function rotationsByType(

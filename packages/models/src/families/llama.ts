@@ -1,29 +1,27 @@
-import { harmlessKeys } from "./config/config-reader.ts";
-import { modelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import { alike, llamaFamily } from "./config/llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /** Llama 1 to 3.x, SmolLM2 and other models of type `llama`. Defaults from transformers 5.23 `LlamaConfig`. */
-export const llama: Family = {
+export const llama = llamaFamily({
   modelType: "llama",
+  defaults: {
+    vocabSize: 32_000,
+    contextLength: 2048,
+    hiddenSize: 4096,
+    layers: 32,
+    heads: 32,
+    keyValueHeads: null,
+    headDim: null,
+    epsilon: 1e-6,
+    mlpSize: 11_008,
+  },
+  buffers: [/\.rotary_emb\.inv_freq$/],
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 32_000,
-      contextLength: 2048,
-      hiddenSize: 4096,
-      layers: 32,
-      heads: 32,
-      keyValueHeads: null,
-      headDim: null,
-    });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: false, padding: null });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     // Ignoring this key would silently change long contexts.
     config.only("rope_interleaved", false);
-    const description = {
+    return {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
@@ -33,11 +31,5 @@ export const llama: Family = {
         scoreScale: sizes.headDim ** -0.5,
       }),
     };
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames(),
-  prefix: "model.",
-  buffers: [/\.rotary_emb\.inv_freq$/],
-};
+});

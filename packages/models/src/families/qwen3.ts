@@ -1,44 +1,36 @@
-import { harmlessKeys } from "./config/config-reader.ts";
-import { modelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import { llamaFamily } from "./config/llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenWindows } from "./config/windows.ts";
 
 /** Qwen 3: Llama with norms of the queries and keys of each head. Defaults from transformers 5.23 `Qwen3Config`. */
-export const qwen3: Family = {
+export const qwen3 = llamaFamily({
   modelType: "qwen3",
+  defaults: {
+    vocabSize: 151_936,
+    contextLength: 32_768,
+    hiddenSize: 4096,
+    layers: 32,
+    heads: 32,
+    keyValueHeads: 32,
+    headDim: 128,
+    epsilon: 1e-6,
+    mlpSize: 22_016,
+  },
+  names: (at) => ({ queryNorm: `${at}.self_attn.q_norm`, keyNorm: `${at}.self_attn.k_norm` }),
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 151_936,
-      contextLength: 32_768,
-      hiddenSize: 4096,
-      layers: 32,
-      heads: 32,
-      keyValueHeads: 32,
-      headDim: 128,
-    });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 22_016, tied: false, padding: null });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
-    const description = {
+    return {
       ...base,
       attention: {
         ...base.attention,
         bias: { queryKeyValue: bias, output: bias },
-        queryKeyNorm: "head" as const,
+        queryKeyNorm: "head",
       },
       layers: qwenWindows(config, sizes.layers).map((window) => {
         return { window, rotary: rotation, scoreScale: sizes.headDim ** -0.5 };
       }),
     };
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames((at) => ({ queryNorm: `${at}.self_attn.q_norm`, keyNorm: `${at}.self_attn.k_norm` })),
-  prefix: "model.",
-  buffers: [],
-};
+});

@@ -1,26 +1,26 @@
-import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
-import { modelSizes } from "./config/sizes.ts";
-import type { Family } from "./family.ts";
-import { llamaLike } from "./config/llama-like.ts";
-import { llamaNames } from "./config/weight-names.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
+import { llamaFamily } from "./config/llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
 /** SmolLM3: Llama with some layers without rotary positions. Defaults from transformers 5.23 `SmolLM3Config`. */
-export const smollm3: Family = {
+export const smollm3 = llamaFamily({
   modelType: "smollm3",
+  defaults: {
+    vocabSize: 128_256,
+    contextLength: 32_768,
+    hiddenSize: 2048,
+    layers: 36,
+    heads: 16,
+    keyValueHeads: 4,
+    headDim: null,
+    epsilon: 1e-6,
+    mlpSize: 11_008,
+    tied: true,
+    padding: 128_004,
+  },
 
-  describe(config) {
-    const sizes = modelSizes(config, {
-      vocabSize: 128_256,
-      contextLength: 32_768,
-      hiddenSize: 2048,
-      layers: 36,
-      heads: 16,
-      keyValueHeads: 4,
-      headDim: null,
-    });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: true, padding: 128_004 });
+  describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 2_000_000 } });
     const rotates = rotatingLayers(config, sizes.layers);
@@ -30,7 +30,9 @@ export const smollm3: Family = {
       slides && window !== null && !rotates[index] ? "sliding_attention" : "full_attention",
     );
     const layerWindows = windows(config, types, window);
-    const description = {
+    // Published configurations have this key; the reference does not read it.
+    config.get("max_window_layers");
+    return {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
@@ -40,16 +42,8 @@ export const smollm3: Family = {
         scoreScale: sizes.headDim ** -0.5,
       })),
     };
-    // Published configurations have this key; the reference does not read it.
-    config.get("max_window_layers");
-    config.finish(harmlessKeys);
-    return description;
   },
-
-  names: llamaNames(),
-  prefix: "model.",
-  buffers: [],
-};
+});
 
 /** In `no_rope_layers`, 1 marks a layer with rotary positions. */
 function rotatingLayers(config: ConfigReader, layers: number): readonly boolean[] {

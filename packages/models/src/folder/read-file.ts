@@ -84,6 +84,17 @@ export async function readJsonObject(
   return text === null ? null : parseJsonObject(text, join(folder, name), fix);
 }
 
+/** Like `readJsonObject`, and throws a `model` error if the file does not exist. */
+export async function requireJsonObject(
+  folder: string,
+  name: string,
+  fix: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const found = await readJsonObject(folder, name, fix);
+  if (found !== null) return found;
+  throw modelError({ where: join(folder, name), got: "no such file", expected: "a JSON object", fix });
+}
+
 /**
  * Parses a JSON object of bounded depth.
  *

@@ -5,13 +5,13 @@ import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensor
 import { z } from "zod";
 import { modelName, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { tensorOf } from "../checkpoint/save.ts";
-import { readFloats } from "../checkpoint/tensors.ts";
+import { checkShapes, readFloats, shapeText } from "../checkpoint/tensors.ts";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
 import { pickledWeightsError } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
-import { pathInFolder, readJsonObject } from "../folder/read-file.ts";
+import { pathInFolder, requireJsonObject } from "../folder/read-file.ts";
 import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
@@ -99,8 +99,7 @@ export async function openAdapter(
 
 async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
   const fix = "Pass a folder with an adapter that PEFT saved.";
-  const config = await readJsonObject(folder, adapterNames.config, fix);
-  if (config === null) throw modelError({ where: path, got: "no such file", expected: "a JSON object", fix });
+  const config = await requireJsonObject(folder, adapterNames.config, fix);
   const key = "base_model_name_or_path";
   const base = config[key] ?? null;
   if (base === null || typeof base === "string") return config;
@@ -126,36 +125,30 @@ const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
 /** Checks the tensors of the file before anything is allocated in the sizes that the configuration names. */
 async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, own: OwnTensors): Promise<void> {
   const { path, tensors } = file;
-  const tensorError = (name: string, got: string, expected: string, fix = fixMismatch) =>
-    modelError({ where: `${path}, tensor ${name}`, got, expected, fix });
-  const expected = new Set(tensorsOf(plan).map(({ name }) => name));
-  for (const { name, shape } of tensorsOf(plan)) {
-    const got = tensors.get(name)?.shape;
-    if (got !== undefined && shapeText(got) === shapeText(shape)) continue;
-    throw tensorError(name, got === undefined ? "no such tensor" : shapeText(got), shapeText(shape));
-  }
+  const fix = "Check that adapter_config.json, the weights and the model belong together.";
+  const planned = tensorsOf(plan);
+  checkShapes(path, planned, tensors, fix);
+  const expected = new Set(planned.map(({ name }) => name));
   for (const name of tensors.keys()) {
     if (expected.has(name)) continue;
+    const where = `${path}, tensor ${name}`;
     const weight = own.get(name);
-    if (weight !== undefined && (await isSame(file, name, weight))) continue;
     if (weight === undefined)
-      throw tensorError(
-        name,
-        "a tensor without an entry in the configuration",
-        `only the ${expected.size} configured tensors`,
-      );
-    throw tensorError(
-      name,
-      "values or sizes that differ from the model's",
-      "a copy of the model's weight, or modules_to_save with its name",
-      "Load the model that the adapter was trained on, with its vocabulary.",
-    );
+      throw modelError({
+        where,
+        got: "a tensor without an entry in the configuration",
+        expected: `only the ${expected.size} configured tensors`,
+        fix,
+      });
+    if (await isSame(file, name, weight)) continue;
+    throw modelError({
+      where,
+      got: "values or sizes that differ from the model's",
+      expected: "a copy of the model's weight, or modules_to_save with its name",
+      fix: "Load the model that the adapter was trained on, with its vocabulary.",
+    });
   }
 }
-
-const fixMismatch = "Check that adapter_config.json, the weights and the model belong together.";
-
-const shapeText = (shape: readonly number[]) => `[${shape.join(", ")}]`;
 
 /** The model's weights that PEFT repeats in the file of an adapter on the head, by their names there. */
 type OwnTensors = ReadonlyMap<string, LiveWeight>;

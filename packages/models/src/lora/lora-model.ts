@@ -78,13 +78,7 @@ export function createLora(
     const linears = new Map<string, Adapter<LiveWeight>>();
     let headAdapter: Adapter<LiveWeight> | null = null;
     for (const { module, scale, a, b, bias } of plan.adapters) {
-      const adapter = {
-        name: module.name,
-        a: live(a),
-        b: live(b),
-        bias: bias && live(bias),
-        scale,
-      };
+      const adapter = { name: module.name, a: live(a), b: live(b), bias: bias && live(bias), scale };
       if (module.linear === null) headAdapter = adapter;
       else linears.set(module.linear, adapter);
     }
@@ -93,37 +87,24 @@ export function createLora(
       ...(plan.head && { head: { ...parts.weights.head!, weight: live(plan.head) } }),
     };
     const weights = withAdapters({ ...parts.weights, ...saved }, linears, headAdapter);
-    return loraOf(model, parts, { weights, own: created, dropout: plan.dropout, config, name });
+    const all = [...model.weights(), ...created];
+    return {
+      ...createDecoder({ ...parts, weights, adapter: { weights: created, dropout: plan.dropout } }),
+      ...(model.name !== undefined && { name: model.name }),
+      config: model.config,
+      folder: model.folder,
+      adapter: name,
+      adapterConfig: config,
+      base: model,
+      weights: () => all,
+      save: (folder, options) => saveAdapter(folder, config, created, options),
+      saveMerged: (folder, options) =>
+        saveMerged(folder, { ...parts, base: parts.weights, adapted: weights }, options),
+    };
   } catch (error) {
     for (const { variable } of created) variable.dispose();
     throw error;
   }
-}
-
-interface Adapted {
-  readonly weights: Decoder<LiveWeight>;
-  readonly own: readonly LiveWeight[];
-  readonly dropout: number;
-  readonly config: AdapterConfig;
-  readonly name: string;
-}
-
-function loraOf(model: CheckpointLM, parts: ModelParts, adapted: Adapted): LoraLM {
-  const { weights, own, dropout, config, name } = adapted;
-  const all = [...model.weights(), ...own];
-  return {
-    ...createDecoder({ ...parts, weights, adapter: { weights: own, dropout } }),
-    ...(model.name !== undefined && { name: model.name }),
-    config: model.config,
-    folder: model.folder,
-    adapter: name,
-    adapterConfig: config,
-    base: model,
-    weights: () => all,
-    save: (folder, options) => saveAdapter(folder, config, own, options),
-    saveMerged: (folder, options) =>
-      saveMerged(folder, { ...parts, base: parts.weights, adapted: weights }, options),
-  };
 }
 
 async function saveAdapter(

@@ -4,9 +4,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
 import { sum } from "./arithmetic.ts";
 import { gradientsOf, isWanted } from "./differentiable.ts";
-import { layerNorm } from "./layer-norm.ts";
+import { layerNorm, rmsNorm } from "./norms.ts";
 import { linear, tiedHead } from "./linear.ts";
-import { rmsNorm } from "./rms-norm.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 

@@ -127,3 +127,16 @@ function lossesOfRows(
     gradient: () => (bounded === null ? gradient() : tf.mul(gradient(), tanhSlope(bounded))),
   };
 }
+
+/** Computes cross-entropy. logits [N, V], targets int32 [N] → the negative log-likelihood of each target in nats, [N]. */
+export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
+  const isTaken = isDifferentiated();
+  return differentiable([logits], (keep) => {
+    const { losses, gradient } = targetLosses(logits, targets);
+    if (isTaken) keep([gradient()]);
+    return {
+      value: losses,
+      backward: (above, kept) => [tf.mul(kept[0]!, tf.reshape(above, [-1, 1]))],
+    };
+  });
+}

@@ -1,28 +1,60 @@
 import type { DecoderDescription, LayerDescription } from "../../decoder/description.ts";
 import { activation } from "./activation-name.ts";
-import type { ConfigReader } from "./config-reader.ts";
-import { paddingRow, type ModelSizes } from "./sizes.ts";
+import type { LayerNames } from "../../decoder/weights.ts";
+import type { Family } from "../family.ts";
+import { harmlessKeys, type ConfigReader } from "./config-reader.ts";
+import { modelSizes, paddingRow, type ModelSizes, type SizeDefaults } from "./sizes.ts";
+import { llamaNames } from "./weight-names.ts";
 
-export interface LlamaLikeDefaults {
+/** The defaults of a configuration class. */
+interface LlamaLikeDefaults extends SizeDefaults {
   readonly epsilon: number;
   readonly mlpSize: number;
-  readonly tied: boolean;
-  /** `pad_token_id`. */
-  readonly padding: number | null;
+  /** Default: false. */
+  readonly tied?: boolean;
+  /** `pad_token_id`. Default: null. */
+  readonly padding?: number | null;
   readonly activation?: {
     readonly key: "hidden_act" | "hidden_activation";
     readonly fallback: "silu" | "gelu_pytorch_tanh";
   };
 }
 
+type LlamaLike = ReturnType<typeof llamaLike>;
+
+/** A descendant of Llama, as its differences from Llama. */
+interface LlamaFamily {
+  readonly modelType: string;
+  readonly defaults: LlamaLikeDefaults;
+  /** Describes the decoder from the part that Llama shares. Reads all other keys that it supports. */
+  describe(config: ConfigReader, base: LlamaLike, sizes: ModelSizes): DecoderDescription;
+  /** Returns the names of a layer that differ from Llama's, by the layer's prefix. */
+  names?(layer: string): Partial<LayerNames>;
+  /** Default: none. */
+  readonly buffers?: Family["buffers"];
+}
+
+export const llamaFamily = ({ modelType, buffers = [], defaults, describe, names }: LlamaFamily): Family => ({
+  modelType,
+  describe(config) {
+    const sizes = modelSizes(config, defaults);
+    const description = describe(config, llamaLike(config, sizes, defaults), sizes);
+    config.finish(harmlessKeys);
+    return description;
+  },
+  names: llamaNames(names),
+  prefix: "model.",
+  buffers,
+});
+
 /**
  * Describes what the descendants of Llama share, without the layers: RMSNorm before attention and MLP, no biases, a gated
  * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings`, `pad_token_id` and the activation.
  */
-export function llamaLike(
+function llamaLike(
   config: ConfigReader,
   { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: ModelSizes,
-  { epsilon, mlpSize, tied, padding, activation: named }: LlamaLikeDefaults,
+  { epsilon, mlpSize, tied = false, padding = null, activation: named }: LlamaLikeDefaults,
 ) {
   // Ignoring this key would silently change training.
   config.only("attention_dropout", 0);

@@ -12,12 +12,7 @@ export interface ModelSizes {
 }
 
 /** The defaults of a configuration class; null for `keyValueHeads` and `headDim` if they follow from the other sizes. */
-export interface SizeDefaults {
-  readonly vocabSize: number;
-  readonly contextLength: number;
-  readonly hiddenSize: number;
-  readonly layers: number;
-  readonly heads: number;
+export interface SizeDefaults extends Omit<ModelSizes, "keyValueHeads" | "headDim"> {
   readonly keyValueHeads: number | null;
   readonly headDim: number | null;
 }

@@ -2,6 +2,27 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
 
 /**
+ * Selects rows by index: table [R, D], indices int32 [N] → [N, D]. An embedding lookup is this with token ids. Repeated
+ * rows add up their gradients, and the row `frozen` has a gradient of 0. Uses `gatherND`, on wasm 50 times as fast as
+ * `gather`.
+ */
+export function rowsAt(table: tf.Tensor2D, indices: tf.Tensor1D, frozen: number | null = null): tf.Tensor2D {
+  return differentiable([table], (keep) => {
+    const at = tf.reshape(indices, [-1, 1]);
+    keep([at]);
+    return {
+      value: tf.gatherND(table, at) as tf.Tensor2D,
+      backward(gradient, kept) {
+        const at = kept[0] as tf.Tensor2D;
+        const masked =
+          frozen === null ? gradient : tf.mul(gradient, tf.cast(tf.notEqual(at, frozen), "float32"));
+        return [tf.scatterND(at, masked, table.shape)];
+      },
+    };
+  });
+}
+
+/**
  * Extracts a part of the output of a fused linear map. x [N, B·W], as B blocks of W columns → columns `start` to
  * `start + size` of each block, [N, B·size].
  */

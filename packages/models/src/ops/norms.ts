@@ -2,6 +2,33 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
+/** x [N, D], weight and bias [D] → (x − mean) / √(variance + epsilon) · weight + bias [N, D] (Ba et al. 2016). */
+export function layerNorm(
+  x: tf.Tensor2D,
+  weight: tf.Tensor1D,
+  bias: tf.Tensor1D,
+  epsilon: number,
+): tf.Tensor2D {
+  return differentiable([x, weight, bias], (keep) => {
+    const centered = tf.sub(x, tf.mean(x, -1, true));
+    const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilon));
+    const normed = tf.mul(centered, inverse);
+    const [isWeightWanted, isBiasWanted] = [isWanted(weight), isWanted(bias)];
+    keep([normed, inverse, weight]);
+    return {
+      value: tf.add<tf.Tensor2D>(tf.mul(normed, weight), bias),
+      backward: (gradient, kept) => {
+        const [normed, inverse, weight] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
+        const ofNormed = tf.mul(gradient, weight);
+        const along = tf.mul(normed, tf.mean(tf.mul(ofNormed, normed), -1, true));
+        const ofX = tf.mul(inverse, tf.sub(tf.sub(ofNormed, tf.mean(ofNormed, -1, true)), along));
+        const ofWeight = isWeightWanted ? sumOfRows(tf.mul(gradient, normed)) : null;
+        return [ofX, ofWeight, isBiasWanted ? sumOfRows(gradient) : null];
+      },
+    };
+  });
+}
+
 /**
  * x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with the mean over each block of D
  * (Zhang and Sennrich 2019).
