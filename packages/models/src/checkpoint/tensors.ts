@@ -6,7 +6,7 @@ import {
   type TensorInfo,
   type ValueRange,
 } from "@periodic-eval/safetensors";
-import { pickledWeightsError } from "../folder/file-names.ts";
+import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { pathInFolder } from "../folder/read-file.ts";
 import {
@@ -42,7 +42,7 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
     for (const file of files) await file.close();
   };
   try {
-    if (index === null) throwIfPickled(folder, names);
+    if (index === null) rejectPickled(folder, names, singleName);
     for (const name of index === null ? [singleName] : shardsOf(index))
       files.push(await openSafetensors(await pathInFolder(folder, name)));
     for (const file of files) for (const name of file.tensors.keys()) claim(fileOf, name, file);
@@ -96,11 +96,6 @@ export function checkShapes(
     if (got === shapeText(shape)) continue;
     throw modelError({ where: `${where}, tensor ${name}`, got, expected: shapeText(shape), fix });
   }
-}
-
-function throwIfPickled(folder: string, names: readonly string[]): void {
-  const error = names.includes(singleName) ? null : pickledWeightsError(folder, names);
-  if (error !== null) throw error;
 }
 
 function claim(fileOf: Map<string, SafetensorsFile>, tensor: string, file: SafetensorsFile): void {

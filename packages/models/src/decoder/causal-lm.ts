@@ -1,5 +1,4 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   evaluationMode,
   type Incremental,
@@ -7,6 +6,7 @@ import {
   type NamedWeight,
   type TrainableLM,
 } from "@periodic-eval/core/tfjs";
+import { modelError } from "../folder/model-error.ts";
 import { readIntegersNow } from "../ops/engine-memory.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
@@ -50,7 +50,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const evaluation = evaluationMode();
   const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
   const checkAlive = () => {
-    if ([...list, ...own].some(({ variable }) => variable.isDisposed)) throw disposedModel();
+    if (![...list, ...own].some(({ variable }) => variable.isDisposed)) return;
+    throw modelError({
+      where: "model",
+      got: "a disposed model",
+      expected: "a model that still has its weights",
+      fix: "Dispose a model after its last use, and an adapter before its base.",
+    });
   };
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
@@ -137,27 +143,17 @@ const checkedBefore = (reading: Incremental, check: () => void): Incremental => 
 
 /** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
+  const place = {
+    where: "token ids",
+    fix: "Use this model's tokenizer, and truncate sequences to its context.",
+  };
   const [batch, length] = ids.shape;
   if (batch === 0 || length === 0 || length > contextLength) {
-    throw wrongIds(`[${batch}, ${length}]`, `at least one sequence of 1 to ${contextLength} tokens`);
+    const expected = `at least one sequence of 1 to ${contextLength} tokens`;
+    throw modelError({ ...place, got: `[${batch}, ${length}]`, expected });
   }
   // The webgpu engine reads rows outside the table as zeros, so ids on it need no check.
   const outside = readIntegersNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
-  if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
-}
-
-/** Returns the error for a disposed model, or for an adapter whose base was disposed. */
-function disposedModel(): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "model",
-    where: "model",
-    got: "a disposed model",
-    expected: "a model that still has its weights",
-    fix: "Dispose a model after its last use, and an adapter before its base.",
-  });
-}
-
-function wrongIds(got: string, expected: string): PeriodicEvalError {
-  const fix = "Use this model's tokenizer, and truncate sequences to its context.";
-  return new PeriodicEvalError({ code: "model", where: "token ids", got, expected, fix });
+  if (outside !== undefined)
+    throw modelError({ ...place, got: `id ${outside}`, expected: `ids from 0 to ${vocabSize - 1}` });
 }

@@ -1,5 +1,5 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
 import * as tf from "@tensorflow/tfjs-core";
+import { modelError } from "../folder/model-error.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import type { AttentionShape } from "../ops/heads.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
@@ -34,24 +34,25 @@ interface Document {
 }
 
 function documentsOf(starts: Int32Array, { batch, length }: AttentionShape): readonly Document[] {
-  if (starts.length !== batch * length) throw wrongStarts(`${starts.length} starts`, `${batch * length}`);
+  const place = {
+    where: "documentStarts",
+    fix: "Pass for each token the place in its row at which its document begins.",
+  };
+  if (starts.length !== batch * length)
+    throw modelError({ ...place, got: `${starts.length} starts`, expected: `${batch * length}` });
   const documents: { first: number; tokens: number }[] = [];
   for (const [i, start] of starts.entries()) {
-    const place = i % length;
-    if (start === place) documents.push({ first: i, tokens: 1 });
-    else if (place > 0 && start === starts[i - 1]) documents.at(-1)!.tokens += 1;
+    const at = i % length;
+    if (start === at) documents.push({ first: i, tokens: 1 });
+    else if (at > 0 && start === starts[i - 1]) documents.at(-1)!.tokens += 1;
     else
-      throw wrongStarts(
-        `${start} at token ${place} of row ${Math.floor(i / length)}`,
-        "its own place, or the start of the token before",
-      );
+      throw modelError({
+        ...place,
+        got: `${start} at token ${at} of row ${Math.floor(i / length)}`,
+        expected: "its own place, or the start of the token before",
+      });
   }
   return documents;
-}
-
-function wrongStarts(got: string, expected: string): PeriodicEvalError {
-  const fix = "Pass for each token the place in its row at which its document begins.";
-  return new PeriodicEvalError({ code: "model", where: "documentStarts", got, expected, fix });
 }
 
 function anglesOf(

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
+import { modelError } from "../folder/model-error.ts";
 import { blockPlan, blockTensors } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";
 import { CachedTokens, placesAfter, type LayerCache } from "./cached-tokens.ts";
@@ -65,8 +65,7 @@ function extend(
 function checkPositions({ positions, segments }: TokenBlock, { contextLength }: DecoderDescription): void {
   const at = positions.findIndex((position, index) => segments[index]! >= 0 && position >= contextLength);
   if (at === -1) return;
-  throw new PeriodicEvalError({
-    code: "model",
+  throw modelError({
     where: "token positions",
     got: `position ${positions[at]}`,
     expected: `positions from 0 to ${contextLength - 1}`,

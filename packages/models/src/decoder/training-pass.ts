@@ -10,7 +10,7 @@ import { listTables, mapTables } from "./map-tables.ts";
 import { TrainingGraphs } from "./training-graphs.ts";
 import { listLayer, type Decoder } from "./weights.ts";
 
-export interface TrainingPassParts {
+interface TrainingPassParts {
   readonly description: DecoderDescription;
   readonly weights: Decoder<tf.Variable>;
   readonly trainables: readonly tf.Variable[];
@@ -23,7 +23,7 @@ export interface TrainingPassParts {
 }
 
 /** The rows of a batch whose states are needed. */
-export interface TrainedRows {
+interface TrainedRows {
   /** int32 [B, T]. */
   readonly ids: tf.Tensor2D;
   /** int32 [M], indices into the B·T tokens. */
@@ -32,25 +32,18 @@ export interface TrainedRows {
   readonly documentStarts: Int32Array | undefined;
 }
 
-/** The forward pass in training: with dropout, graphs where the engine runs them, and activation checkpointing. */
-export interface TrainingPass {
-  /** Applies `head` to the final states [M, hidden] of the rows, differentiable in the trainables. */
-  run<T extends tf.Tensor>(
-    rows: TrainedRows,
-    random: NamedRandom,
-    head: (states: tf.Tensor2D, dropout: Dropout) => T,
-  ): T;
-  /** Switches activation checkpointing on, and returns a function that restores the mode before. */
-  enterActivationCheckpointing(): () => void;
-  dispose(): void;
-}
-
-export function trainingPass(parts: TrainingPassParts): TrainingPass {
+/** Returns the forward pass in training: with dropout, graphs where the engine runs them, and activation checkpointing. */
+export function trainingPass(parts: TrainingPassParts) {
   const { description, weights, trainables } = parts;
   const graphs = new TrainingGraphs(description, weights, trainables);
   let checkpointing = false;
   return {
-    run({ ids, rows, documentStarts }, random, head) {
+    /** Applies `head` to the final states [M, hidden] of the rows, differentiable in the trainables. */
+    run<T extends tf.Tensor>(
+      { ids, rows, documentStarts }: TrainedRows,
+      random: NamedRandom,
+      head: (states: tf.Tensor2D, dropout: Dropout) => T,
+    ): T {
       const dropout = dropoutOf(parts, random);
       return gradientsOf(trainables, () =>
         tf.tidy(() => {
@@ -69,14 +62,15 @@ export function trainingPass(parts: TrainingPassParts): TrainingPass {
         }),
       );
     },
-    enterActivationCheckpointing() {
+    /** Switches activation checkpointing on, and returns a function that restores the mode before. */
+    enterActivationCheckpointing(): () => void {
       const before = checkpointing;
       checkpointing = true;
       return () => {
         checkpointing = before;
       };
     },
-    dispose: () => graphs.dispose(),
+    dispose: (): void => graphs.dispose(),
   };
 }
 

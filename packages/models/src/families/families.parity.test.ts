@@ -10,7 +10,6 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { withoutWebGPU } from "../testing/without-webgpu.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
@@ -26,6 +25,12 @@ const onWebGPU = [
   float32Fixtures("phi3").find(({ config }) => JSON.stringify(config).includes("long_factor")),
 ];
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+
+/** The error that prevents tests on webgpu; null if webgpu works. */
+const withoutWebGPU: string | null = await useBackend({ backend: "webgpu" }).then(
+  () => null,
+  ({ message }: Error) => message,
+);
 
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];

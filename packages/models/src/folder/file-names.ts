@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
 import { modelError } from "./model-error.ts";
 
 /** Matches the files that describe how to use a model: tokenizer, chat template, generation settings. */
@@ -9,11 +8,11 @@ export const companions =
 const pickles =
   /^(pytorch_model|adapter_model|consolidated|model|checkpoint)[\w.-]*\.(bin|bin\.index\.json|pth|pt|ckpt|pkl)$/;
 
-/** Returns the error for a folder whose only weights are pickled; null if none of the names is a pickled checkpoint. */
-export function pickledWeightsError(where: string, names: readonly string[]): PeriodicEvalError | null {
-  const found = names.find((name) => pickles.test(name));
-  if (found === undefined) return null;
-  return modelError({
+/** Throws a `model` error for weights that are only pickled: `names` has such a file, but not `wanted`. */
+export function rejectPickled(where: string, names: readonly string[], wanted: string): void {
+  const found = names.includes(wanted) ? undefined : names.find((name) => pickles.test(name));
+  if (found === undefined) return;
+  throw modelError({
     where,
     got: `only ${found}, a pickled checkpoint`,
     expected: "weights in safetensors, because unpickling a file runs the code in it",

@@ -5,25 +5,6 @@ import { dirname, join, relative } from "node:path";
 import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { isCommit, type HubId } from "./hub-id.ts";
 
-/** One model's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
-export interface HubCache {
-  /** The model's folder, with all its revisions. */
-  readonly root: string;
-  /** Returns the folder of a commit, laid out like a folder that Hugging Face libraries save. */
-  snapshot(commit: string): string;
-  blob(hash: string): string;
-  /** Returns the commit that a revision had at the first request for it; null before that. */
-  commitOf(revision: string): Promise<string | null>;
-  setCommit(revision: string, commit: string): Promise<void>;
-  /** Whether the file of the commit is in the cache. */
-  has(commit: string, name: string): Promise<boolean>;
-  /** Whether the commit is known not to contain the file. */
-  lacks(commit: string, name: string): Promise<boolean>;
-  setLacking(commit: string, name: string): Promise<void>;
-  /** Links a complete blob into the folder of a commit under `name`. */
-  place(commit: string, name: string, hash: string): Promise<void>;
-}
-
 /** Returns the cache folder of huggingface_hub. */
 function cacheFolder(): string {
   const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME } = process.env;
@@ -31,33 +12,42 @@ function cacheFolder(): string {
   return HF_HUB_CACHE ?? HUGGINGFACE_HUB_CACHE ?? join(home, "hub");
 }
 
-export function openHubCache({ name }: HubId): HubCache {
+export type HubCache = ReturnType<typeof openHubCache>;
+
+/** Opens one model's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
+export function openHubCache({ name }: HubId) {
   const root = join(cacheFolder(), `models--${name.replace("/", "--")}`);
   const snapshot = (commit: string) => join(root, "snapshots", commit);
   const blob = (hash: string) => join(root, "blobs", hash);
   const absent = (commit: string, file: string) => join(root, ".no_exist", commit, file);
   return {
+    /** The model's folder, with all its revisions. */
     root,
+    /** Returns the folder of a commit, laid out like a folder that Hugging Face libraries save. */
     snapshot,
     blob,
-    async commitOf(revision) {
+    /** Returns the commit that a revision had at the first request for it; null before that. */
+    async commitOf(revision: string): Promise<string | null> {
       if (isCommit(revision)) return revision;
       const text = await readFile(join(root, "refs", revision), "utf8").catch(() => "");
       return isCommit(text.trim()) ? text.trim() : null;
     },
-    async setCommit(revision, commit) {
+    async setCommit(revision: string, commit: string): Promise<void> {
       if (isCommit(revision)) return;
       const path = join(root, "refs", revision);
       await mkdir(dirname(path), { recursive: true });
       await writeFileAtomic(path, commit);
     },
-    has: (commit, file) => exists(join(snapshot(commit), file)),
-    lacks: (commit, file) => exists(absent(commit, file)),
-    async setLacking(commit, file) {
+    /** Whether the file of the commit is in the cache. */
+    has: (commit: string, file: string): Promise<boolean> => exists(join(snapshot(commit), file)),
+    /** Whether the commit is known not to contain the file. */
+    lacks: (commit: string, file: string): Promise<boolean> => exists(absent(commit, file)),
+    async setLacking(commit: string, file: string): Promise<void> {
       await mkdir(dirname(absent(commit, file)), { recursive: true });
       await writeFile(absent(commit, file), "");
     },
-    async place(commit, file, hash) {
+    /** Links a complete blob into the folder of a commit under the file's name. */
+    async place(commit: string, file: string, hash: string): Promise<void> {
       const path = join(snapshot(commit), file);
       await mkdir(dirname(path), { recursive: true });
       // The rename replaces the old link atomically: another process may be reading it.

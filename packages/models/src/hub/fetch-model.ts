@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
-import { companions, pickledWeightsError } from "../folder/file-names.ts";
+import { companions, rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";
 import { openHubCache, type HubCache } from "./cache.ts";
@@ -87,14 +87,15 @@ async function missingFrom(
   { need, configFile = "config.json" }: FetchOptions,
 ): Promise<"none" | "optional" | "required"> {
   const has = (name: string) => cache.has(commit, name);
-  if (need === "config") return (await has(configFile)) ? "none" : "required";
-  if (need === "adapter")
-    return (await has(adapterNames.config)) && (await has(adapterNames.weights)) ? "none" : "required";
-  const isEnough =
-    need === "tokenizer"
-      ? await has("tokenizer.json")
-      : (await has(configFile)) && (await hasWeights(cache.snapshot(commit), has));
-  if (!isEnough) return "required";
+  const required = {
+    config: [configFile],
+    tokenizer: ["tokenizer.json"],
+    model: [configFile],
+    adapter: Object.values(adapterNames),
+  };
+  for (const name of required[need]) if (!(await has(name))) return "required";
+  if (need === "model" && !(await hasWeights(cache.snapshot(commit), has))) return "required";
+  if (need === "config" || need === "adapter") return "none";
   for (const name of tokenizerNames)
     if (!(await has(name)) && !(await cache.lacks(commit, name))) return "optional";
   return "none";
@@ -146,10 +147,8 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
 function requireWeights(weights: string, { id, files }: Fetching): void {
   if (files.has(weights)) return;
   const where = `${formatHubId(id)} on the hub`;
-  throw (
-    pickledWeightsError(where, [...files.keys()]) ??
-    modelError({ where, got: "no weights", expected: weights, fix: "Name another model." })
-  );
+  rejectPickled(where, [...files.keys()], weights);
+  throw modelError({ where, got: "no weights", expected: weights, fix: "Name another model." });
 }
 
 async function fetchFile(fetching: Fetching, name: string): Promise<void> {

@@ -8,7 +8,14 @@ export function requestError(id: HubId, cause: unknown, file?: string): Periodic
   if (PeriodicEvalError.is(cause)) return cause;
   const where = `${formatHubId(id)}${file === undefined ? "" : `, ${file}`} on the hub`;
   const { statusCode: status } = (cause ?? {}) as { readonly statusCode?: unknown };
-  if (typeof status !== "number") return networkError(where, cause);
+  if (typeof status !== "number")
+    return modelError({
+      where,
+      got: reasonOf(cause),
+      expected: "a response of the hub",
+      fix: "No local folder has this name: check the name, the network and HF_ENDPOINT. Models in the cache need no network.",
+      cause,
+    });
   const detail = errorMessage(cause).split(/\. (?:URL|Request ID): /, 1)[0]!;
   const got = detail.startsWith("Api error") ? `status ${status}` : `status ${status} (${detail})`;
   if (status === 401 || status === 403) {
@@ -25,16 +32,6 @@ export function requestError(id: HubId, cause: unknown, file?: string): Periodic
   const fix =
     status === 429 ? "Wait, or set HF_TOKEN: the hub limits the rate of requests." : "Try again later.";
   return modelError({ where, got, expected: "a successful response", fix, cause });
-}
-
-function networkError(where: string, cause: unknown): PeriodicEvalError {
-  return modelError({
-    where,
-    got: reasonOf(cause),
-    expected: "a response of the hub",
-    fix: "No local folder has this name: check the name, the network and HF_ENDPOINT. Models in the cache need no network.",
-    cause,
-  });
 }
 
 /** Returns an error's message with the reason that fetch keeps in its cause: `fetch failed (ECONNREFUSED)`. */

@@ -12,21 +12,13 @@ export interface HubFile {
   readonly hash: string;
 }
 
-/** A model's repository on the hub. */
-export interface Repository {
-  /** Requests the commit of the revision. */
-  commit(): Promise<string>;
-  /** Lists the files in the root folder, without those whose names are not plain file names. */
-  files(commit: string): Promise<ReadonlyMap<string, HubFile>>;
-  /** Streams the bytes of a file from a position on. */
-  read(commit: string, file: HubFile, from: number): AsyncIterable<Uint8Array>;
-}
+export type Repository = Awaited<ReturnType<typeof openRepository>>;
 
 /**
  * Opens a repository of the hub at HF_ENDPOINT, with the token in HF_TOKEN. Requests throw a PeriodicEvalError; a stream
  * may also fail while it is read.
  */
-export async function openRepository(id: HubId): Promise<Repository> {
+export async function openRepository(id: HubId) {
   const hub = await import("@huggingface/hub");
   const access = readAccess();
   const requested = async <T>(request: () => Promise<T>, file?: string): Promise<T> => {
@@ -37,14 +29,16 @@ export async function openRepository(id: HubId): Promise<Repository> {
     }
   };
   return {
-    commit: () =>
+    /** Requests the commit of the revision. */
+    commit: (): Promise<string> =>
       requested(async () => {
         const { name, revision } = id;
         const { sha } = await hub.modelInfo({ name, revision, additionalFields: ["sha"], ...access });
         if (!isCommit(sha)) throw malformed(id, `the commit ${quoteShort(sha)}`, "40 hexadecimal digits");
         return sha;
       }),
-    files: (commit) =>
+    /** Lists the files in the root folder, without those whose names are not plain file names. */
+    files: (commit: string): Promise<ReadonlyMap<string, HubFile>> =>
       requested(async () => {
         const files = new Map<string, HubFile>();
         for await (const entry of hub.listFiles({ repo: id.name, revision: commit, ...access })) {
@@ -56,7 +50,8 @@ export async function openRepository(id: HubId): Promise<Repository> {
         }
         return files;
       }),
-    async *read(commit, { name }, from) {
+    /** Streams the bytes of a file from a position on. */
+    async *read(commit: string, { name }: HubFile, from: number): AsyncGenerator<Uint8Array, void> {
       const blob = await requested(
         () => hub.downloadFile({ repo: id.name, revision: commit, path: name, ...access }),
         name,

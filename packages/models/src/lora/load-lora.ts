@@ -9,7 +9,7 @@ import { checkShapes, readFloats, shapeText } from "../checkpoint/tensors.ts";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
-import { pickledWeightsError } from "../folder/file-names.ts";
+import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { pathInFolder, requireJsonObject } from "../folder/read-file.ts";
 import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
@@ -84,7 +84,8 @@ export async function openAdapter(
   const path = join(folder, adapterNames.config);
   const config = await readConfig(folder, path);
   const parsed = parseLoraConfig(config, path);
-  const file = await openWeights(folder);
+  rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
+  const file = await openSafetensors(await pathInFolder(folder, adapterNames.weights));
   try {
     const family = familyOf(shape.config, path);
     const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);
@@ -110,13 +111,6 @@ async function readConfig(folder: string, path: string): Promise<AdapterConfig> 
     expected: "a string or null",
     fix,
   });
-}
-
-async function openWeights(folder: string): Promise<SafetensorsFile> {
-  const names = await readdir(folder).catch((): string[] => []);
-  const error = names.includes(adapterNames.weights) ? null : pickledWeightsError(folder, names);
-  if (error !== null) throw error;
-  return openSafetensors(await pathInFolder(folder, adapterNames.weights));
 }
 
 const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
