@@ -7,10 +7,10 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { configError, errorMessage, nearest, parseOptions } from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import { dataError } from "../documents/rows.ts";
+import { dataError, didYouMean } from "../documents/rows.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
 import { generateFor, tasksPerCall, tokensOf } from "./generate.ts";
@@ -123,14 +123,13 @@ function tasksOf(
   const keys = [...new Set(own.flatMap(({ metadata }) => Object.keys(metadata)))];
   for (const [at, key] of breakdownKeys.entries()) {
     if (keys.includes(key)) continue;
-    const close = nearest(key, keys);
     throw configError({
       where: "benchmark options",
       path: ["breakdownKeys", at],
       got: `"${key}", which no task of the split ${split} has in its metadata`,
       expected:
         keys.length === 0 ? "no keys, because the tasks have no metadata" : `some of ${keys.join(", ")}`,
-      fix: close === null ? "Remove it, or add it to the tasks." : `Did you mean "${close}"?`,
+      fix: didYouMean(key, keys) ?? "Remove it, or add it to the tasks.",
     });
   }
   return own.slice(0, limit ?? own.length);

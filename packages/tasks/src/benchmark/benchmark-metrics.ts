@@ -1,7 +1,8 @@
 import type { Json, Metric, MetricKit, MetricOptions } from "@periodic-eval/core";
-import { configError, nearest } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/core/internal";
 import { passAtK, passHatK } from "@periodic-eval/core/statistics";
 import type { BenchmarkRow } from "./benchmark-task.ts";
+import { didYouMean } from "../documents/rows.ts";
 
 export interface MetricSetup {
   /** Completions per task. */
@@ -66,30 +67,29 @@ export function findMetrics(
   { registry, numSamples }: { readonly registry: MetricRegistry; readonly numSamples: number },
 ): readonly NamedMetric[] {
   return (names.length === 0 ? defaultMetrics : names).map((name, at, all): NamedMetric => {
-    const wrongName = (got: string, expected: string, fix: string) =>
+    const nameError = (got: string, expected: string, fix: string) =>
       configError({ where, path: ["metrics", at], got, expected, fix });
-    if (all.indexOf(name) !== at) throw wrongName(`"${name}" twice`, "different metrics", "Remove one.");
+    if (all.indexOf(name) !== at) throw nameError(`"${name}" twice`, "different metrics", "Remove one.");
     const [, stem, digits] = /^(.+[@^])(0|[1-9]\d*)$/.exec(name) ?? [];
     const template = stem === undefined ? name : `${stem}k`;
     const isTemplate = /[@^]k$/.test(template) && Object.hasOwn(registry, template);
     const key = isTemplate ? template : name;
     if (!Object.hasOwn(registry, key)) {
-      const close = nearest(name, Object.keys(registry));
-      const fix =
-        close === null ? "Name one of them, or add it to the registry." : `Did you mean "${close}"?`;
-      throw wrongName(`"${name}"`, `some of ${Object.keys(registry).join(", ")}`, fix);
+      const known = Object.keys(registry);
+      const fix = didYouMean(name, known) ?? "Name one of them, or add it to the registry.";
+      throw nameError(`"${name}"`, `some of ${known.join(", ")}`, fix);
     }
     const define = registry[key]!;
     if (!isTemplate) return { name, k: null, define };
     const k = Number(digits);
     if (!(k >= 1))
-      throw wrongName(
+      throw nameError(
         `"${name}"`,
         "a positive integer in place of k",
         `Write "${stem ?? name.slice(0, -1)}1".`,
       );
     if (k > numSamples)
-      throw wrongName(
+      throw nameError(
         `"${name}" with numSamples ${numSamples}`,
         "a k of at most numSamples",
         `Raise numSamples to ${k}, or lower k: fewer completions cannot determine it.`,

@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
@@ -95,7 +94,14 @@ export function completeOptions(where: string, options: BenchmarkOptions): Compl
   if (runId !== null) checkName(`${where}.runId`, runId);
   if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
   const { registry = benchmarkMetrics, metrics, numSamples, price: given = null, ...rest } = parsed;
-  if (numSamples > 1 && rest.temperature === 0) throw equalSamples(where, numSamples);
+  if (numSamples > 1 && rest.temperature === 0)
+    throw configError({
+      where,
+      path: ["numSamples"],
+      got: `${numSamples} at temperature 0`,
+      expected: "1, or a temperature above 0",
+      fix: "Raise the temperature: greedy completions of a task are all equal.",
+    });
   return {
     ...rest,
     name,
@@ -107,12 +113,3 @@ export function completeOptions(where: string, options: BenchmarkOptions): Compl
     metrics: findMetrics(where, metrics, { registry, numSamples }),
   };
 }
-
-const equalSamples = (where: string, numSamples: number): PeriodicEvalError =>
-  configError({
-    where,
-    path: ["numSamples"],
-    got: `${numSamples} at temperature 0`,
-    expected: "1, or a temperature above 0",
-    fix: "Raise the temperature: greedy completions of a task are all equal.",
-  });

@@ -1,11 +1,12 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
 import { splits, type Split } from "./benchmark-task.ts";
 import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
+import { didYouMean } from "../documents/rows.ts";
 
 export interface BenchmarkMetadata extends TaskDefaults {
   readonly name: string;
@@ -37,12 +38,11 @@ export async function readMetadata(
   const fields = value;
   for (const key of Object.keys(fields)) {
     if (known.includes(key)) continue;
-    const close = nearest(key, known);
     mistakes.add({
       where: at(key),
       got: `the unknown key "${key}"`,
       expected: `some of ${known.join(", ")}`,
-      fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+      fix: didYouMean(key, known) ?? "Remove it.",
     });
   }
   const readText = (key: "name" | "version" | "description"): string => {

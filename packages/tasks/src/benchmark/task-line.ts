@@ -1,6 +1,6 @@
 import type { Json, Message } from "@periodic-eval/core";
-import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated } from "../documents/rows.ts";
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, didYouMean, isFilled } from "../documents/rows.ts";
 import type { Mistakes } from "./mistakes.ts";
 import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
 import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
@@ -31,8 +31,7 @@ export function parseTask(
   if (value === null) return null;
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue;
-    const close = nearest(key, known);
-    const fix = close === null ? 'Remove it, or put it under "metadata".' : `Did you mean "${close}"?`;
+    const fix = didYouMean(key, known) ?? 'Remove it, or put it under "metadata".';
     report(`the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
   }
   const { id, answer = null, metadata = {} } = value;
@@ -131,8 +130,6 @@ function verifierOf(
     return keep(error);
   }
 }
-
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 
 const gotOf = (value: Fields, name: string): string =>
   name in value

@@ -14,7 +14,7 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
@@ -232,12 +232,11 @@ const positive = "a positive integer";
 const temperature = "a finite number of 0 or more";
 const topP = "a number above 0, at most 1";
 const share = "a share from 0 to 1";
-const isObject = (value: unknown) => typeof value === "object" && value !== null;
 
 const optionsSchema = z.strictObject({
   prompts: z.array(z.unknown(), prompts).min(1, prompts),
-  reference: z.custom(isObject, "a model, or { answers }"),
-  judge: z.custom(isObject, "a grader"),
+  reference: z.custom(isRecord, "a model, or { answers }"),
+  judge: z.custom(isRecord, "a grader"),
   sampling: z
     .strictObject({
       maxNewTokens: z.int(positive).positive(positive).optional(),

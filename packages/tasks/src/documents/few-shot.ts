@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
 import { pythonRandom } from "@periodic-eval/core/random";
 import { configError, isCount } from "@periodic-eval/core/internal";
 
@@ -34,12 +33,25 @@ export function drawExamples<D>(
   { pool, shots, seed = 1234, sampler = "random", isSame }: FewShot<D>,
   where: string,
 ): readonly (readonly D[])[] {
-  if (!isCount(shots)) throw wrongOption(where, "shots", shots, "an integer of 0 or more");
-  if (!Number.isSafeInteger(seed)) throw wrongOption(where, "fewshotSeed", seed, "an integer");
+  const options = `${where} options`;
+  if (!isCount(shots))
+    throw configError({ where: options, path: ["shots"], value: shots, expected: "an integer of 0 or more" });
+  if (!Number.isSafeInteger(seed))
+    throw configError({ where: options, path: ["fewshotSeed"], value: seed, expected: "an integer" });
   if (shots === 0) return documents.map(() => []);
   const { sample } = pythonRandom(seed);
   const drawn = (count: number, from: readonly D[]) => {
-    if (count > from.length) throw poolTooSmall(where, shots, pool.length, count > shots);
+    if (count > from.length)
+      throw configError({
+        where: options,
+        path: ["shots"],
+        got: `${shots} with a pool of ${pool.length}`,
+        expected:
+          count > shots
+            ? "fewer examples than the pool has: one more is drawn, to replace the question itself"
+            : "at most the size of the pool",
+        fix: "Lower `shots`, or name a larger pool.",
+      });
     return sampler === "first" ? from.slice(0, count) : sample(from.length, count).map((at) => from[at]!);
   };
   return documents.map((document) => {
@@ -51,17 +63,3 @@ export function drawExamples<D>(
     return kept.length === shots ? kept : drawn(shots, others(pool));
   });
 }
-
-const wrongOption = (where: string, option: string, value: number, expected: string): PeriodicEvalError =>
-  configError({ where: `${where} options`, path: [option], value, expected });
-
-const poolTooSmall = (where: string, shots: number, size: number, drawsOneMore: boolean): PeriodicEvalError =>
-  configError({
-    where: `${where} options`,
-    path: ["shots"],
-    got: `${shots} with a pool of ${size}`,
-    expected: drawsOneMore
-      ? "fewer examples than the pool has: one more is drawn, to replace the question itself"
-      : "at most the size of the pool",
-    fix: "Lower `shots`, or name a larger pool.",
-  });

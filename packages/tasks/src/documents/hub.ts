@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage, nearest } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import { readParquet } from "./parquet.ts";
-import { dataError, type PlacedRow } from "./rows.ts";
+import { dataError, type PlacedRow, didYouMean } from "./rows.ts";
 
 /** A split of a dataset on the Hugging Face hub. */
 export interface HubSplit {
@@ -88,12 +88,11 @@ function chosen(
   if (asked !== null && names.includes(asked)) return asked;
   if (asked === null && names.includes("default")) return "default";
   if (asked === null && names.length === 1) return names[0]!;
-  const guess = asked === null ? null : nearest(asked, names);
   throw dataError(
     where,
     asked === null ? `no ${kind} of ${of}, which has ${names.length}` : `the ${kind} "${asked}" of ${of}`,
     `one of ${names.join(", ")}`,
-    guess === null ? `Write hf:owner/dataset/config/split.` : `Did you mean "${guess}"?`,
+    didYouMean(asked, names) ?? "Write hf:owner/dataset/config/split.",
   );
 }
 
@@ -138,16 +137,17 @@ function requestError(of: string, where: string, error: unknown): PeriodicEvalEr
 }
 
 function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string } {
+  const fix = "Correct it in the environment, or unset it.";
   const endpoint = process.env["HF_ENDPOINT"]?.replace(/\/+$/, "");
   const token = process.env["HF_TOKEN"]?.trim();
   if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
-    throw wrongSetting("HF_ENDPOINT", JSON.stringify(endpoint), "the address of a hub");
+    throw configError({ where: "HF_ENDPOINT", value: endpoint, expected: "the address of a hub", fix });
   if (token && !token.startsWith("hf_"))
-    throw wrongSetting("HF_TOKEN", "another string", "an access token, which begins with hf_");
+    throw configError({
+      where: "HF_TOKEN",
+      got: "another string",
+      expected: "an access token, which begins with hf_",
+      fix,
+    });
   return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };
-}
-
-function wrongSetting(where: string, got: string, expected: string): PeriodicEvalError {
-  const fix = "Correct it in the environment, or unset it.";
-  return new PeriodicEvalError({ code: "config", where, got, expected, fix });
 }

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
 
 /** A row of data, by column or key. */
 export type DataRow = Readonly<Record<string, Json>>;
@@ -39,3 +39,16 @@ export function dataError(
 /** Shortens a string to `length` characters. */
 export const abbreviated = (text: string, length = 60): string =>
   text.length > length ? `${text.slice(0, length - 3)}…` : text;
+
+/** Returns "Did you mean …?" for the known name nearest to a wrong one; null if none is near. */
+export function didYouMean(name: unknown, known: readonly string[]): string | null {
+  const close = typeof name === "string" ? nearest(name, known) : null;
+  return close && `Did you mean "${close}"?`;
+}
+
+/** Whether a value is a string that is not blank. */
+export const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
+
+/** Whether a value is a non-empty array of strings that are not blank. */
+export const isFilledList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.length > 0 && value.every(isFilled);

@@ -1,5 +1,5 @@
 import type { Awaitable, EvaluableModel, Json } from "@periodic-eval/core";
-import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
+import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import type { TaskRegistry } from "../tasks/registry.ts";
@@ -83,7 +83,6 @@ export interface OpenedModel {
 /** Loads a checkpoint. This package has no engine. */
 export type OpenModel = (source: CheckpointSource) => Promise<OpenedModel>;
 
-const isObject = (value: unknown) => typeof value === "object" && value !== null;
 const isFunction = (value: unknown) => typeof value === "function";
 const path = z.string("a path").min(1, "a path").optional();
 const nameOrNull = z
@@ -95,9 +94,9 @@ const nameOrNull = z
 const trainerShape = {
   // `checkName` checks it.
   name: z.unknown().optional(),
-  tasks: z.custom<TaskRegistry>(isObject, "tasks by name"),
+  tasks: z.custom<TaskRegistry>(isRecord, "tasks by name"),
   suite: z
-    .custom((value) => isObject(value) || (typeof value === "string" && value !== ""), "a path or a suite")
+    .custom((value) => isRecord(value) || (typeof value === "string" && value !== ""), "a path or a suite")
     .optional(),
   smoke: z.boolean("true or false").optional(),
   data: path,
@@ -109,7 +108,7 @@ const trainerShape = {
   onProgress: z.custom(isFunction, "a function").optional(),
   samples: z.boolean("true or false").optional(),
   now: z.custom(isFunction, "a function").optional(),
-  fs: z.custom(isObject, "file operations").optional(),
+  fs: z.custom(isRecord, "file operations").optional(),
 } satisfies Record<keyof EvaluatorOptions, z.ZodType>;
 
 const checkpointShape = {

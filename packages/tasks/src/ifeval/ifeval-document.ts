@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
-import { dataError } from "../documents/rows.ts";
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { dataError, didYouMean } from "../documents/rows.ts";
 import type { Check } from "./instruction.ts";
 import { readKwargs } from "./instruction.ts";
 import { instructionKinds } from "./instruction-kinds.ts";
@@ -71,8 +71,7 @@ export function checkOf({ id, kwargs }: IFEvalInstruction, place: string): Check
   const kind = instructionKinds.get(id);
   if (kind === undefined) {
     const known = [...instructionKinds.keys()];
-    const close = typeof id === "string" ? nearest(id, known) : null;
-    const fix = close === null ? "Use one of these ids." : `Did you mean "${close}"?`;
+    const fix = didYouMean(id, known) ?? "Use one of these ids.";
     throw dataError(place, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
   }
   const reader = readKwargs(kwargs, `${place} of ${id}`);

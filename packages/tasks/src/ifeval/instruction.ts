@@ -1,5 +1,5 @@
-import { isCount, isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
-import { dataError } from "../documents/rows.ts";
+import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { dataError, didYouMean, isFilled, isFilledList } from "../documents/rows.ts";
 
 /** Reads the kwargs of one instruction by name, and checks them. */
 export interface KwargsReader {
@@ -50,19 +50,13 @@ export function readKwargs(given: unknown, where: string): KwargsReader {
     finish() {
       const extra = [...values.keys()].find((name) => !asked.has(name));
       if (extra === undefined) return;
-      const close = nearest(extra, [...asked]);
       const expected = asked.size === 0 ? "no kwargs" : `only ${[...asked].join(", ")}`;
-      const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
+      const fix = didYouMean(extra, [...asked]) ?? "Remove it.";
       throw dataError(where, `the unknown "${extra}"`, expected, fix);
     },
     fail,
   };
 }
-
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
-
-const isFilledList = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.length > 0 && value.every(isFilled);
 
 const isRelation = (value: unknown): value is string => value === "at least" || value === "less than";
 

@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { readDocument, type IFEvalDocument } from "../ifeval/ifeval-document.ts";
@@ -57,7 +56,14 @@ export const ifeval: SampledTask = {
   open(options) {
     checkTaskOptions(name, options);
     const { shots = defaultShots, subsample } = options;
-    if (shots > 0) throw noExamples(shots);
+    if (shots > 0)
+      throw configError({
+        where: `${name} options`,
+        path: ["shots"],
+        value: shots,
+        expected: "0, because IFEval's prompts have no reference answers to show as examples",
+        fix: "Leave it out.",
+      });
     return rolloutEvaluation<TaskDocument<IFEvalDocument>, IFEvalScores>({
       name,
       version,
@@ -71,12 +77,3 @@ export const ifeval: SampledTask = {
     });
   },
 };
-
-const noExamples = (shots: number): PeriodicEvalError =>
-  configError({
-    where: `${name} options`,
-    path: ["shots"],
-    value: shots,
-    expected: "0, because IFEval's prompts have no reference answers to show as examples",
-    fix: "Leave it out.",
-  });

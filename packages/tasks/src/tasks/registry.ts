@@ -1,4 +1,4 @@
-import { configError, nearest } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/core/internal";
 import { arcChallenge, arcEasy } from "./arc.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { hellaswag } from "./hellaswag.ts";
@@ -7,6 +7,7 @@ import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
 import type { ValuePath } from "@periodic-eval/core";
 import type { SampledTask, Task } from "./task.ts";
+import { didYouMean } from "../documents/rows.ts";
 
 /** Tasks by name. */
 export type TaskRegistry = Readonly<Record<string, SampledTask>>;
@@ -36,12 +37,11 @@ export function taskNamed<T extends Task>(
   if (typeof name === "string" && names.includes(name)) return registry[name]!;
   // The message leaves out parts of a task (mmlu_anatomy).
   const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
-  const guess = typeof name === "string" ? nearest(name, names) : null;
   throw configError({
     where,
     path,
     value: name,
     expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
-    fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
+    fix: didYouMean(name, names) ?? "Name one of these.",
   });
 }

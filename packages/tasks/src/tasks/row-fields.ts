@@ -1,5 +1,5 @@
 import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated, dataError, type PlacedRow } from "../documents/rows.ts";
+import { abbreviated, dataError, type PlacedRow, isFilled, isFilledList } from "../documents/rows.ts";
 
 /**
  * Returns the value of a column.
@@ -43,6 +43,3 @@ export const objectOf = (row: PlacedRow, name: string): PlacedRow => ({
 });
 
 const isText = (value: unknown): value is string => typeof value === "string";
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
-const isFilledList = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.length > 0 && value.every(isFilled);

@@ -1,8 +1,8 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { isAbsolute, normalize } from "node:path";
-import { dataError } from "../../documents/rows.ts";
+import { dataError, didYouMean, isFilled } from "../../documents/rows.ts";
 import { builtInVerifiers } from "./built-in.ts";
 
 /** How a completion is checked: by a built-in verifier, or by an export of a module in the benchmark's folder. */
@@ -32,20 +32,18 @@ export function verifierSpec(value: unknown): VerifierSpec {
 function checkKnown(value: object, known: readonly string[]): void {
   const key = Object.keys(value).find((one) => !known.includes(one));
   if (key === undefined) return;
-  const close = nearest(key, known);
-  const fix = close === null ? "Remove it, or move it into args." : `Did you mean "${close}"?`;
+  const fix = didYouMean(key, known) ?? "Remove it, or move it into args.";
   throw specError("", `the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
 }
 
 function knownName(name: unknown): string {
   const names = Object.keys(builtInVerifiers);
   if (names.includes(name as string)) return name as string;
-  const close = typeof name === "string" ? nearest(name, names) : null;
   throw specError(
     "",
     name === undefined ? "no name" : quoteValue(name),
     `one of ${names.join(", ")}, or { module, export }`,
-    close === null ? "Name one of them, or a custom function." : `Did you mean "${close}"?`,
+    didYouMean(name, names) ?? "Name one of them, or a custom function.",
   );
 }
 
@@ -59,8 +57,6 @@ function pathInside(path: unknown): string {
     'Copy the module into the folder, and write "./check.js".',
   );
 }
-
-const isFilled = (value: unknown): value is string => typeof value === "string" && value !== "";
 
 const specError = (
   key: string,

@@ -1,6 +1,6 @@
 import type { Awaitable, Json, PeriodicEvalError } from "@periodic-eval/core";
-import { nearest, quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated, dataError } from "../../documents/rows.ts";
+import { quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, dataError, didYouMean, isFilledList } from "../../documents/rows.ts";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 
 /** Returns why a completion does not pass; null if it passes. */
@@ -28,10 +28,8 @@ export function verifierError(key: string, value: unknown, expected: string, fix
 export function checkArgs(args: VerifierArgs, known: readonly string[]): void {
   for (const key of Object.keys(args)) {
     if (known.includes(key)) continue;
-    const close = nearest(key, known);
-    const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
     const expected = known.length === 0 ? "no arguments" : `some of ${known.join(", ")}`;
-    throw verifierError(`args.${key}`, args[key], expected, fix);
+    throw verifierError(`args.${key}`, args[key], expected, didYouMean(key, known) ?? "Remove it.");
   }
 }
 
@@ -44,13 +42,11 @@ export function flagOf(args: VerifierArgs, key: string): boolean {
 /** Returns the answer as an array of strings. */
 export function textsOf(answer: Json): readonly string[] {
   const texts = typeof answer === "string" ? [answer] : answer;
-  if (Array.isArray(texts) && texts.length > 0 && texts.every(isFilled)) return texts;
+  if (isFilledList(texts)) return texts;
   const fix =
     typeof answer === "number" ? "Put it in quotes, or use the verifier numeric." : "Write the right answer.";
   throw verifierError("answer", answer, "a non-empty string, or an array of them", fix);
 }
-
-const isFilled = (value: Json): value is string => typeof value === "string" && value.trim() !== "";
 
 export function patternOf(key: string, pattern: Json, flags: Json = ""): RegExp {
   const fix = "Write a JavaScript pattern without slashes; double each backslash in JSON.";
