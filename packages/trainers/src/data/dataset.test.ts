@@ -146,8 +146,10 @@ describe("loadDataset", () => {
   });
 
   it("throws if no row is left, or the file is missing", async () => {
-    await expect(load([])).rejects.toThrow("got no rows");
-    await expect(load([{ messages: [user("hi")] }])).rejects.toThrow("got 1 rows, all bad");
+    await expect(load([])).rejects.toMatchObject({ got: "no rows" });
+    await expect(load([{ messages: [user("hi")] }])).rejects.toMatchObject({
+      got: "1 rows, all bad (dataset[0]: no_assistant_turn (only user))",
+    });
     const missing = await load("no/such/file.jsonl").catch((error: unknown) => error);
     expect(PeriodicEvalError.is(missing, "data")).toBe(true);
     expect(String(missing)).toContain("no/such/file.jsonl: got ENOENT");
@@ -168,9 +170,12 @@ describe("loadDataset", () => {
 
   it("throws for tokens of another model's tokenizer, with every onBadRow", async () => {
     // "c" is 99; the end token of the fake tokenizer is 257.
-    await expect(load([{ text: "abc" }], { vocabSize: 257 })).rejects.toThrow(
-      "dataset[0]: got the token 257, expected ids from 0 to 256, the model's vocabulary. Use the tokenizer of this model.",
-    );
+    await expect(load([{ text: "abc" }], { vocabSize: 257 })).rejects.toMatchObject({
+      where: "dataset[0]",
+      got: "the token 257",
+      expected: "ids from 0 to 256, the model's vocabulary",
+      fix: "Use the tokenizer of this model.",
+    });
     expect((await load([{ text: "abc" }], { vocabSize: 258 })).rows).toHaveLength(1);
   });
 

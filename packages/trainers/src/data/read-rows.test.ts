@@ -144,7 +144,7 @@ describe("readRows of Parquet", () => {
     const reading = (async () => {
       for await (const row of readRows(path)) if (!isBadRow(row)) seen.push(row.value);
     })();
-    await expect(reading).rejects.toThrow(`${path}: got `);
+    await expect(reading).rejects.toMatchObject({ code: "data", where: path });
     expect(seen).toEqual(["a", "b", "c", "d"].map((text) => ({ text })));
   });
 
@@ -169,13 +169,21 @@ describe("readRows of Parquet", () => {
 it("throws for a missing file and for a folder, both when checked and when read", async () => {
   const folder = await temporaryFolder();
   expect(() => checkSource("SFTTrainer options", ["dataset"], folder)).toThrow(
-    `${folder}: got EISDIR, expected a readable JSON Lines or Parquet file`,
+    expect.objectContaining({
+      where: folder,
+      got: "EISDIR",
+      expected: "a readable JSON Lines or Parquet file",
+    }),
   );
   expect(() => checkSource("SFTTrainer options", ["dataset"], 3)).toThrow(
-    "SFTTrainer options.dataset: got 3, expected the path of a",
+    expect.objectContaining({
+      where: "SFTTrainer options.dataset",
+      got: "3",
+      expected: "the path of a JSON Lines or Parquet file, or an array of rows",
+    }),
   );
   expect(() => checkSource("SFTTrainer options", ["dataset"], join(folder, "none.jsonl"))).toThrow(
-    "got ENOENT",
+    expect.objectContaining({ got: "ENOENT" }),
   );
   expect(await failure(folder)).toContain(": got EISDIR");
   expect(await failure(join(folder, "none.parquet"))).toContain(": got ENOENT");

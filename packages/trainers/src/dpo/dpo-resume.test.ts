@@ -111,7 +111,9 @@ describe("a resume of DPO", () => {
     await expect(train(runDir, { reference: other })).rejects.toThrow(/step_4: got reference "pe128:/);
     other.dispose();
     const ipo = { ...config, lossType: "ipo" as const };
-    await expect(train(runDir, { reference: "base", config: ipo })).rejects.toThrow('got lossType "ipo"');
+    await expect(train(runDir, { reference: "base", config: ipo })).rejects.toMatchObject({
+      got: 'lossType "ipo"',
+    });
     await expect(train(runDir, { reference: "base", dataset: preferences(20, "x") })).rejects.toThrow(
       /got data "pe128:/,
     );

@@ -130,7 +130,10 @@ describe("a non-finite loss", () => {
       );
       expect(advice).toContain('start over with resume: "never" or another runDir');
       const lowered = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 } });
-      await expect(lowered.sft.train()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.05");
+      await expect(lowered.sft.train()).rejects.toMatchObject({
+        got: "learningRate 0.01",
+        expected: "learningRate 0.05, as in the checkpoint",
+      });
       const skipping = await tinySFT({ runDir, config: { ...config, onNonFinite: "skip" } });
       expect(await skipping.sft.train()).toMatchObject({ resumedFrom: 2, steps: 12 });
       const fresh = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });

@@ -128,14 +128,15 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
 });
 
 it.each([
-  [{ weight_decay: 0.1 }, 'AdamW options.weight_decay: got the unknown option "weight_decay"'],
-  [{ betas: [2, -1] }, "AdamW options.betas[0]: got 2, expected a number in [0, 1)"],
-  [{ betas: [0.9] }, "AdamW options.betas: got [0.9], expected two numbers in [0, 1)"],
-  [{ epsilon: Number.NaN }, "AdamW options.epsilon: got NaN, expected"],
-  [{ weightDecay: -0.1 }, "AdamW options.weightDecay: got -0.1, expected a number of 0 or more"],
-  [{ decay: "none" }, 'AdamW options.decay: got "none", expected "all" or "no-norms"'],
-])("AdamW throws for the options %j", (options, message) => {
-  expect(() => new AdamW([], options as object)).toThrow(message);
+  [{ weight_decay: 0.1 }, { path: ["weight_decay"], got: 'the unknown option "weight_decay"' }],
+  [{ betas: [2, -1] }, { path: ["betas", 0], got: "2", expected: "a number in [0, 1)" }],
+  [{ betas: [0.9] }, { path: ["betas"], got: "[0.9]", expected: "two numbers in [0, 1)" }],
+  [{ epsilon: Number.NaN }, { path: ["epsilon"], got: "NaN" }],
+  [{ weightDecay: -0.1 }, { path: ["weightDecay"], got: "-0.1", expected: "a number of 0 or more" }],
+  [{ decay: "none" }, { path: ["decay"], got: '"none"', expected: '"all" or "no-norms"' }],
+])("AdamW throws for the options %j", (options, error) => {
+  const code = "config";
+  expect(() => new AdamW([], options as object)).toThrow(expect.objectContaining({ code, ...error }));
 });
 
 it("excludes the same weights from decay as transformers", () => {

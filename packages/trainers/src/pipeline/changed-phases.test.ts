@@ -43,20 +43,23 @@ async function filesOf(runDir: string): Promise<Record<string, string>> {
 }
 
 describe("a pipeline with other phases than the run", () => {
-  it.each<[string, readonly SFTPhase[], string, string]>([
-    ["inserted", [coupling, mid, em], "em", 'after "coupling", "mid", expected after "coupling"'],
-    ["removed", [em], "em", 'as the first phase, expected after "coupling"'],
-    ["swapped", [em, coupling], "em", 'as the first phase, expected after "coupling"'],
-    ["put first", [mid, coupling], "coupling", 'after "mid", expected as the first phase'],
-  ])("throws before a step and changes nothing if a phase was %s", async (_, phases, name, message) => {
+  it.each<[string, readonly SFTPhase[], string, string, string]>([
+    ["inserted", [coupling, mid, em], "em", 'after "coupling", "mid"', 'after "coupling"'],
+    ["removed", [em], "em", "as the first phase", 'after "coupling"'],
+    ["swapped", [em, coupling], "em", "as the first phase", 'after "coupling"'],
+    ["put first", [mid, coupling], "coupling", 'after "mid"', "as the first phase"],
+  ])("throws before a step and changes nothing if a phase was %s", async (_, phases, name, got, expected) => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling, em]);
     for (const isHalfWay of [false, true]) {
       if (isHalfWay) await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
       const before = await filesOf(runDir);
-      await expect(run(runDir, phases)).rejects.toThrow(
-        `${join(runDir, "checkpoints", name)}: got phase "${name}" ${message}, as in its checkpoint. Restore the order of the phases`,
-      );
+      await expect(run(runDir, phases)).rejects.toMatchObject({
+        where: join(runDir, "checkpoints", name),
+        got: `phase "${name}" ${got}`,
+        expected: `${expected}, as in its checkpoint`,
+        fix: expect.stringMatching(/^Restore the order of the phases/),
+      });
       expect(await filesOf(runDir)).toEqual(before);
     }
     expect((await run(runDir, phases, "never")).results.map(({ resumedFrom }) => resumedFrom)).toEqual(
@@ -78,9 +81,10 @@ describe("a pipeline with other phases than the run", () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling, em]);
     const kept = await filesOf(join(runDir, "checkpoints/em"));
-    await expect(run(runDir, [phaseOf("coupling", 5), em])).rejects.toThrow(
-      'step_4: got phase "em" starting from other weights than "coupling" left',
-    );
+    await expect(run(runDir, [phaseOf("coupling", 5), em])).rejects.toMatchObject({
+      where: expect.stringMatching(/step_4$/),
+      got: 'phase "em" starting from other weights than "coupling" left when the checkpoint was written',
+    });
     expect(await filesOf(join(runDir, "checkpoints/em"))).toEqual(kept);
   });
 });
@@ -109,13 +113,18 @@ describe("a finished phase with a damaged checkpoint", () => {
       readFile(join(folder, "checkpoints/em/step_4/trainables.safetensors"), "hex");
     expect(await last(runDir)).toBe(await last(whole));
     // The start of em still counts: another order is an error.
-    await expect(run(runDir, [em])).rejects.toThrow('as the first phase, expected after "coupling"');
+    await expect(run(runDir, [em])).rejects.toMatchObject({
+      got: 'phase "em" as the first phase',
+      expected: 'after "coupling", as in its checkpoint',
+    });
   });
 
   it("is an error if no later phase has begun", async () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling]);
     await damage(runDir, "trainables.safetensors");
-    await expect(run(runDir, [coupling, em])).rejects.toThrow("got no complete checkpoint");
+    await expect(run(runDir, [coupling, em])).rejects.toMatchObject({
+      got: "no complete checkpoint (step_3: trainables.safetensors was changed)",
+    });
   });
 });

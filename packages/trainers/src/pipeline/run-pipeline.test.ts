@@ -187,22 +187,30 @@ describe("runPipeline", () => {
     const [runDir, model] = [await temporaryFolder(), tinyLM({ vocabSize: tokenizer.vocabSize })];
     const options = { model, tokenizer, runDir };
     const wrong = { ...options, logger: [] };
-    await expect(runPipeline([], wrong)).rejects.toThrow(
-      'runPipeline options.logger: got the unknown option "logger", expected one of',
-    );
+    await expect(runPipeline([], wrong)).rejects.toMatchObject({
+      where: "runPipeline options.logger",
+      got: 'the unknown option "logger"',
+      expected: expect.stringMatching(/^one of /),
+    });
     const late = { phase: "late", dataset: rows(4), datset: "" };
-    await expect(runPipeline([phases[0]!, late], options)).rejects.toThrow(
-      'pipeline phase "late".datset: got the unknown option "datset"',
-    );
+    await expect(runPipeline([phases[0]!, late], options)).rejects.toMatchObject({
+      where: 'pipeline phase "late".datset',
+      got: 'the unknown option "datset"',
+    });
     const other = { ...phases[0]!, method: "ppo" as "sft" };
-    await expect(runPipeline([other], options)).rejects.toThrow(
-      'pipeline phase "coupling".method: got "ppo", expected "sft" or "dpo"',
-    );
+    await expect(runPipeline([other], options)).rejects.toMatchObject({
+      where: 'pipeline phase "coupling".method',
+      got: '"ppo"',
+      expected: '"sft" or "dpo"',
+    });
     const unread = { ...phases[0]!, reference: "copy" } as PipelinePhase;
-    await expect(runPipeline([unread], options)).rejects.toThrow('got the unknown option "reference"');
-    await expect(runPipeline([phases[0]!, { phase: "a/b", dataset: [] }], options)).rejects.toThrow(
-      'SFTTrainer options.phase: got "a/b"',
-    );
+    await expect(runPipeline([unread], options)).rejects.toMatchObject({
+      got: 'the unknown option "reference"',
+    });
+    await expect(runPipeline([phases[0]!, { phase: "a/b", dataset: [] }], options)).rejects.toMatchObject({
+      where: "SFTTrainer options.phase",
+      got: '"a/b"',
+    });
     model.dispose();
   });
 
@@ -215,29 +223,37 @@ describe("runPipeline", () => {
     expect(session).toMatchObject({ phase: "em", runStepOffset: 12 });
   });
 
-  it.each<[string, Partial<SFTPhase>, string | RegExp]>([
+  it.each<[string, Partial<SFTPhase>, object]>([
     [
       "two callbacks with the same id",
       { callbacks: [{ id: "a" }, { id: "a" }] },
-      'a second callback with id "a"',
+      { code: "config", got: expect.stringContaining('a second callback with id "a"') },
     ],
-    ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
-    ["a missing dataset file", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],
-    ["no dataset", { dataset: undefined as never }, "SFTTrainer options.dataset: got nothing"],
+    [
+      "rows longer than the context",
+      { config: { maxLength: 65 } },
+      { path: ["maxLength"], got: "65", expected: expect.stringMatching(/^at most 64/) },
+    ],
+    [
+      "a missing dataset file",
+      { dataset: "nowhere/rows.jsonl" },
+      { code: "data", where: expect.stringMatching(/nowhere\/rows\.jsonl$/), got: "ENOENT" },
+    ],
+    ["no dataset", { dataset: undefined as never }, { where: "SFTTrainer options.dataset", got: "nothing" }],
     [
       "a decay that is longer than the phase",
       { config: { maxSteps: 7, schedule: "wsd", decaySteps: 5 } },
-      "and 5 of decay",
+      { path: ["schedule"], got: expect.stringMatching(/ and 5 of decay$/) },
     ],
     [
       "an unknown metric in keepBest",
       { config: { validationShare: 0.2, keepBest: "loss" } },
-      'keepBest: got "loss", expected "eval_loss"',
+      { path: ["keepBest"], got: '"loss"', expected: expect.stringMatching(/^"eval_loss"/) },
     ],
-  ])("throws for %s in a late phase before the first step", async (_, late, message) => {
+  ])("throws for %s in a late phase before the first step", async (_, late, error) => {
     const runDir = await temporaryFolder();
     const given = [phases[0]!, { ...phases[1]!, ...late }];
-    await expect(run(runDir, "tiny", given)).rejects.toThrow(message);
+    await expect(run(runDir, "tiny", given)).rejects.toMatchObject(error);
     expect(await readdir(runDir)).toEqual([]);
   });
 
@@ -252,11 +268,14 @@ describe("runPipeline", () => {
       dataset: preferences(4),
       config: { validationShare: 0.25, keepBest: "eval_perplexity" },
     } as const;
-    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, misnamed])).rejects.toThrow(
-      'DPO config.keepBest: got "eval_perplexity", expected "eval_loss" or',
-    );
-    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toThrow(
-      'pipeline phases[1].phase: got a second phase named "coupling"',
-    );
+    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, misnamed])).rejects.toMatchObject({
+      where: "DPO config.keepBest",
+      got: '"eval_perplexity"',
+      expected: expect.stringMatching(/^"eval_loss" or /),
+    });
+    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toMatchObject({
+      where: "pipeline phases[1].phase",
+      got: 'a second phase named "coupling"',
+    });
   });
 });

@@ -25,13 +25,19 @@ it("throws for a second update, or a checkpoint, while one runs", async () => {
     const runDir = await temporaryFolder();
     await withTrainer({ model, runDir }, async (trainer) => {
       const first = trainer.update(drawn());
-      await expect(trainer.update(drawn())).rejects.toThrow(
-        "SDPOTrainer.update: got a call while update runs, expected one call at a time.",
-      );
-      await expect(trainer.save()).rejects.toThrow("SDPOTrainer.save: got a call while update runs");
-      await expect(trainer.logProbs(answers)).rejects.toThrow(
-        "SDPOTrainer.logProbs: got a call while update runs",
-      );
+      await expect(trainer.update(drawn())).rejects.toMatchObject({
+        where: "SDPOTrainer.update",
+        got: "a call while update runs",
+        expected: "one call at a time",
+      });
+      await expect(trainer.save()).rejects.toMatchObject({
+        where: "SDPOTrainer.save",
+        got: "a call while update runs",
+      });
+      await expect(trainer.logProbs(answers)).rejects.toMatchObject({
+        where: "SDPOTrainer.logProbs",
+        got: "a call while update runs",
+      });
       expect((await first).update).toBe(1);
       await trainer.save();
       expect((await trainer.update(drawn())).update).toBe(2);
@@ -94,7 +100,10 @@ describe("the advice on a non-finite loss", () => {
     );
     await withModel((model) =>
       withTrainer({ model, runDir, ...lowered }, async (trainer) => {
-        await expect(trainer.resume()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.02");
+        await expect(trainer.resume()).rejects.toMatchObject({
+          got: "learningRate 0.01",
+          expected: "learningRate 0.02, as in the checkpoint",
+        });
         expect(await trainer.resume("never")).toBeNull();
         expect((await trainer.update(drawn())).update).toBe(1);
       }),
@@ -135,13 +144,18 @@ it("throws for an invalid `resume` before it reads a checkpoint, and for invalid
   await withModel((model) =>
     withTrainer({ model, runDir }, async (trainer) => {
       for (const maxUpdates of [0, -1, 1.5, Number.NaN, "4" as never])
-        await expect(trainer.save({ maxUpdates })).rejects.toThrow(
-          `SDPOTrainer.save options.maxUpdates: got ${quoteValue(maxUpdates)}, expected a positive integer or null.`,
-        );
+        await expect(trainer.save({ maxUpdates })).rejects.toMatchObject({
+          where: "SDPOTrainer.save options.maxUpdates",
+          got: quoteValue(maxUpdates),
+          expected: "a positive integer or null",
+        });
       await expect(trainer.save({ maxupdates: 4 } as never)).rejects.toThrow('Did you mean "maxUpdates"?');
       expect(await readdir(runDir)).toEqual([]);
       expect(await verifyCheckpoint(await trainer.save({ maxUpdates: 1 }))).toMatchObject({ max_steps: 1 });
-      await expect(trainer.resume("nevr" as never)).rejects.toThrow('SDPOTrainer.resume: got "nevr"');
+      await expect(trainer.resume("nevr" as never)).rejects.toMatchObject({
+        where: "SDPOTrainer.resume",
+        got: '"nevr"',
+      });
       expect((await trainer.resume())!.state.step).toBe(0);
     }),
   );
@@ -226,7 +240,10 @@ describe("checkpoints", () => {
     );
     await withModel((model) =>
       withTrainer({ model }, async (trainer) => {
-        await expect(trainer.save()).rejects.toThrow("trainer options.runDir: got no runDir");
+        await expect(trainer.save()).rejects.toMatchObject({
+          where: "trainer options.runDir",
+          got: "no runDir",
+        });
       }),
     );
   });

@@ -17,19 +17,20 @@ describe("parseSDPOConfig", () => {
   });
 
   it.each([
-    [{ alpha: 0 }, "SDPO config.alpha: got 0, expected a number above 0"],
-    [{ alpha: 1.5 }, "SDPO config.alpha: got 1.5, expected a number of 1 or less"],
-    [{ alpha: Number.NaN }, "SDPO config.alpha: got NaN"],
-    [{ isClip: 0 }, "SDPO config.isClip: got 0, expected a number above 0"],
-    [{ klRegWeight: -1 }, "SDPO config.klRegWeight: got -1, expected a number of 0 or more"],
-    [{ klForm: "k2" }, 'SDPO config.klForm: got "k2", expected "k3" or "claas"'],
-    [{ teacher: "ema" }, 'SDPO config.teacher: got "ema", expected "base" or "current"'],
-    [{ teacherTopK: 0.5 }, "SDPO config.teacherTopK: got 0.5, expected a positive integer"],
-    [{ hindsight: "{prompt}" }, "expected a string with {prompt} and {feedback}"],
-    [{ stepsPerBatch: 0 }, "SDPO config.stepsPerBatch: got 0"],
-    [{ is_clip: 5 }, 'the unknown option "is_clip"'],
-    [{ teacherTopk: 5 }, 'Did you mean "teacherTopK"?'],
-  ])("refuses %j", (given, message) => {
-    expect(() => parseSDPOConfig(given as object)).toThrow(message);
+    [{ alpha: 0 }, { path: ["alpha"], got: "0", expected: "a number above 0" }],
+    [{ alpha: 1.5 }, { path: ["alpha"], got: "1.5", expected: "a number of 1 or less" }],
+    [{ alpha: Number.NaN }, { path: ["alpha"], got: "NaN" }],
+    [{ isClip: 0 }, { path: ["isClip"], got: "0", expected: "a number above 0" }],
+    [{ klRegWeight: -1 }, { path: ["klRegWeight"], got: "-1", expected: "a number of 0 or more" }],
+    [{ klForm: "k2" }, { path: ["klForm"], got: '"k2"', expected: '"k3" or "claas"' }],
+    [{ teacher: "ema" }, { path: ["teacher"], got: '"ema"', expected: '"base" or "current"' }],
+    [{ teacherTopK: 0.5 }, { path: ["teacherTopK"], got: "0.5", expected: "a positive integer" }],
+    [{ hindsight: "{prompt}" }, { path: ["hindsight"], expected: "a string with {prompt} and {feedback}" }],
+    [{ stepsPerBatch: 0 }, { path: ["stepsPerBatch"], got: "0" }],
+    [{ is_clip: 5 }, { path: ["is_clip"], got: 'the unknown option "is_clip"' }],
+    [{ teacherTopk: 5 }, { fix: 'Did you mean "teacherTopK"?' }],
+  ])("rejects %j", (given, error) => {
+    const code = "config";
+    expect(() => parseSDPOConfig(given as object)).toThrow(expect.objectContaining({ code, ...error }));
   });
 });

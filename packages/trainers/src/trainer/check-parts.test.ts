@@ -88,15 +88,27 @@ describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)(
 it("requires one phase or more in a pipeline, each an object, and an object in addCallback", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const options = { model, tokenizer, runDir: await temporaryFolder() };
-  await expect(runPipeline([], options)).rejects.toThrow(
-    "pipeline phases: got an empty array, expected one phase or more",
-  );
-  await expect(runPipeline([undefined as never], options)).rejects.toThrow("pipeline phases[0]: got nothing");
-  await expect(runPipeline("sft" as never, options)).rejects.toThrow(
-    'pipeline phases: got "sft", expected an array',
-  );
+  await expect(runPipeline([], options)).rejects.toMatchObject({
+    where: "pipeline phases",
+    got: "an empty array",
+    expected: "one phase or more",
+  });
+  await expect(runPipeline([undefined as never], options)).rejects.toMatchObject({
+    where: "pipeline phases[0]",
+    got: "nothing",
+  });
+  await expect(runPipeline("sft" as never, options)).rejects.toMatchObject({
+    where: "pipeline phases",
+    got: '"sft"',
+    expected: "an array of phases",
+  });
   const trainer = new SFTTrainer({ ...options, dataset: rows(4) });
-  expect(() => trainer.addCallback(undefined as never)).toThrow("SFTTrainer.addCallback[0]: got undefined");
+  expect(() => trainer.addCallback(undefined as never)).toThrow(
+    expect.objectContaining({
+      where: "SFTTrainer.addCallback[0]",
+      got: "undefined",
+    }),
+  );
   model.dispose();
 });
 
@@ -105,7 +117,9 @@ it("checks a pipeline with a model without weights, but does not train it", asyn
   const phases = [{ phase: "sft", dataset: rows(4) }];
   const options = { tokenizer, runDir: await temporaryFolder() };
   expect(() => checkPipeline(phases, { ...options, model: outline })).not.toThrow();
-  await expect(runPipeline(phases, { ...options, model: outline as never })).rejects.toThrow(
-    "SFTTrainer options.model: got a model without logits, expected a language model that can be trained",
-  );
+  await expect(runPipeline(phases, { ...options, model: outline as never })).rejects.toMatchObject({
+    where: "SFTTrainer options.model",
+    got: "a model without logits",
+    expected: "a language model that can be trained (TrainableLM)",
+  });
 });
