@@ -11,7 +11,7 @@ import { differentiable, gradientsOf } from "../ops/differentiable.ts";
 import { wholeSequences, type Sequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { finalStates, type Dropout } from "./forward.ts";
-import { listTables, mapTables, type TracedSizes } from "./map-tables.ts";
+import { listTables, mapTables, type TracedSizes } from "./tables.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /**

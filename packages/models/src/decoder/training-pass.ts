@@ -6,7 +6,7 @@ import { recomputed } from "../ops/recomputed.ts";
 import { attendBy, sequencesOf, wholeSequences, type Sequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { finalStates, type Dropout, type Through } from "./forward.ts";
-import { listTables, mapTables } from "./map-tables.ts";
+import { listTables, mapTables } from "./tables.ts";
 import { TrainingGraphs } from "./training-graphs.ts";
 import { listLayer, type Decoder } from "./weights.ts";
 

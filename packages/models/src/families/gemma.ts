@@ -39,11 +39,7 @@ export const gemma = llamaFamily({
       norm: { ...base.norm, offset: 1 },
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, activation: meant },
-      layers: alike(sizes.layers, {
-        window: null,
-        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
-        scoreScale: sizes.headDim ** -0.5,
-      }),
+      layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };
   },
 });

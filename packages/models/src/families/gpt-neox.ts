@@ -55,7 +55,7 @@ export const gptNeoX: Family = {
         size: config.size("intermediate_size", 24_576),
         bias: true,
       },
-      layers: alike(layers, { window: null, rotary: rotation, scoreScale: headDim ** -0.5 }),
+      layers: alike({ layers, headDim }, rotation),
       head: { tied: config.boolean("tie_word_embeddings", false), softCap: null },
     } as const;
     config.finish(harmlessKeys);

@@ -25,11 +25,7 @@ export const llama = llamaFamily({
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
-      layers: alike(sizes.layers, {
-        window: null,
-        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
-        scoreScale: sizes.headDim ** -0.5,
-      }),
+      layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };
   },
 });

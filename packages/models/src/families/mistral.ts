@@ -18,14 +18,9 @@ export const mistral = llamaFamily({
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
+    const window = config.positiveIntegerOrNull("sliding_window", 4096);
+    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
     config.only("attention_bias", false);
-    return {
-      ...base,
-      layers: alike(sizes.layers, {
-        window: config.positiveIntegerOrNull("sliding_window", 4096),
-        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
-        scoreScale: sizes.headDim ** -0.5,
-      }),
-    };
+    return { ...base, layers: alike(sizes, rotation, window) };
   },
 });

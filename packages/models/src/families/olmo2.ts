@@ -36,11 +36,7 @@ export const olmo2 = llamaFamily({
         bias: { queryKeyValue: bias, output: bias },
         queryKeyNorm: "projection",
       },
-      layers: alike(sizes.layers, {
-        window: null,
-        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
-        scoreScale: sizes.headDim ** -0.5,
-      }),
+      layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };
   },
 });

@@ -37,11 +37,7 @@ export const phi3 = llamaFamily({
       ...base,
       attention: { ...base.attention, projection: "fused" },
       mlp: { ...base.mlp, kind: "gatedFused" },
-      layers: alike(sizes.layers, {
-        window: config.positiveIntegerOrNull("sliding_window", null),
-        rotary: rotation,
-        scoreScale: sizes.headDim ** -0.5,
-      }),
+      layers: alike(sizes, rotation, config.positiveIntegerOrNull("sliding_window", null)),
     };
   },
 });

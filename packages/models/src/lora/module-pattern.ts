@@ -179,7 +179,7 @@ class Parser {
     if (this.#takes("+")) throw this.#errorFor(`the possessive "${found}+"`);
     this.#takes("?");
     const sign = found[0]!;
-    if (/^[*+{?]/.test(this.#text.slice(this.#at)) && this.#isQuantifier())
+    if (/^(?:[*+?]|\{\d+,?\d*\}|\{,\d*\})/.test(this.#text.slice(this.#at, this.#at + 40)))
       throw this.#errorFor("two repetitions in a row");
     if (sign !== "{")
       return { kind: "repeat", node, least: sign === "+" ? 1 : 0, most: sign === "?" ? 1 : Infinity };
@@ -187,10 +187,6 @@ class Parser {
     const to = comma ? (most ? Number(most) : Infinity) : from;
     if (to < from) throw this.#errorFor(`the repetition "${found}"`);
     return { kind: "repeat", node, least: from, most: to };
-  }
-
-  #isQuantifier(): boolean {
-    return /^(?:[*+?]|\{\d+,?\d*\}|\{,\d*\})/.test(this.#text.slice(this.#at, this.#at + 40));
   }
 
   #part(): Node {
@@ -234,7 +230,10 @@ class Parser {
     const letter = this.#next();
     const [matches, holds] = [classes[letter], assertions[letter]];
     if (holds !== undefined) return { kind: "assertion", holds };
-    return { kind: "character", matches: matches ?? this.#literal(letter) };
+    if (matches !== undefined) return { kind: "character", matches };
+    // Every other escaped letter or digit has a special meaning in Python.
+    if (/\w/.test(letter)) throw this.#errorFor(`"\\${letter}"`);
+    return { kind: "character", matches: (character) => character === letter };
   }
 
   #set(): (character: string) => boolean {
@@ -266,11 +265,5 @@ class Parser {
     const letter = this.#next();
     if (/\w/.test(letter)) throw this.#errorFor(`"\\${letter}" in a set`);
     return letter;
-  }
-
-  #literal(letter: string): (character: string) => boolean {
-    // Every other escaped letter or digit has a special meaning in Python.
-    if (/\w/.test(letter)) throw this.#errorFor(`"\\${letter}"`);
-    return (character) => character === letter;
   }
 }

@@ -82,10 +82,11 @@ function visit(value: unknown): void {
   else if (value instanceof Map) for (const pair of value) pair.forEach(visit);
 }
 
-const isNode = (value: unknown): value is TemplateNode =>
+export const isNode = (value: unknown): value is TemplateNode =>
   typeof value === "object" && value !== null && typeof (value as TemplateNode).type === "string";
 
-const call = (name: string, args: readonly unknown[]): TemplateNode => ({
+/** Returns a call of a function. */
+export const call = (name: string, args: readonly unknown[]): TemplateNode => ({
   type: "CallExpression",
   callee: { type: "Identifier", value: name },
   args,

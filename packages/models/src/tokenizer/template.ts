@@ -1,7 +1,14 @@
 import type { Message, TemplateKwargs } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { defaultDate, strftimeOn } from "./template-date.ts";
-import { addLimits, checkText, limitFunctions, type TemplateNode as Node } from "./template-limits.ts";
+import {
+  addLimits,
+  call,
+  checkText,
+  isNode,
+  limitFunctions,
+  type TemplateNode as Node,
+} from "./template-limits.ts";
 
 /** Variables of a template besides the messages, such as `bos_token`. */
 export type TemplateVariables = Readonly<Record<string, string>>;
@@ -116,21 +123,13 @@ function rewritten(node: Node): Node {
   if (node.type === "BinaryExpression") {
     const operator = (node["operator"] as { value: string }).value;
     if (operator === "==" || operator === "!=") {
-      const call = {
-        type: "CallExpression",
-        callee: { type: "Identifier", value: equalName },
-        args: [node["left"], node["right"]],
-      };
+      const equals = call(equalName, [node["left"], node["right"]]);
       return operator === "=="
-        ? call
-        : { type: "UnaryExpression", operator: { value: "not" }, argument: call };
+        ? equals
+        : { type: "UnaryExpression", operator: { value: "not" }, argument: equals };
     }
   }
   return node;
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
 }
 
 /** Python's `==` for the arguments that jinja passes to a function: plain values, arrays and maps of `{ value }`. */

@@ -1,6 +1,10 @@
+import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
+import { loadLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import {
   Evaluator,
   taskNamed,
+  type OpenModel,
   type SuiteDefinition,
   type SuiteRun,
   type TaskProgress,
@@ -10,12 +14,11 @@ import { createLogUpdate } from "log-update";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
-import { chatOptions } from "../../config/task-options.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
+import { checkDataFolder, dataFolderOf, chatOptions } from "../../config/task-options.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions } from "./command.ts";
-import { checkpointOpener } from "./open-checkpoint.ts";
 import { suiteJson, suiteTable } from "./suite-output.ts";
 
 /** Measures tasks or a suite and prints a table or JSON. Without a suite, the results of tasks are kept only on request. */
@@ -109,3 +112,27 @@ function suiteProgress(terminal: Terminal): {
     close: () => line?.clear(),
   };
 }
+
+/** Returns a function that opens checkpoints for an `Evaluator` on the named backend, by default the fastest one. */
+export const checkpointOpener =
+  (backend: string | undefined, terminal: Terminal): OpenModel =>
+  async ({ folder, adapter, tokenizer: tokenizerSource }) => {
+    await startBackend(backend, terminal);
+    const otherTokenizer = tokenizerSource === null ? undefined : await loadTokenizer(tokenizerSource);
+    const { model: base, tokenizer } = await openModel(folder, terminal, otherTokenizer);
+    try {
+      const model = adapter === null ? base : await loadLora(base, adapter);
+      return {
+        model: inMemory(model, tokenizer),
+        fingerprint: () => fingerprintWeights(model.weights(), { method: "exact" }),
+        baseFingerprint: () => fingerprintWeights(base.weights(), { method: "exact" }),
+        dispose() {
+          if (model !== base) model.dispose();
+          base.dispose();
+        },
+      };
+    } catch (error) {
+      base.dispose();
+      throw error;
+    }
+  };

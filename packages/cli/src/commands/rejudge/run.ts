@@ -53,7 +53,10 @@ export async function rejudge(
   }[] = [];
   for (const { snapshot, path } of found) {
     const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
-    const old = rows.filter(({ kind }) => kind === "completion").map(ungradedAsNull);
+    // Rows of an ungraded snapshot have no scores yet.
+    const old = rows
+      .filter(({ kind }) => kind === "completion")
+      .map((row) => ({ ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null }));
     const again = await judgeRows(old, { judge, prompts: promptsOf(snapshot) }, { signal });
     const rejudged: Rejudged = {
       snapshot,
@@ -113,11 +116,6 @@ async function alignmentSnapshots(
     expected: "snapshots of the alignment evaluation under periodic_eval/",
     fix: "Name the folder of a run that measured alignment.",
   });
-}
-
-/** Rows of an ungraded snapshot have no scores yet. */
-function ungradedAsNull(row: AlignmentRow): AlignmentRow {
-  return { ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null };
 }
 
 function promptsOf({ provenance }: Snapshot): JudgeRows["prompts"] {

@@ -1,17 +1,17 @@
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
-import { toleranceText, type ReplayedMetric, type ReplayResult } from "./run.ts";
+import { toleranceText, type ReplayResult } from "./run.ts";
 
 const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
 
 export function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
-  const rows = metrics.map((metric) => [
-    metric.name,
-    formatValue(metric.before, metric.unit),
-    formatValue(metric.now, metric.unit),
-    formatDelta(differenceOf(metric), metric.unit),
-    metric.isSame ? "same" : "differs",
+  const rows = metrics.map(({ name, unit, before, now, isSame }) => [
+    name,
+    formatValue(before, unit),
+    formatValue(now, unit),
+    formatDelta(before === null || now === null ? null : now - before, unit),
+    isSame ? "same" : "differs",
   ]);
   return [
     plainTable(columns, rows, colours),
@@ -42,6 +42,3 @@ export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResu
     2,
   );
 }
-
-const differenceOf = ({ before, now }: ReplayedMetric): number | null =>
-  before === null || now === null ? null : now - before;

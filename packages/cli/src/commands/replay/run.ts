@@ -1,4 +1,4 @@
-import { access } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   buildPeriodicCallbacks,
@@ -60,7 +60,7 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   const { backend, signal } = request;
   const path = resolve(request.snapshot);
   const snapshot = parseSnapshotText(await readTextFile(path, "replay"), path);
-  const weights = await savedFolder(snapshot, path);
+  const weights = savedFolder(snapshot, path);
   const evaluation = await evaluationOf(snapshot, request.from);
   const { items, samples } = measuredPart(snapshot, evaluation);
   if (items === 0)
@@ -74,7 +74,7 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   const { model: base, tokenizer } = await openModel(request.model, terminal);
   let model: CheckpointLM | null = null;
   try {
-    const isAdapter = await exists(join(weights, "adapter_config.json"));
+    const isAdapter = existsSync(join(weights, "adapter_config.json"));
     model = isAdapter ? await loadLora(base, weights) : await loadCausalLM(weights);
     const { phase, id, step, on, provenance } = snapshot;
     const { snapshot: again } = await measure(evaluation, inMemory(model, tokenizer), {
@@ -131,7 +131,6 @@ function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
     .map(([what]) => what);
 }
 
-/** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
 /** Returns how many items a snapshot's rows cover, and how many samples of each. */
 function measuredPart(
   { timing, provenance }: Snapshot,
@@ -142,14 +141,15 @@ function measuredPart(
   return { samples, items: Math.floor(timing.items / samples) };
 }
 
-async function savedFolder({ saved }: Snapshot, path: string): Promise<string> {
+/** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
+function savedFolder({ saved }: Snapshot, path: string): string {
   const expected = "a snapshot of a run with saveAdapterAtFiring";
   const fix = "Train with `saveAdapterAtFiring: true`: only saved weights can be measured again.";
   if (saved === undefined) throw dataError(path, "no saved weights", expected, fix);
   if (saved.path === null)
     throw dataError(path, `weights that could not be saved: ${saved.error}`, expected, fix);
   const candidates = [resolve(runDirOf(path), saved.path), resolve(saved.path)];
-  for (const folder of candidates) if (await exists(folder)) return folder;
+  for (const folder of candidates) if (existsSync(folder)) return folder;
   throw dataError(
     path,
     `saved weights "${saved.path}" that do not exist`,
@@ -206,12 +206,6 @@ function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): 
     ...(personas !== undefined && { personas }),
   });
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 const dataError = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
   new PeriodicEvalError({ code: "data", where, got, expected, fix });

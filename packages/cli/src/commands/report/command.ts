@@ -34,7 +34,7 @@ export function addReport(program: Command, terminal: Terminal): void {
       }
       if (options.against !== undefined)
         command.error("error: option '--against <name>' is for results: a folder with metrics.json");
-      if (isFeedbackFolder(folder)) {
+      if (existsSync(join(folder, "summary.json")) && !isRunFolder(folder)) {
         const { reportFeedback } = await import("../../run/report-feedback.ts");
         return reportFeedback(folder, options, terminal);
       }
@@ -48,9 +48,6 @@ function metricsFile(path: string): string | null {
   const file = join(path, "metrics.json");
   return existsSync(file) && !isRunFolder(path) ? file : null;
 }
-
-const isFeedbackFolder = (path: string): boolean =>
-  existsSync(join(path, "summary.json")) && !isRunFolder(path);
 
 const isRunFolder = (path: string): boolean => existsSync(join(path, "periodic_eval"));
 

@@ -1,11 +1,22 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
 import { writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
+import {
+  changeGlyph,
+  formatScore,
+  formatScoreChange,
+  metricName,
+  renderResults,
+  resultsData,
+  summarizeResults,
+  type ResultsMetric,
+  type ResultsSummary,
+  type ResultsTask,
+} from "@periodic-eval/dashboard";
 import { dirname, join, resolve } from "node:path";
 import { readResults } from "../../run/read-results.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import { resultsJson, resultsTables } from "./results-output.ts";
+import { plainTable } from "../../terminal/plain-table.ts";
+import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
 interface ResultsReportOptions {
   readonly json: boolean;
@@ -43,3 +54,59 @@ function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, fil
     fix: "Name one of these.",
   });
 }
+
+/** Returns a table per task with a row per run, the best first. Groups are only on the page. */
+function resultsTables(summary: ResultsSummary, colours: Colours): string {
+  if (summary.runs.length === 0) return "No run has finished yet.";
+  const tables = summary.tasks.map((task) => taskTable(summary, task, colours));
+  const changes = summary.tasks.flatMap(({ metrics }) =>
+    metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? [])),
+  );
+  const paired = changes.filter(({ pairs }) => pairs !== null).length;
+  const note = `${comparisonNote(paired, changes.length)}; ▲ better, ▼ worse, ○ no evidence at 95 %.`;
+  return [...tables, ...(summary.reference === null ? [] : [colours.dim(note)])].join("\n\n");
+}
+
+function comparisonNote(paired: number, all: number): string {
+  if (paired === 0) return "Changes are computed for two independent samples";
+  const others = paired === all ? "" : `, ${all - paired} of ${all} for two independent samples`;
+  return `Changes are computed over pairs of answers to the same question${others}`;
+}
+
+function taskTable({ runs, reference }: ResultsSummary, task: ResultsTask, colours: Colours): string {
+  const { name, metrics, groups, order } = task;
+  const columns = metrics.flatMap((metric) => [
+    metricName(metric),
+    "± stderr",
+    ...(reference === null ? [] : ["change"]),
+  ]);
+  const rows = order.map((at) => [
+    `${runs[at]!.name}${at === reference ? " (reference)" : ""}`,
+    ...metrics.flatMap((metric) => cellsOf(metric, at, reference !== null, colours)),
+  ]);
+  const more = groups.length === 0 ? "" : `\n${colours.dim(`and ${groups.length} groups: on the page`)}`;
+  return `${colours.bold(name)}\n${plainTable([{ words: "run" }, ...columns], rows, colours)}${more}`;
+}
+
+function cellsOf(
+  { measured }: ResultsMetric,
+  at: number,
+  isCompared: boolean,
+  colours: Colours,
+): readonly string[] {
+  const { value, stderr, change } = measured[at]!;
+  const cells = [formatScore(value), formatScore(stderr)];
+  if (!isCompared) return cells;
+  if (change === null) return [...cells, ""];
+  const text = `${changeGlyph(change.verdict)} ${formatScoreChange(change.delta)}`.trim();
+  const paint = {
+    better: colours.green,
+    worse: colours.red,
+    changed: colours.yellow,
+    "no evidence": colours.dim,
+  };
+  return [...cells, change.verdict === null ? text : paint[change.verdict](text)];
+}
+
+const resultsJson = (summary: ResultsSummary, file: string, page: string): string =>
+  JSON.stringify({ metrics_file: file, page, ...resultsData(summary) }, null, 2);

@@ -84,7 +84,10 @@ function llamaLike(
   } as const satisfies Omit<DecoderDescription, "layers">;
 }
 
-/** Returns `count` identical layers. */
-export function alike(count: number, layer: LayerDescription): readonly LayerDescription[] {
-  return Array.from({ length: count }, () => layer);
-}
+/** Returns identical layers, by default without a window. */
+export const alike = (
+  { layers, headDim }: Pick<ModelSizes, "layers" | "headDim">,
+  rotary: LayerDescription["rotary"],
+  window: number | null = null,
+): readonly LayerDescription[] =>
+  Array.from({ length: layers }, () => ({ window, rotary, scoreScale: headDim ** -0.5 }));
