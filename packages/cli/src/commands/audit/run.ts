@@ -1,12 +1,8 @@
 import { auditTask, auditText, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
 import { join } from "node:path";
 import { openModelOutline } from "../../config/open-model.ts";
-import {
-  checkDataFolder,
-  dataFolderOf,
-  chatOptions,
-  type TaskPromptOptions,
-} from "../../config/task-options.ts";
+import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
+import { chatOptions, type TaskPromptOptions } from "../../config/task-options.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
 export interface AuditRequest extends TaskPromptOptions {

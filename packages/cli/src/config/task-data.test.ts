@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { dataFolderOf } from "./task-options.ts";
+import { dataFolderOf } from "./task-data.ts";
 
 it.each([
   ["gsm8k", "gsm8k"],
