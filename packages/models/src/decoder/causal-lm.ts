@@ -49,15 +49,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
   const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
-  const checkAlive = () => {
-    if (![...list, ...own].some(({ variable }) => variable.isDisposed)) return;
-    throw modelError({
-      where: "model",
-      got: "a disposed model",
-      expected: "a model that still has its weights",
-      fix: "Dispose a model after its last use, and an adapter before its base.",
-    });
-  };
+  const checkAlive = () => checkWeights([...list, ...own]);
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
     checkIds(ids, description);
@@ -140,6 +132,14 @@ const checkedBefore = (reading: Incremental, check: () => void): Incremental => 
     return reading.logitsOf(states);
   },
 });
+
+/** Throws for a disposed model, or for an adapter whose base was disposed. */
+function checkWeights(weights: readonly LiveWeight[]): void {
+  if (!weights.some(({ variable }) => variable.isDisposed)) return;
+  const fix = "Dispose a model after its last use, and an adapter before its base.";
+  const expected = "a model that still has its weights";
+  throw modelError({ where: "model", got: "a disposed model", expected, fix });
+}
 
 /** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {

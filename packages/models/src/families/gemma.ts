@@ -1,5 +1,5 @@
 import { activation } from "./config/activation-name.ts";
-import { alike, llamaFamily } from "./config/llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /**

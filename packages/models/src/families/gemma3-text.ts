@@ -1,7 +1,7 @@
 import type { RotaryDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 import type { ModelSizes } from "./config/sizes.ts";
-import { llamaFamily } from "./config/llama-like.ts";
+import { llamaFamily } from "./llama-like.ts";
 import { rotaryOf } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 

@@ -2,7 +2,7 @@ import { activation } from "./config/activation-name.ts";
 import { harmlessKeys } from "./config/config-reader.ts";
 import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike } from "./config/llama-like.ts";
+import { alike } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /** GPT-NeoX and Pythia. Defaults from transformers 5.23 `GPTNeoXConfig`. */

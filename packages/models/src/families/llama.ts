@@ -1,4 +1,4 @@
-import { alike, llamaFamily } from "./config/llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /** Llama 1 to 3.x, SmolLM2 and other models of type `llama`. Defaults from transformers 5.23 `LlamaConfig`. */

@@ -1,4 +1,4 @@
-import { alike, llamaFamily } from "./config/llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /** Mistral: Llama with a window in every layer. Defaults from transformers 5.23 `MistralConfig`. */

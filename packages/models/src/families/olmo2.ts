@@ -1,4 +1,4 @@
-import { alike, llamaFamily } from "./config/llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { alike, llamaFamily } from "./config/llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 
 /** Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused linear maps. Defaults from transformers 5.23 `Phi3Config`. */

@@ -1,4 +1,4 @@
-import { llamaFamily } from "./config/llama-like.ts";
+import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenWindows } from "./config/windows.ts";
 

@@ -1,5 +1,5 @@
 import type { ConfigReader } from "./config/config-reader.ts";
-import { llamaFamily } from "./config/llama-like.ts";
+import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 

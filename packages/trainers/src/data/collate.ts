@@ -1,3 +1,4 @@
+import * as tf from "@tensorflow/tfjs-core";
 import type { TrainingRow } from "./render-row.ts";
 
 /** A batch of rows, the input of a loss. B rows, T tokens, N scored positions. */
@@ -50,3 +51,11 @@ export function collate(rows: readonly Collatable[], fixedLength?: number): Batc
     documentStarts: rows.some(({ starts = [] }) => starts.length > 1) ? documentStarts : null,
   };
 }
+
+/** Returns the tensors of a batch. The caller, or the surrounding `tf.tidy`, disposes them. */
+export const scoredTokensOf = ({ ids, shape, rows, targets, documentStarts }: Batch) => ({
+  ids: tf.tensor2d(ids, [...shape], "int32"),
+  rows: tf.tensor1d(rows, "int32"),
+  targets: tf.tensor1d(targets, "int32"),
+  documentStarts,
+});

@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
-import { collate, type Batch } from "../data/collate.ts";
+import { collate, scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
 import { meansOver } from "../losses/means.ts";
 import { sequenceLogProbs } from "../losses/sequence-log-probs.ts";
-import { evaluatedLosses, scoredTokensOf, tokenLosses } from "../losses/token-losses.ts";
+import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
 import { dpoLossSum, rewardNames, rewardSums, type DPOLossOptions } from "./dpo-loss.ts";
 
 /** B pairs in one batch of 2B sequences, the chosen ones first; each token of a completion is scored. */

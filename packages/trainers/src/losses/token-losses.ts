@@ -1,6 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { inEvaluation, type CausalLM, type NamedRandom, type TrainableLM } from "@periodic-eval/core/tfjs";
-import type { Batch } from "../data/collate.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 
 /** The input of a loss: ids int32 [B, T], right-padded; `targets` int32 [N], predicted at `rows` int32 [N] of B·T. */
@@ -11,14 +10,6 @@ export interface ScoredTokens {
   /** As in `TrainableLM.trainingLogits`; null or omitted if every row is one document. */
   readonly documentStarts?: Int32Array | null;
 }
-
-/** Returns the tensors of a batch. The caller, or the surrounding `tf.tidy`, disposes them. */
-export const scoredTokensOf = ({ ids, shape, rows, targets, documentStarts }: Batch) => ({
-  ids: tf.tensor2d(ids, [...shape], "int32"),
-  rows: tf.tensor1d(rows, "int32"),
-  targets: tf.tensor1d(targets, "int32"),
-  documentStarts,
-});
 
 /**
  * Returns the negative log-likelihood of each target, in nats, [N], differentiable in the model's trainable variables. Uses

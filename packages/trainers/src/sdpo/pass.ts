@@ -1,8 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
-import { collate, type Batch } from "../data/collate.ts";
+import { collate, scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
-import { scoredTokensOf } from "../losses/token-losses.ts";
 import type { RenderedExample } from "./example.ts";
 import type { SDPOConfig } from "./sdpo-config.ts";
 import { sdpoLossSum, type SDPOLoss, type SDPOLossOptions } from "./sdpo-loss.ts";

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/core/tfjs";
-import type { Batch } from "../data/collate.ts";
-import { evaluatedLogits, evaluatedLosses, scoredTokensOf } from "../losses/token-losses.ts";
+import { scoredTokensOf, type Batch } from "../data/collate.ts";
+import { evaluatedLogits, evaluatedLosses } from "../losses/token-losses.ts";
 import { mapRowChunks } from "./row-chunks.ts";
 
 /** The teacher's log-probs at N positions, without tensors, so that they can be kept from one gradient step to the next. */

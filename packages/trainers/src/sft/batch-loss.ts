@@ -1,10 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
-import type { Batch } from "../data/collate.ts";
+import { scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
 import { total } from "../losses/cross-entropy.ts";
 import { meansOver } from "../losses/means.ts";
-import { evaluatedLosses, scoredTokensOf, tokenLosses } from "../losses/token-losses.ts";
+import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
 
 /**
  * Returns Σ NLL over the scored tokens of a batch, in nats, and its gradients. The caller disposes both.

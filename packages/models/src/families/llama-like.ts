@@ -1,10 +1,10 @@
-import type { DecoderDescription, LayerDescription } from "../../decoder/description.ts";
-import { activation } from "./activation-name.ts";
-import type { LayerNames } from "../../decoder/weights.ts";
-import type { Family } from "../family.ts";
-import { harmlessKeys, type ConfigReader } from "./config-reader.ts";
-import { modelSizes, paddingRow, type ModelSizes, type SizeDefaults } from "./sizes.ts";
-import { llamaNames } from "./weight-names.ts";
+import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
+import { activation } from "./config/activation-name.ts";
+import type { LayerNames } from "../decoder/weights.ts";
+import type { Family } from "./family.ts";
+import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import { modelSizes, paddingRow, type ModelSizes, type SizeDefaults } from "./config/sizes.ts";
+import { llamaNames } from "./config/weight-names.ts";
 
 /** The defaults of a configuration class. */
 interface LlamaLikeDefaults extends SizeDefaults {
