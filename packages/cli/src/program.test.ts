@@ -10,7 +10,7 @@ import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
-import { microWorldCallbacks } from "./commands/demo/run.ts";
+import { microWorldCallbacks } from "./demo/callbacks.ts";
 import { microWorld } from "./demo/micro-world.ts";
 
 /** Runs a command and returns its exit code and output. */
