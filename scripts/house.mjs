@@ -32,6 +32,7 @@ export const rooms = {
     "grading/",
     "snapshots/",
     "snapshots/storage/",
+    "console/",
     "callback/",
     "evaluations/kit/",
     "evaluations/prompting/",

@@ -65,7 +65,8 @@ export async function fineTune(
       signal,
       config: { seed, ...options.config },
       session,
-      loggers: [beginning, consoleLogger(terminal), ...(options.loggers ?? [])],
+      // The report that follows says what the closing line would.
+      loggers: [beginning, consoleLogger({ ...terminal, closingLine: false }), ...(options.loggers ?? [])],
       ...(resume && { resume }),
     });
     failure.signal.throwIfAborted();

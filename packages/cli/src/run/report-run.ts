@@ -1,4 +1,5 @@
-import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { undisturbedText, verdictText } from "@periodic-eval/core/internal";
+import { readRun, undisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import {
   formatChange,
   formatInterval,
@@ -14,7 +15,6 @@ import {
   type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
-import { verdictText } from "@periodic-eval/loggers/console";
 import { plainTable } from "../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../terminal/terminal.ts";
 
@@ -50,8 +50,8 @@ const isShown = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
   isPrimary || (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
 
 /**
- * Returns a table per phase with overhead above it: start → end, change with its interval, and the verdict. A metric with
- * groups has one row, for the whole.
+ * Returns a table per phase with overhead above it: start → end, change with its interval, and the verdict; below them whether
+ * training was undisturbed. A metric with groups has one row, for the whole.
  */
 function phaseTables(run: RunRecord, colours: Colours): string {
   const shown = summarizePhases(run).map(({ phase, metrics }) => ({
@@ -67,7 +67,12 @@ function phaseTables(run: RunRecord, colours: Colours): string {
       )}`,
   );
   const isOverPairs = shown.some(({ metrics }) => metrics.some((metric) => metric.isOverPairs));
-  return [...tables, ...(isOverPairs ? [colours.dim(pairsNote)] : [])].join("\n\n");
+  const headline = undisturbedText(undisturbed(run.phases.flatMap(({ snapshots }) => snapshots)), colours);
+  return [
+    ...tables,
+    ...(isOverPairs ? [colours.dim(pairsNote)] : []),
+    ...(headline === null ? [] : [headline]),
+  ].join("\n\n");
 }
 
 const pairsNote =

@@ -21,7 +21,10 @@ export interface PhaseRecord {
   /** By step, then id. */
   readonly snapshots: readonly Snapshot[];
   readonly series: readonly Series[];
-  /** Σ window seconds / (wall seconds − Σ window seconds), in percent, from the phase's last snapshot that reports it. */
+  /**
+   * Σ window seconds / (wall seconds − Σ window seconds), in percent, from the phase's last snapshot that reports it. Null if
+   * none does, and if training ran in another process.
+   */
   readonly overheadPercent: number | null;
   /** Σ seconds that training was paused for the snapshots of the phase. */
   readonly evaluationSeconds: number;
@@ -68,6 +71,25 @@ export interface ReceiptSummary {
   readonly notObserved: readonly string[];
   /** Advisory parts that changed: worth checking, but no disturbance of the training. */
   readonly advisories: readonly string[];
+}
+
+/** Whether the measurements of a run or phase left training undisturbed. */
+export interface Undisturbed {
+  /**
+   * `yes`: guards observed weights, optimizer, mode and random numbers in every measurement that took place, and none changed.
+   * `no`: a guard saw a change. `not proven`: a guard is missing. `not applicable`: guards cannot apply, see `elsewhere`.
+   */
+  readonly answer: "yes" | "no" | "not proven" | "not applicable";
+  /** Measurements that took place, and how many of them are proven and disturbed. */
+  readonly measurements: number;
+  readonly proven: number;
+  readonly disturbed: number;
+  /** Guards that saw a change. */
+  readonly broken: readonly string[];
+  /** Guards that are missing or observed nothing, where they could apply. */
+  readonly missing: readonly string[];
+  /** Where training runs if guards cannot apply: in another process, whose checkpoints were read, or behind a server. */
+  readonly elsewhere: "checkpoint" | "server" | null;
 }
 
 /** A snapshot that a newer one replaced, or a damaged snapshot file. */

@@ -131,6 +131,7 @@ export interface SessionOptions {
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
+  /** Default: plain lines on the console. An empty array logs nothing but warnings. */
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;
   /** If an evaluation or hook throws: training continues (default), with a `failed` snapshot; or throw, for tests. */
@@ -175,6 +176,11 @@ export interface StepEnd {
   readonly epoch?: number;
   readonly maxSteps?: number | null;
   readonly metrics?: Readonly<Record<string, number>>;
+  /**
+   * Folder of the checkpoint that the measured weights were read from, if training runs in another process. Guards cannot
+   * observe that training, so the receipts of this and later steps name the checkpoint instead.
+   */
+  readonly path?: string;
 }
 
 /**

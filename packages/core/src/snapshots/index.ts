@@ -4,6 +4,7 @@ export { snapshotSchema } from "../contracts/snapshot.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 export { summarizeReceipt } from "./receipt.ts";
+export { undisturbed, whyNotUndisturbed } from "./undisturbed.ts";
 export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "./tidy-rows.ts";
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";

@@ -1,4 +1,9 @@
-import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+import {
+  undisturbed,
+  type PhaseRecord,
+  type RunRecord,
+  type SeriesPoint,
+} from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,
@@ -15,11 +20,19 @@ import { verdictTag } from "../html/verdict.ts";
 
 /** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
 export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
-  const measurements = run.phases.flatMap((phase, index) =>
-    phase.series.flatMap(({ id, primaryMetric, points }) =>
-      points.map((point) => ({ phase: phase.name, index, id, primaryMetric, point })),
-    ),
-  );
+  const measurements = run.phases.flatMap((phase, index) => {
+    const answerOf = answers(phase);
+    return phase.series.flatMap(({ id, primaryMetric, points }) =>
+      points.map((point) => ({
+        phase: phase.name,
+        index,
+        id,
+        primaryMetric,
+        point,
+        answer: answerOf(id, point.step),
+      })),
+    );
+  });
   // The newest rows of all callbacks together; the table keeps its order.
   const newest = new Set(
     lastRows(
@@ -50,7 +63,17 @@ const columns = [
   { heading: "status" },
 ];
 
-const receiptText = { true: "yes", false: "no", null: "not proven" } as const;
+/** Returns whether each measurement of a phase left training undisturbed. */
+function answers(phase: PhaseRecord): (id: string, step: number) => string {
+  const isElsewhere = undisturbed(phase.snapshots)?.answer === "not applicable";
+  const found = new Map(
+    phase.snapshots.map((snapshot) => [`${snapshot.id}/${snapshot.step}`, undisturbed([snapshot])?.answer]),
+  );
+  return (id, step) => {
+    const answer = found.get(`${id}/${step}`);
+    return answer === "not proven" && isElsewhere ? "not applicable" : (answer ?? missingValueText);
+  };
+}
 
 interface PlacedMeasurement {
   readonly phase: string;
@@ -58,13 +81,13 @@ interface PlacedMeasurement {
   readonly id: string;
   readonly primaryMetric: string | null;
   readonly point: SeriesPoint;
+  readonly answer: string;
 }
 
-function row({ phase, index, id, primaryMetric, point }: PlacedMeasurement): Html {
+function row({ phase, index, id, primaryMetric, point, answer }: PlacedMeasurement): Html {
   const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
-  const { intact } = point.receipt;
   return html`<tr class="${phaseAccent(index)}">
     <th scope="row"><span class="phase">${phase}</span></th>
     <td>${point.step}</td>
@@ -78,7 +101,7 @@ function row({ phase, index, id, primaryMetric, point }: PlacedMeasurement): Htm
     <td class="left">${verdictTag(paired) ?? missingValueText}</td>
     <td>${formatSeconds(point.seconds)}</td>
     <td class="left">
-      ${intact === false ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : receiptText[`${intact}`]}
+      ${answer === "no" ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : answer}
     </td>
     <td class="left">${point.status}</td>
   </tr>`;

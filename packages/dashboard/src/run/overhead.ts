@@ -1,10 +1,18 @@
-import type { PhaseRecord } from "@periodic-eval/core/snapshots";
+import { undisturbed, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import { formatPercent } from "../html/format.ts";
 
-/** Formats a phase's overhead: `18.4 %`, or `142.8 %, no ceiling set` if nothing limited it. */
+/**
+ * Formats a phase's overhead: `18.4 %`, or `142.8 %, no ceiling set` if nothing limited it, or `not applicable` if training ran
+ * in another process, which does not wait for measurements.
+ */
 export function formatOverhead(phase: PhaseRecord): string {
+  if (isElsewhere(phase)) return "not applicable";
   return `${formatPercent(phase.overheadPercent)}${hasNoCeiling(phase) ? ", no ceiling set" : ""}`;
 }
+
+/** Whether a phase was trained in another process, so that its overhead is unknown. */
+export const isElsewhere = ({ snapshots }: PhaseRecord): boolean =>
+  undisturbed(snapshots)?.answer === "not applicable";
 
 /** Whether the overhead governor was off during a phase. */
 export function hasNoCeiling({ snapshots }: PhaseRecord): boolean {

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatInterval,
@@ -13,7 +13,7 @@ import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
-import { hasNoCeiling } from "./overhead.ts";
+import { hasNoCeiling, isElsewhere } from "./overhead.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { stateOfWriter } from "./run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
@@ -83,10 +83,15 @@ function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
 
 /** Returns `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
 function overheads({ phases }: RunRecord): readonly string[] {
-  const unlimited = phases.filter(hasNoCeiling).map(({ name }) => name);
+  const here = phases.filter((phase) => !isElsewhere(phase));
+  const unlimited = here.filter(hasNoCeiling).map(({ name }) => name);
   const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
   return [
-    ...phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
+    ...phases.map((phase) =>
+      isElsewhere(phase)
+        ? `not applicable (${phase.name})`
+        : `${formatPercent(phase.overheadPercent)} (${phase.name})`,
+    ),
     ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
   ];
 }
@@ -116,22 +121,28 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   </article>`;
 }
 
+const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
+
 function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Html | null {
-  const receipts = run.phases.flatMap(({ series }) =>
-    series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  if (snapshots.length === 0) return null;
+  const found = undisturbed(snapshots);
+  const link = html`<a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>`;
+  if (found === null)
+    return card("none", missingValueText, html`All measurements were skipped or failed · ${link}`);
+  const { answer, measurements, proven, disturbed } = found;
+  const why = whyNotUndisturbed(found);
+  return card(
+    answerClass[answer],
+    answer,
+    html`${why !== null && html`${why}<br />`} ${proven} of ${plural(measurements, "measurement")}
+      proven${disturbed > 0 && `, ${disturbed} disturbed`} · ${link}`,
   );
-  if (receipts.length === 0) return null;
-  const intact = receipts.filter((receipt) => receipt.intact === true).length;
-  const broken = receipts.filter((receipt) => receipt.intact === false).length;
-  const answer = broken > 0 ? "no" : intact === receipts.length ? "yes" : "not proven";
-  return html`<article
-    class="card receipt ${broken > 0 ? "worse" : intact === receipts.length ? "better" : "none"}"
-  >
+}
+
+const card = (className: string, answer: string, detail: Html): Html =>
+  html`<article class="card receipt ${className}">
     <h2>Training undisturbed</h2>
     <p class="figure">${answer}</p>
-    <p class="detail">
-      ${intact} of ${plural(receipts.length, "measurement")}
-      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>
-    </p>
+    <p class="detail">${detail}</p>
   </article>`;
-}

@@ -157,7 +157,7 @@ it("lists a failed measurement and one that disturbed training as problems", asy
     "em, capability, step 12 | failed | the judge did not answer",
   ]);
   expect(text(document.querySelector(".card.receipt"))).toBe(
-    "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",
+    "Training undisturbed no measuring changed the weights 11 of 12 measurements proven, 1 disturbed · receipts",
   );
   // The curve omits a measurement without a value; it does not draw it at 0.
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);

@@ -33,7 +33,9 @@ it("prints one line per tenth of a phase without a screen", async () => {
   // Step 1 begins the first tenth; the others begin at 4, 8, …, 40.
   expect(terminal.lines).toHaveLength(11);
   // 40 steps of 0.5 s each: 16 s are left after step 8.
-  expect(terminal.lines[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s of training left");
+  expect(terminal.lines[2]).toContain(
+    "step 8/40  loss 2.000  2 steps/s  1235 tokens/s  16 s of training left",
+  );
   await logger.close?.();
 });
 
@@ -44,7 +46,7 @@ it("prints steps of unknown length and warnings", async () => {
   logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });
   expect(terminal.lines.map((line) => line.trim())).toEqual([
-    expect.stringMatching(/step 3 {2}loss 2\.000$/),
+    expect.stringMatching(/step 3 {2}loss 2\.000 {2}2 steps\/s$/),
     expect.stringContaining("dataset: 2 rows left out"),
   ]);
 });

@@ -1,9 +1,8 @@
 import type { Logger } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { displayLogger, parseOptions, type Colours, type Display } from "@periodic-eval/core/internal";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 import { z } from "zod";
-import { measuringText, snapshotText, trainingText, type Colours } from "./progress-text.ts";
 
 /** Where and how the console logger prints. */
 export interface ConsoleOptions {
@@ -13,6 +12,8 @@ export interface ConsoleOptions {
   readonly isInteractive?: boolean;
   /** Default: colours if standard output is a terminal and NO_COLOR is unset. */
   readonly colours?: Colours;
+  /** Whether the last line says where the run is, its overhead, and whether training was undisturbed. Default true. */
+  readonly closingLine?: boolean;
 }
 
 /** Extra keys are allowed, because a command line's terminal object is a valid value. */
@@ -22,20 +23,13 @@ const schema = z.looseObject({
   colours: z
     .custom<Colours>((value) => typeof value === "object" && value !== null, "colours of picocolors")
     .optional(),
+  closingLine: z.boolean("true or false").optional(),
 } satisfies Record<keyof ConsoleOptions, z.ZodType>);
 
-/** The output: a screen updates one line; a file or a pipe gets about ten lines per phase. */
-interface Display {
-  /** Shows a line that the next one replaces. */
-  update(line: string): void;
-  /** Prints a permanent line. */
-  keep(line: string): void;
-  close(): void;
-}
-
 /**
- * Shows the progress of training and measuring: phase, step, loss, tokens per second, time left, last measurement. Training
- * continues if standard output is closed or full.
+ * Shows the progress of training and measuring: phase, step, loss, speed, time left, measurements, warnings, and at the end
+ * where the run is and whether training was undisturbed. A screen updates one line; a file or a pipe gets about ten lines per
+ * phase. Training continues if standard output is closed or full.
  */
 export function consoleLogger(options: ConsoleOptions = {}): Logger {
   parseOptions("consoleLogger options", schema, options);
@@ -44,36 +38,15 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
     out = (text) => void process.stdout.write(`${text}\n`),
     isInteractive = isScreen && process.env["CI"] === undefined,
     colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
+    closingLine = true,
   } = options;
   if (isInteractive || options.out === undefined) ignoreStreamErrors(process.stdout);
-  const display = isInteractive ? screen() : pipe(out);
-  let phase = "";
-  let measured = "";
-  let lastTenth = -1;
-  const show = (activity: string) =>
-    display.update([activity, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
-  return {
-    name: "console",
-    train(metrics, at) {
-      ({ phase } = at);
-      const training = trainingText(metrics, at, colours);
-      show(training);
-      // Without a screen, one line per tenth of the phase is enough.
-      const tenth = at.maxSteps === null ? at.step : Math.floor((10 * at.step) / at.maxSteps);
-      if (!isInteractive && tenth !== lastTenth) display.keep(training);
-      lastTenth = tenth;
-    },
-    event(event) {
-      if (event.kind === "warning") display.keep(colours.yellow(`warning: ${event.where}: ${event.message}`));
-      else if (event.kind === "plan") display.keep(colours.dim(`plan: ${event.message}`));
-      else show(measuringText(event, phase, colours));
-    },
-    snapshot(snapshot) {
-      measured = snapshotText(snapshot, colours);
-      display.keep(`${colours.bold(snapshot.phase)} step ${snapshot.step}  ${measured}`);
-    },
-    close: () => display.close(),
-  };
+  const { update, keep, close }: Omit<Display, "warn"> = isInteractive ? screen() : { keep: out };
+  const warn: Display["warn"] = (where, message) => keep(colours.yellow(`warning: ${where}: ${message}`));
+  return displayLogger(
+    { keep, warn, ...(update && { update }), ...(close && { close }) },
+    { colours, closingLine },
+  );
 }
 
 /** Without a listener for stream errors (`head` closed the pipe, the disk is full), Node would end the training process. */
@@ -83,7 +56,7 @@ function ignoreStreamErrors(stream: NodeJS.WriteStream): void {
   if (!stream.listeners("error").includes(ignoreError)) stream.on("error", ignoreError);
 }
 
-function screen(): Display {
+function screen(): Omit<Display, "warn"> {
   const line = createLogUpdate(process.stdout);
   return {
     update: (text) => line(text),
@@ -94,9 +67,3 @@ function screen(): Display {
     close: () => line.clear(),
   };
 }
-
-const pipe = (out: (text: string) => void): Display => ({
-  update: () => {},
-  keep: (text) => out(text),
-  close: () => {},
-});

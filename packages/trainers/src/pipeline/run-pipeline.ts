@@ -1,5 +1,5 @@
 import type { Logger } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions, plainConsoleLogger } from "@periodic-eval/core/internal";
 import { closeLoggers } from "@periodic-eval/core/session";
 import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
@@ -25,7 +25,7 @@ export async function runPipeline(
   parseOptions("runPipeline options", pipelineOptionsSchema, options);
   // Checks all phases first: a mistake in the last one must not show after hours of training.
   checkPipeline(phases, options);
-  const { config: shared, loggers = [], ...rest } = options;
+  const { config: shared, loggers = [plainConsoleLogger()], ...rest } = options;
   // The same wrappers in every phase, so that a logger that does not respond is detected once.
   const kept = loggers.map(withoutClose);
   const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>

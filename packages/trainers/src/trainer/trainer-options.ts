@@ -25,6 +25,7 @@ export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
   readonly callbacks?: readonly TrainerCallback[];
   /** Added to those of TensorFlow.js, which are always active. */
   readonly guards?: readonly Guard[];
+  /** Default: plain lines on the console. An empty array logs nothing but warnings. */
   readonly loggers?: readonly Logger[];
   readonly signal?: AbortSignal;
   /** Default `auto`. */

@@ -136,7 +136,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Returns all session options except the guards, which need the optimizer, and the state to resume from. */
   #sessionOptions(): SessionOptions {
-    const { runDir, loggers = [], signal, runStepOffset, session } = this.#options;
+    const { runDir, loggers, signal, runStepOffset, session } = this.#options;
     return {
       ...session,
       ...(this.config.saveAdapterAtFiring && { saveAtFiring: (at) => this.#saveMeasured(at) }),
@@ -147,7 +147,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       seed: this.#seed,
       model: this.evaluableModel,
       callbacks: this.#callbacks,
-      loggers,
+      ...(loggers && { loggers }),
       ...(signal && { signal }),
       ...(runStepOffset !== undefined && { runStepOffset }),
     };

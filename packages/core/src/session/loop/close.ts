@@ -1,7 +1,9 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import type { SnapshotStatus } from "../../contracts/snapshot.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { keyText } from "../../snapshots/run-order.ts";
+import { grouped } from "../../statistics/grouping.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";
 
@@ -28,12 +30,41 @@ export async function closeSession(parts: SessionParts, hasBegun: boolean): Prom
     await part("unwritten snapshots", () => records.writer.writeAll());
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
   }
+  warnWithoutResults(parts);
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
   await drive(log.close());
   await part("store", async () => records.store.close?.());
   checkWritten(records.writer);
   control.throwError();
+}
+
+/** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */
+function warnWithoutResults({ records, progress, log }: SessionParts): void {
+  const taken = records.known.settled().filter(({ phase }) => phase === progress.phase);
+  const missed = taken.filter(({ status }) => status === "skipped" || status === "failed");
+  if (taken.length === 0 || missed.length < taken.length) return;
+  // The reasons of a budget differ only in their numbers.
+  const byReason = grouped(missed, ({ reason }) => (reason ?? "").replaceAll(/[\d.]+/g, ""));
+  const [most] = [...byReason.values()].sort((a, b) => b.length - a.length);
+  const { reason, status } = most!.at(-1)!;
+  const all = missed.length === 1 ? "the only measurement was" : `all ${missed.length} measurements were`;
+  const often = most!.length === missed.length ? "" : ` (${most!.length} of ${missed.length})`;
+  const why = (reason ?? status).replace(/\.$/, "");
+  log.warn(
+    `session of phase "${progress.phase}"`,
+    `${all} skipped or failed, so the phase has no results. Reason${often}: ${why}.${remedyOf(status, why)}`,
+  );
+}
+
+/** Names the session option that changes the outcome of a measurement without a result, if there is one. */
+function remedyOf(status: SnapshotStatus, reason: string): string {
+  const [, option] = /\bbudget\.(\w+)/.exec(reason) ?? [];
+  if (option === "minFreeBytes") return " Lower budget.minFreeBytes, or free memory.";
+  if (option !== undefined) return ` Raise budget.${option}, or set it to null for no limit.`;
+  return status === "failed"
+    ? ' Set onFailure: "throw" to stop at the first error and see where it comes from.'
+    : "";
 }
 
 async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {

@@ -63,7 +63,7 @@ export class SessionFlows {
     if (!this.#isInStep && isNewStep) yield* this.#beginStepLate(next.step);
     this.#isInStep = false;
     if (!records.interrupted.isEmpty && isNewStep) yield* wait(this.#skipInterrupted());
-    progress.moveTo(next);
+    progress.moveTo(next, at.path);
     governor.learnStep(progress.previous, progress.current);
     if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
     yield* hooks.call("onStepEnd", at.metrics);

@@ -1,3 +1,4 @@
+import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
@@ -38,7 +39,7 @@ export interface SessionParts {
 export function createParts(options: SessionOptions): SessionParts {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
-  const log = createLog(options.loggers ?? []);
+  const log = createLog(options.loggers ?? [plainConsoleLogger()]);
   const control = new LoopControl(options);
   const reporter = createReporter(log, control);
   const [measuring, grading] = [new AbortController(), new AbortController()];

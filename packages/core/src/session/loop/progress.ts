@@ -24,6 +24,7 @@ export class PhaseProgress {
   #current: Progress;
   #previous: Progress | null = null;
   #runStepOffset = 0;
+  #checkpoint: string | null = null;
 
   constructor({ phase, seed, now, clock, start }: PhaseProgressOptions) {
     this.phase = phase;
@@ -58,9 +59,11 @@ export class PhaseProgress {
     this.#current = advance(this.#previous, { ...this.#previous, maxSteps });
   }
 
-  moveTo(next: Progress): void {
+  /** @param checkpoint The folder that the weights were read from, if training runs in another process. */
+  moveTo(next: Progress, checkpoint: string | null = this.#checkpoint): void {
     this.#previous = this.#current;
     this.#current = advance(this.#current, next);
+    this.#checkpoint = checkpoint;
   }
 
   /** Sets the step of a phase whose session begins in its middle. */
@@ -71,7 +74,7 @@ export class PhaseProgress {
   /**
    * Returns the progress after a step.
    *
-   * @throws PeriodicEvalError `config` for a step or epoch that falls.
+   * @throws PeriodicEvalError `config` for a step or epoch that falls, and for a path that is not a string.
    */
   after(at: StepEnd): Progress {
     const current = this.#current;
@@ -95,6 +98,15 @@ export class PhaseProgress {
         fix: "Count completed passes over the data.",
       });
     }
+    if (at.path !== undefined && (typeof at.path !== "string" || at.path === "")) {
+      throw configError({
+        where,
+        path: ["path"],
+        value: at.path,
+        expected: "the folder of the checkpoint that the weights were read from",
+        fix: "Leave it out if training runs in this process.",
+      });
+    }
     checkMaxSteps(where, maxSteps);
     const elapsedSeconds = this.trainingSeconds();
     return { step, epoch, maxSteps: maxSteps ?? current.maxSteps, elapsedSeconds, ended: false };
@@ -114,7 +126,8 @@ export class PhaseProgress {
   /** Returns where the run is, for measurements. */
   position(): Position {
     const { phase, seed } = this;
-    return { phase, seed, progress: this.#current, runStep: this.#runStep, now: this.#now };
+    const checkpoint = this.#checkpoint;
+    return { phase, seed, progress: this.#current, runStep: this.#runStep, now: this.#now, checkpoint };
   }
 
   get #runStep(): number {

@@ -18,6 +18,8 @@ export interface Position {
   readonly runStep: number;
   /** Returns the current time, ISO 8601. */
   readonly now: () => string;
+  /** Folder of the checkpoint that the weights were read from; null if they are those of a training in this process. */
+  readonly checkpoint: string | null;
 }
 
 /** Everything known about a measurement before it is taken. */

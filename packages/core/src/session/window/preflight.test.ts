@@ -106,6 +106,9 @@ it("warns once of a missing file of an optional callback, and writes skipped sna
   });
   expect(toy.warnings()).toEqual([
     expect.stringContaining('callback "capability": is optional and will be skipped'),
+    expect.stringContaining(
+      "all 3 measurements were skipped or failed, so the phase has no results. Reason: ",
+    ),
   ]);
   const found = await toy.store.list();
   expect(found.map(({ step, status }) => [step, status])).toEqual([

@@ -1,5 +1,6 @@
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { checkpointEvidence } from "../../snapshots/undisturbed.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { newSnapshot, noTiming, type Position } from "../records/new-snapshot.ts";
@@ -30,7 +31,7 @@ export async function recordOutcome(
       await adoptSnapshot(records, outcome.existing, measurement, requested.callback);
       break;
     case "measured":
-      await recordMeasured(parts, ready, outcome);
+      await recordMeasured(parts, ready, outcome, position.checkpoint);
   }
   records.interrupted.settle(requested.id);
 }
@@ -39,6 +40,7 @@ async function recordMeasured(
   { records, clock, governor, hookEvidence }: WindowParts,
   { requested, measurement }: ReadyRequest,
   { measured, partial, governor: decision, saved, supersede, began }: MeasuredOutcome,
+  checkpoint: string | null,
 ): Promise<void> {
   const { id, evaluation, callback, plannedComparisons = null } = requested;
   const { rows, provenance, weights } = measured;
@@ -48,7 +50,11 @@ async function recordMeasured(
     ...(saved !== undefined && { saved }),
     provenance,
     weights,
-    receipt: [...measured.receipt, ...hookEvidence.take(callback)],
+    receipt: [
+      ...measured.receipt,
+      ...hookEvidence.take(callback),
+      ...(checkpoint === null ? [] : [checkpointEvidence(checkpoint)]),
+    ],
     timing: {
       ...timingOf(measured, rows.length, measurement.at.step, clock),
       governor: decision,

@@ -2,6 +2,7 @@ import { relative } from "node:path";
 import type { PhaseRecord, RunRecord, Series, SeriesPoint } from "../../contracts/run-record.ts";
 import { grouped } from "../../statistics/grouping.ts";
 import { summarizeReceipt } from "../receipt.ts";
+import { overheadOf } from "../undisturbed.ts";
 import { nodeFiles, type FileReader } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { readWriter } from "./lock-holder.ts";
@@ -28,9 +29,6 @@ export async function readRun(runDir: string, fs: FileReader = nodeFiles): Promi
 function phaseRecord(name: string, found: readonly FoundSnapshot[], root: string): PhaseRecord {
   const snapshots = found.map(({ snapshot }) => snapshot);
   const last = snapshots.at(-1)!;
-  const overheads = snapshots
-    .map(({ timing }) => timing.overhead_percent)
-    .filter((percent) => percent !== null);
   return {
     name,
     maxSteps: last.max_steps,
@@ -39,7 +37,7 @@ function phaseRecord(name: string, found: readonly FoundSnapshot[], root: string
     series: [...grouped(found, ({ snapshot }) => snapshot.id)].map(([id, points]) =>
       seriesOf(id, points, root),
     ),
-    overheadPercent: overheads.at(-1) ?? null,
+    overheadPercent: overheadOf(snapshots),
     evaluationSeconds: snapshots.reduce((sum, { timing }) => sum + timing.total_seconds, 0),
   };
 }

@@ -1,0 +1,134 @@
+import type { Logger, RunProgress } from "../contracts/session.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
+import { inRunOrder, keyText } from "../snapshots/run-order.ts";
+import { closingText } from "./closing-text.ts";
+import { measuringText, noColours, snapshotText, trainingText, type Colours } from "./sentences.ts";
+
+/** Where a console logger prints: a screen shows every update in one line; a file or a pipe gets only the lines to keep. */
+export interface Display {
+  /** Shows a line that the next one replaces; absent if the display cannot. */
+  readonly update?: (line: string) => void;
+  /** Prints a permanent line. */
+  keep(line: string): void;
+  warn(where: string, message: string): void;
+  close?(): void;
+}
+
+/** A training that says nothing for longer is taken for one that hangs. */
+const longestSilenceSeconds = 60;
+/** A measurement that takes less time is reported by its result only. */
+const shortMeasurementSeconds = 1;
+/** Between two lines about one measurement on a display that keeps every line. */
+const measuringLineSeconds = 10;
+
+export interface DisplayLoggerOptions {
+  readonly colours?: Colours;
+  /** Whether the last line says where the run is; default true. */
+  readonly closingLine?: boolean;
+  /** Returns seconds since an arbitrary origin; for tests. */
+  readonly clock?: () => number;
+}
+
+/**
+ * Returns the logger that every session without `loggers` has: plain lines on the console, no colours, no cursor movement.
+ * Prints a line for each tenth of a phase, measurement, warning and plan, and one at the end.
+ */
+export const plainConsoleLogger = (): Logger =>
+  displayLogger({
+    // The console is the output: this is the logger's purpose, and the only one that runs in browsers too.
+    keep: (line) => console.log(line),
+    warn: (where, message) => console.warn(`[periodic-eval] ${where}: ${message}`),
+  });
+
+/** Returns a logger that says what happens in a run on a display. */
+export function displayLogger(
+  display: Display,
+  {
+    colours = noColours,
+    closingLine = true,
+    clock = () => performance.now() / 1000,
+  }: DisplayLoggerOptions = {},
+): Logger {
+  const lines = new ProgressLines(clock);
+  const snapshots = new Map<string, Snapshot>();
+  let run: string | null = null;
+  let phase = "";
+  let measured = "";
+  const isScreen = display.update !== undefined;
+  const show = (activity: string) =>
+    display.update?.([activity, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
+  return {
+    name: "console",
+    begin(at) {
+      run = at.run ?? null;
+      ({ phase } = at);
+      for (const snapshot of at.standing) snapshots.set(keyText(snapshot), snapshot);
+    },
+    train(metrics, at) {
+      ({ phase } = at);
+      const training = trainingText(metrics, at, colours);
+      show(training);
+      if (lines.isDue(at) && !isScreen) display.keep(training);
+    },
+    event(event) {
+      if (event.kind === "warning") return display.warn(event.where, event.message);
+      if (event.kind === "plan") return display.keep(colours.dim(`plan: ${event.message}`));
+      const measuring = measuringText(event, phase, colours);
+      show(measuring);
+      if (!isScreen && lines.isMeasuringDue(event.id, event.done)) display.keep(measuring);
+    },
+    snapshot(snapshot) {
+      measured = snapshotText(snapshot, colours);
+      snapshots.set(keyText(snapshot), snapshot);
+      lines.learn(snapshot);
+      display.keep(`${colours.bold(snapshot.phase)} step ${snapshot.step}  ${measured}`);
+    },
+    close() {
+      if (closingLine && snapshots.size > 0)
+        display.keep(closingText(run, inRunOrder([...snapshots.values()]), colours));
+      // The same logger may serve another run.
+      snapshots.clear();
+      display.close?.();
+    },
+  };
+}
+
+/** Decides which progress is worth a line of its own. */
+class ProgressLines {
+  readonly #clock: () => number;
+  #phase = "";
+  #lastTenth = -1;
+  #lastElapsed = 0;
+  /** Seconds of the last measurement, by id. */
+  readonly #seconds = new Map<string, number>();
+  #lastMeasuring: number;
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+    this.#lastMeasuring = clock();
+  }
+
+  isDue({ phase, step, maxSteps, elapsedSeconds }: RunProgress): boolean {
+    const tenth = maxSteps === null ? 0 : Math.floor((10 * step) / maxSteps);
+    const isSilent = elapsedSeconds - this.#lastElapsed >= longestSilenceSeconds;
+    if (phase === this.#phase && tenth === this.#lastTenth && !isSilent) return false;
+    this.#phase = phase;
+    this.#lastTenth = tenth;
+    this.#lastElapsed = elapsedSeconds;
+    return true;
+  }
+
+  isMeasuringDue(id: string, done: number): boolean {
+    const now = this.#clock();
+    const isDue =
+      done === 0
+        ? (this.#seconds.get(id) ?? Infinity) >= shortMeasurementSeconds
+        : now - this.#lastMeasuring >= measuringLineSeconds;
+    if (isDue || done === 0) this.#lastMeasuring = now;
+    return isDue;
+  }
+
+  learn({ id, timing, status }: Snapshot): void {
+    if (status !== "skipped") this.#seconds.set(id, timing.total_seconds);
+  }
+}

@@ -1,0 +1,91 @@
+// What a console says of a run. Loggers that print use these sentences, so that they read the same everywhere.
+import type { Progress } from "../contracts/schedule.ts";
+import type { SessionEvent } from "../contracts/session.ts";
+import type { Paired, Snapshot } from "../contracts/snapshot.ts";
+import { formatInterval, formatValue, humanizeName } from "../statistics/format.ts";
+
+type Paint = (text: string) => string;
+
+/** Emphasis of a line's parts; `createColors` of picocolors returns one for terminals. */
+export interface Colours {
+  readonly bold: Paint;
+  readonly dim: Paint;
+  readonly red: Paint;
+  readonly green: Paint;
+  readonly yellow: Paint;
+}
+
+const plain: Paint = (text) => text;
+
+/** Text without any emphasis. */
+export const noColours: Colours = { bold: plain, dim: plain, red: plain, green: plain, yellow: plain };
+
+/** Returns `em step 24/40  loss 1.786  learning rate 5.0e-4  2.4 steps/s  1041 tokens/s  11 s of training left`. */
+export function trainingText(
+  metrics: Readonly<Record<string, number>>,
+  { step, maxSteps, elapsedSeconds, phase }: Progress & { readonly phase: string },
+  colours: Colours,
+): string {
+  // Leaves out the time of future windows, which is unknown before the first one.
+  const left =
+    maxSteps === null || step === 0 || step >= maxSteps ? null : (elapsedSeconds / step) * (maxSteps - step);
+  const { loss, learning_rate: rate, tokens_per_second: tokens } = metrics;
+  return joined([
+    `${colours.bold(phase)} step ${step}${maxSteps === null ? "" : `/${maxSteps}`}`,
+    loss === undefined ? null : `loss ${loss.toFixed(3)}`,
+    rate === undefined ? null : `learning rate ${rate === 0 ? "0" : rate.toExponential(1)}`,
+    step === 0 || elapsedSeconds === 0 ? null : speedText(step / elapsedSeconds),
+    tokens === undefined ? null : `${Math.round(tokens)} tokens/s`,
+    left === null ? null : `${durationText(left)} of training left`,
+  ]);
+}
+
+/** Returns `2.4 steps/s`, or `12 s/step` for slow training. */
+function speedText(stepsPerSecond: number): string {
+  return stepsPerSecond >= 1
+    ? `${Number(stepsPerSecond.toPrecision(2))} steps/s`
+    : `${Number((1 / stepsPerSecond).toPrecision(2))} s/step`;
+}
+
+/** Returns `11 s`, `5 min 20 s` or `2 h 5 min`, rounded up. */
+export function durationText(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60
+    ? joined([`${minutes} min`, whole % 60 === 0 ? null : `${whole % 60} s`], " ")
+    : joined([`${Math.floor(minutes / 60)} h`, minutes % 60 === 0 ? null : `${minutes % 60} min`], " ");
+}
+
+type Measuring = Extract<SessionEvent, { kind: "measuring" }>;
+
+/** Returns `em step 24  measuring capability 64/100`. */
+export function measuringText({ id, step, done, total }: Measuring, phase: string, colours: Colours): string {
+  return joined([`${colours.bold(phase)} step ${step}`.trim(), `measuring ${id} ${done}/${total}`]);
+}
+
+/** Returns `capability  accuracy 84.0 % [75.6, 89.9]  worse`: the primary metric and its verdict against the baseline. */
+export function snapshotText(
+  { id, status, reason, metrics, primary_metric: primary, paired }: Snapshot,
+  colours: Colours,
+): string {
+  if (status === "grading") return `${id} measured, grading continues`;
+  const metric = primary === null ? undefined : metrics[primary];
+  if (primary === null || !metric) return `${id} ${status}${reason === null ? "" : `: ${reason}`}`;
+  const interval = colours.dim(formatInterval(metric.ci95, metric.unit));
+  return joined([
+    id,
+    `${humanizeName(primary)} ${formatValue(metric.value, metric.unit)} ${interval}`,
+    status === "complete" ? null : status,
+    verdictText(paired.baseline?.[primary]?.verdict ?? null, colours),
+  ]);
+}
+
+const verdictColours = { better: "green", worse: "red", changed: "yellow", "no evidence": "dim" } as const;
+
+export function verdictText(verdict: Paired["verdict"], colours: Colours): string | null {
+  return verdict && colours[verdictColours[verdict]](verdict);
+}
+
+const joined = (parts: readonly (string | null)[], separator = "  "): string =>
+  parts.filter((part) => part !== null).join(separator);

@@ -1,0 +1,123 @@
+import type { Undisturbed } from "../contracts/run-record.ts";
+import type { Evidence, Snapshot } from "../contracts/snapshot.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { grouped } from "../statistics/grouping.ts";
+
+/** The guards that prove an undisturbed training, and what each observes. */
+const required = {
+  weights: "the weights",
+  optimizer: "the optimizer",
+  mode: "the mode",
+  "math-random": "the random numbers",
+} as const;
+
+type Part = keyof typeof required;
+const requiredParts = Object.keys(required) as readonly Part[];
+
+const checkpointPart = "checkpoint";
+
+/**
+ * Returns the evidence of a measurement whose weights were read from a checkpoint: guards cannot observe a training in another
+ * process.
+ */
+export function checkpointEvidence(path: string): Evidence {
+  const name = path.split(/[\\/]/).findLast((segment) => segment !== "") ?? path;
+  const note = `the weights were read from the checkpoint ${name} of another process`;
+  return { part: checkpointPart, before: null, after: null, intact: null, note };
+}
+
+/** The parts of a snapshot that show whether measuring disturbed training. */
+type Measured = Pick<Snapshot, "phase" | "status" | "receipt" | "timing" | "provenance">;
+
+/**
+ * Answers whether measuring left training undisturbed. Only measurements that took place count: a skipped one, and one that
+ * failed before the model was measured, cannot disturb training. Returns null if none took place.
+ */
+export function undisturbed(snapshots: readonly Measured[]): Undisturbed | null {
+  const taken = snapshots.filter(tookPlace);
+  if (taken.length === 0) return null;
+  const results = [...grouped(taken, ({ phase }) => phase).values()].flatMap((phase) => {
+    const elsewhere = whyElsewhere(phase);
+    return phase.map((one) => ({ missing: missingParts(one), broken: brokenParts(one), elsewhere }));
+  });
+  const broken = unique(results.flatMap((one) => one.broken));
+  const unproven = results.filter(({ missing }) => missing.length > 0);
+  const missing = unique(
+    unproven.filter(({ elsewhere }) => elsewhere === null).flatMap((one) => one.missing),
+  );
+  const elsewhere = unproven.find((one) => one.elsewhere !== null)?.elsewhere ?? null;
+  return {
+    answer:
+      broken.length > 0
+        ? "no"
+        : missing.length > 0
+          ? "not proven"
+          : elsewhere !== null
+            ? "not applicable"
+            : "yes",
+    measurements: results.length,
+    proven: results.filter((one) => one.missing.length === 0 && one.broken.length === 0).length,
+    disturbed: results.filter((one) => one.broken.length > 0).length,
+    broken,
+    missing,
+    elsewhere,
+  };
+}
+
+/** Returns why the answer is not yes: `no guard observed the optimizer`; null for yes. */
+export function whyNotUndisturbed({ answer, broken, missing, elsewhere }: Undisturbed): string | null {
+  switch (answer) {
+    case "yes":
+      return null;
+    case "no":
+      return `measuring changed ${broken.map((part) => (isRequired(part) ? required[part] : part)).join(", ")}`;
+    case "not proven":
+      return `no guard observed ${missing.map((part) => required[part as Part]).join(", ")}`;
+    case "not applicable":
+      return elsewhere === "checkpoint"
+        ? "the weights were read from a checkpoint"
+        : "the model was measured on a server";
+  }
+}
+
+/** Returns the overhead of a phase in percent, from its last snapshot that reports it; null if training ran elsewhere. */
+export function overheadOf(phase: readonly Measured[]): number | null {
+  if (undisturbed(phase)?.answer === "not applicable") return null;
+  return phase.findLast(({ timing }) => timing.overhead_percent !== null)?.timing.overhead_percent ?? null;
+}
+
+/** Whether the model was measured. Evidence of a disturbance counts too: a hook may disturb training without a measurement. */
+export function tookPlace({ status, receipt, timing }: Measured): boolean {
+  const hasRows = status !== "skipped" && status !== "failed";
+  return hasRows || timing.measure_seconds > 0 || receipt.some(isBroken);
+}
+
+const isBroken = ({ intact, advisory }: Evidence) => intact === false && advisory !== true;
+const isRequired = (part: string): part is Part => Object.hasOwn(required, part);
+const unique = <T>(values: readonly T[]): readonly T[] => [...new Set(values)];
+/** A part may name its guard and, after a slash, what the guard observed. */
+const guardOf = ({ part }: Evidence): string => part.split("/", 1)[0]!;
+
+const brokenParts = ({ receipt }: Measured): readonly string[] =>
+  receipt.filter(isBroken).map((evidence) => guardOf(evidence));
+
+function missingParts({ receipt }: Measured): readonly Part[] {
+  return requiredParts.filter((part) => {
+    const evidence = receipt.filter((one) => guardOf(one) === part);
+    return evidence.length === 0 || evidence.some(({ intact }) => intact === null);
+  });
+}
+
+/** Returns where the training of a phase runs if its guards cannot apply; null if it runs in the process that measures. */
+function whyElsewhere(phase: readonly Measured[]): Undisturbed["elsewhere"] {
+  if (phase.some(({ receipt }) => receipt.some(({ part }) => part === checkpointPart))) return "checkpoint";
+  return phase.every(isServed) ? "server" : null;
+}
+
+/** Names that our clients give to engines behind HTTP: `openai`, `anthropic`, `openai-compatible at HOST`, `http at HOST`. */
+const servedEngine = /^(openai|anthropic)$|^\S+ at \S+$/;
+
+function isServed({ provenance: { model } }: Measured): boolean {
+  const engine: unknown = isRecord(model) ? (model as Readonly<Record<string, unknown>>)["engine"] : null;
+  return typeof engine === "string" && servedEngine.test(engine);
+}
