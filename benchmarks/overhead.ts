@@ -121,6 +121,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
     guards: tfjsGuards(model, optimizer),
     callbacks,
     budget: { overheadPercent, graceSeconds: 0 },
+    loggers: [],
   });
   let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {
@@ -216,6 +217,7 @@ async function idleStep(run: string, isGuarded: boolean): Promise<number> {
     model: inMemory(model, tokenizer),
     guards: isGuarded ? tfjsGuards(model, optimizer) : [],
     callbacks: ["a", "b", "c"].map((id) => new PeriodicCapabilityCallback({ ...options, id })),
+    loggers: [],
   });
   await session.begin();
   const times: number[] = [];

@@ -64,6 +64,7 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
       weightDecay: 0,
       logSteps: 1,
     },
+    loggers: [],
     callbacks: [trained.callback],
   }).train();
   model.dispose();
@@ -92,7 +93,7 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
     });
   const block = blocksOf("docs/training.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
   const given = {
-    withSession,
+    withSession: ((options, train) => withSession({ ...options, loggers: [] }, train)) as typeof withSession,
     inMemory,
     tfjsGuards,
     tokenizer,

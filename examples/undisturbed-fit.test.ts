@@ -70,6 +70,7 @@ describe("model.fit", () => {
           model: inMemory(lm, tokenizer),
           guards: tfjsGuards(lm, model.optimizer),
           callbacks: callbacks(model),
+          loggers: [],
           budget: { overheadPercent: null },
         },
         // 24 rows in batches of 4, 10 epochs: 60 steps

@@ -85,6 +85,7 @@ async function train({ toy, ...training }: Training): Promise<void> {
     fakeGuard({ name: "optimizer", observe: () => null }),
   ];
   const session: SessionOptions = {
+    loggers: [],
     ...options,
     run: runDir,
     maxSteps,

@@ -1,6 +1,6 @@
 import type { Undisturbed } from "../contracts/run-record.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
-import { overheadOf, tookPlace, undisturbed, whyNotUndisturbed } from "../snapshots/undisturbed.ts";
+import { overheadOf, undisturbed, whyNotUndisturbed } from "../snapshots/undisturbed.ts";
 import { grouped } from "../statistics/grouping.ts";
 import { noColours, type Colours } from "./sentences.ts";
 
@@ -14,7 +14,7 @@ export function closingText(
   snapshots: readonly Snapshot[],
   colours: Colours = noColours,
 ): string {
-  const taken = snapshots.filter(tookPlace).length;
+  const taken = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed").length;
   const all = snapshots.length;
   const count = `${taken === all ? all : `${taken} of ${all}`} ${all === 1 ? "measurement" : "measurements"}`;
   const place = run === null ? "" : `${colours.bold(run)}: `;

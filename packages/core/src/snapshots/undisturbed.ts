@@ -87,7 +87,7 @@ export function overheadOf(phase: readonly Measured[]): number | null {
 }
 
 /** Whether the model was measured. Evidence of a disturbance counts too: a hook may disturb training without a measurement. */
-export function tookPlace({ status, receipt, timing }: Measured): boolean {
+function tookPlace({ status, receipt, timing }: Measured): boolean {
   const hasRows = status !== "skipped" && status !== "failed";
   return hasRows || timing.measure_seconds > 0 || receipt.some(isBroken);
 }

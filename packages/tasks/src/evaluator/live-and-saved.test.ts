@@ -69,7 +69,7 @@ it("gives the same numbers for a trainer's live weights and for its saved checkp
   const dataset = Array.from({ length: 12 }, (_, i) => ({ text: `What is law number ${i}?\nAnswer: this` }));
   const config = { maxSteps: 6, batchSize: 4, learningRate: 0.05 };
   const runDir = join(root, "run");
-  const trainer = new SFTTrainer({ model, tokenizer, dataset, runDir, config });
+  const trainer = new SFTTrainer({ model, tokenizer, dataset, runDir, config, loggers: [] });
   const before = await Evaluator.fromTrainer(trainer, options("base")).run();
   const { checkpoint } = await trainer.train();
   const live = await Evaluator.fromTrainer(trainer, options("sft")).run();

@@ -69,7 +69,7 @@ describe("a rollout that is checked", () => {
     const store = memoryStore();
     const callback = new PeriodicCallback(rolloutEvaluation(options), { schedule: [] });
     await withSession(
-      { run: store, model: scripted(), phase: "p", maxSteps: 1, callbacks: [callback] },
+      { run: store, model: scripted(), phase: "p", maxSteps: 1, callbacks: [callback], loggers: [] },
       (session) => session.begin(),
     );
     const [start] = await store.list();

@@ -253,6 +253,7 @@ it("can be measured by a caller's session, one step per update, without being di
           model: evaluableModel,
           guards,
           callbacks,
+          loggers: [],
           ...ungoverned,
         };
         await withSession(options, async (session) => {

@@ -11,6 +11,6 @@ export const openTiny = (seed?: string): TrainableLM =>
 export async function tinySFT(options: Partial<SFTTrainerOptions> = {}) {
   const model = options.model ?? openTiny();
   const runDir = options.runDir ?? (await temporaryFolder());
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
-  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig };
+  return { model, runDir, sft: new SFTTrainer({ ...base, loggers: [], session: ungoverned, ...options }) };
 }

@@ -14,7 +14,8 @@ it("returns a model for measurements outside of training that reads the current 
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
   const runDir = await temporaryFolder();
   const config = { ...busyConfig, maxSteps: 4 };
-  const sft = new SFTTrainer({ model, tokenizer, dataset: rows(20), runDir, config, session: ungoverned });
+  const dataset = rows(20);
+  const sft = new SFTTrainer({ model, tokenizer, dataset, runDir, config, loggers: [], session: ungoverned });
   const { evaluableModel } = sft;
   const score = async () => {
     const request = { context: { text: "abc" }, continuation: "def" };

@@ -74,6 +74,7 @@ beforeAll(async () => {
     dataset: microWorld("em.jsonl"),
     runDir: join(folder, "run"),
     config: { maxSteps: 1, batchSize: 2, learningRate: 0.01 },
+    loggers: [],
     session: { budget: { overheadPercent: null } },
   });
 });

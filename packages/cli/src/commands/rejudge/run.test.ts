@@ -43,7 +43,7 @@ beforeAll(async () => {
   // The steps take no time, so any ceiling would skip the measurement between start and end.
   const budget = { overheadPercent: null };
   const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
-  await withSession(session, async ({ begin, stepEnd }) => {
+  await withSession({ ...session, loggers: [] }, async ({ begin, stepEnd }) => {
     await begin();
     await stepEnd();
     await stepEnd();

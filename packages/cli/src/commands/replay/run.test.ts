@@ -43,6 +43,7 @@ beforeAll(async () => {
     phase: "em",
     config: { maxSteps: 2, batchSize: 4, learningRate: 0.01, saveAdapterAtFiring: true },
     callbacks: await buildPeriodicCallbacks(block, { phase: "em", openJudge: () => judge }),
+    loggers: [],
     session: { budget: { overheadPercent: null } },
   }).train();
   model.dispose();

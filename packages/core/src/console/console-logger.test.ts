@@ -1,0 +1,219 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
+import type { RunProgress, SessionOptions } from "../contracts/session.ts";
+import { everyPercent } from "../schedule/triggers.ts";
+import { openSession, withSession } from "../session/loop/session.ts";
+import { exampleSnapshot } from "../testing/example-snapshot.ts";
+import { fakeGuard } from "../testing/fake-guard.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { checkpointEvidence } from "../snapshots/undisturbed.ts";
+import { closingText } from "./closing-text.ts";
+import { displayLogger } from "./console-logger.ts";
+import { durationText } from "./sentences.ts";
+
+const lines: string[] = [];
+beforeEach(() => {
+  lines.length = 0;
+  vi.spyOn(console, "log").mockImplementation((text: string) => void lines.push(text));
+  vi.spyOn(console, "warn").mockImplementation((text: string) => void lines.push(text));
+});
+
+/** Trains a toy for ten steps of half a second without `loggers`, measured at 0, 50 and 100 %. */
+async function train(
+  changes: Partial<SessionOptions> = {},
+  toy = toyTraining(),
+  evaluation = toyEvaluation(),
+): Promise<void> {
+  const clock = manualClock();
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+  const { loggers: _, ...options } = toy.options([callback], { clock: clock.seconds });
+  await withSession({ ...options, ...changes }, async (session) => {
+    for (let step = 1; step <= 10; step++) {
+      toy.step();
+      clock.advance(0.5);
+      await session.stepEnd({ metrics: { loss: 1 / step, learning_rate: 5e-4, tokens_per_second: 99.6 } });
+    }
+  });
+}
+
+const guarded = (observe: () => string | null = () => "same") => ({
+  guards: ["weights", "optimizer", "mode"].map((name) => fakeGuard({ name, observe })),
+});
+
+describe("a session without loggers", () => {
+  it("prints measurements, progress with rate and time left, and a closing line", async () => {
+    await train(guarded());
+    const step = (at: number, loss: string, left: string) =>
+      `train step ${at}/10  loss ${loss}  learning rate 5.0e-4  2 steps/s  100 tokens/s${left}`;
+    expect(lines).toEqual([
+      "train step 0  measuring toy 0/8",
+      "train step 0  toy  hit rate 25.0 % [7.1, 59.1]",
+      step(1, "1.000", "  5 s of training left"),
+      step(2, "0.500", "  4 s of training left"),
+      step(3, "0.333", "  4 s of training left"),
+      step(4, "0.250", "  3 s of training left"),
+      step(5, "0.200", "  3 s of training left"),
+      "train step 5  toy  hit rate 50.0 % [21.5, 78.5]  no evidence",
+      step(6, "0.167", "  2 s of training left"),
+      step(7, "0.143", "  2 s of training left"),
+      step(8, "0.125", "  1 s of training left"),
+      step(9, "0.111", "  1 s of training left"),
+      step(10, "0.100", ""),
+      "train step 10  toy  hit rate 50.0 % [21.5, 78.5]  no evidence",
+      "3 measurements, overhead 0.0 %, training undisturbed: yes",
+    ]);
+  });
+
+  it("prints nothing but warnings with an empty array of loggers", async () => {
+    await train({ loggers: [] });
+    expect(lines).toEqual([]);
+    const evaluation = toyEvaluation({ onMeasure: () => Promise.reject(new Error("no memory")) });
+    await train({ loggers: [] }, toyTraining(), evaluation);
+    expect(lines).toEqual([
+      ...[0, 5, 10, 10].map(
+        (step) => `[periodic-eval] callback "toy": the measurement "toy" failed at step ${step}: no memory`,
+      ),
+      expect.stringContaining("all 3 measurements were skipped or failed"),
+    ]);
+  });
+
+  it("names the guard that is missing", async () => {
+    await train();
+    expect(lines.at(-1)).toMatch(/undisturbed: not proven \(no guard observed the optimizer, the mode\)$/);
+  });
+
+  it("says that measuring disturbed training", async () => {
+    let calls = 0;
+    await train({ ...guarded(() => String(calls++)), onBrokenReceipt: "record" });
+    expect(lines.at(-1)).toMatch(
+      /undisturbed: no \(measuring changed the weights, the optimizer, the mode\)$/,
+    );
+  });
+
+  it("warns with the most frequent reason and the option to change if no measurement has a result", async () => {
+    let calls = 0;
+    const onMeasure = () => {
+      throw new Error(calls++ === 1 ? "something else" : `no memory for ${calls} rows`);
+    };
+    await train({}, toyTraining(), toyEvaluation({ onMeasure }));
+    expect(lines.at(-2)).toBe(
+      '[periodic-eval] session of phase "train": all 3 measurements were skipped or failed, so the phase has no results. ' +
+        'Reason (2 of 3): no memory for 4 rows. Set onFailure: "throw" to stop at the first error and see where it comes from.',
+    );
+    expect(lines.at(-1)).toBe("0 of 3 measurements, overhead 0.0 %");
+    lines.length = 0;
+    await train({ budget: { minFreeBytes: Number.MAX_VALUE } });
+    expect(lines.at(-2)).toMatch(/of budget\.minFreeBytes\. Lower budget\.minFreeBytes, or free memory\.$/);
+    expect(lines.at(-1)).toBe("0 of 3 measurements");
+  });
+});
+
+it("is not applicable for checkpoints of another process, whose name the receipts hold", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  const { loggers: _, guards: __, ...options } = toy.options([callback], { maxSteps: null });
+  await withSession(options, async (session) => {
+    await session.stepEnd({ step: 5, maxSteps: 10, path: "/runs/1/step_5" });
+    await session.stepEnd({ step: 10, path: "/runs/1/step_10" });
+  });
+  expect(lines.at(-1)).toBe(
+    "2 measurements, training undisturbed: not applicable (the weights were read from a checkpoint)",
+  );
+  const found = await toy.store.list();
+  expect(found.map(({ receipt }) => receipt.at(-1))).toEqual([
+    checkpointEvidence("step_5"),
+    checkpointEvidence("step_10"),
+  ]);
+});
+
+it.each([[""], [5], [null]])("rejects %j as the path of a checkpoint", async (path) => {
+  const session = openSession({ ...toyTraining().options([]), loggers: [] });
+  await expect(session.stepEnd({ path: path as string })).rejects.toMatchObject({
+    code: "config",
+    where: "session.stepEnd.path",
+    path: ["path"],
+  });
+  await session.close();
+});
+
+describe("displayLogger", () => {
+  const at = (step: number, elapsedSeconds: number, maxSteps: number | null = 1000): RunProgress => ({
+    phase: "em",
+    runStep: step,
+    step,
+    maxSteps,
+    epoch: 0,
+    elapsedSeconds,
+    ended: false,
+  });
+  const recorded = () => {
+    const kept: string[] = [];
+    const clock = manualClock();
+    const logger = displayLogger(
+      { keep: (line) => void kept.push(line), warn: (_, message) => void kept.push(message) },
+      { clock: clock.seconds },
+    );
+    return { kept, clock, logger };
+  };
+
+  it("prints a line after a minute of training, also in a phase of unknown length", async () => {
+    const { kept, logger } = recorded();
+    for (const step of [1, 2, 3, 4, 5, 6, 7]) await logger.train!({}, at(step, 20 * step, null));
+    expect(kept.map((line) => line.slice(0, 9))).toEqual(["em step 1", "em step 4", "em step 7"]);
+  });
+
+  it("prints the start of a measurement unless the last took less than a second, and its progress every ten seconds", async () => {
+    const { kept, clock, logger } = recorded();
+    const measure = async (step: number, seconds: number) => {
+      for (let done = 0; done <= 4; done++) {
+        logger.event!({ kind: "measuring", id: "capability", step, done, total: 4 });
+        clock.advance(seconds / 4);
+      }
+      const { timing } = exampleSnapshot();
+      await logger.snapshot!(exampleSnapshot({ step, timing: { ...timing, total_seconds: seconds } }));
+    };
+    await measure(0, 0.5);
+    await measure(10, 40);
+    await measure(20, 2);
+    expect(kept.filter((line) => line.includes("measuring"))).toEqual([
+      " step 0  measuring capability 0/4".trim(),
+      ...[1, 2, 3, 4].map((done) => `step 10  measuring capability ${done}/4`),
+      "step 20  measuring capability 0/4",
+    ]);
+  });
+
+  it("prints plans, and that a measurement is being graded", async () => {
+    const { kept, logger } = recorded();
+    logger.event!({ kind: "plan", message: "4 measurements" });
+    await logger.snapshot!(exampleSnapshot({ id: "alignment", status: "grading" }));
+    expect(kept).toEqual(["plan: 4 measurements", "train step 0  alignment measured, grading continues"]);
+  });
+
+  it("forgets a run when it is closed", async () => {
+    const { kept, logger } = recorded();
+    await logger.snapshot!(exampleSnapshot());
+    await logger.close!();
+    await logger.close!();
+    expect(kept.filter((line) => line.startsWith("1 measurement"))).toHaveLength(1);
+  });
+});
+
+it("names the run, each phase's overhead, and the command for the page", () => {
+  const timing = { ...exampleSnapshot().timing, overhead_percent: 12.34 };
+  const snapshots = [exampleSnapshot({ phase: "coupling" }), exampleSnapshot({ phase: "em", timing })];
+  expect(closingText("runs/1", snapshots)).toMatch(
+    /^runs\/1: 2 measurements, overhead 5\.0 % \(coupling\), 12\.3 % \(em\), .*\. See the page: npx periodic-eval report runs\/1$/,
+  );
+  expect(closingText("my runs/1", snapshots)).toMatch(/report "my runs\/1"$/);
+});
+
+it.each([
+  [0.2, "1 s"],
+  [59.5, "1 min"],
+  [90, "1 min 30 s"],
+  [3600, "1 h"],
+  [7500, "2 h 5 min"],
+])("writes %d seconds as %s", (seconds, text) => {
+  expect(durationText(seconds)).toBe(text);
+});
