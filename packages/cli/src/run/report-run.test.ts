@@ -38,6 +38,9 @@ it("explains a paired change that is not end minus start, in tables and JSON", a
   expect(tables.outputs[0]).toMatch(/accuracy +0\.0 % +→ 96\.6 % +\+96\.9 points over 24 paired items /);
   expect(tables.outputs[0]).toMatch(/whole +10\.0 % +→ 30\.0 % +\+20\.0 points +– /);
   expect(tables.outputs[0]).toContain("Over paired items: ");
+  expect(tables.outputs[0]).toMatch(
+    /\n\ntraining undisturbed: not proven \(no guard observed the optimizer, the mode, the random numbers\)\n$/,
+  );
 
   await reportRun(runDir, { json: true }, document);
   const [{ metrics: reported }] = JSON.parse(document.outputs[0]!).phases;

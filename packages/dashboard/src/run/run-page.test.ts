@@ -163,6 +163,109 @@ it("lists a failed measurement and one that disturbed training as problems", asy
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
 });
 
+describe("the headline on training", () => {
+  const unmeasured = { metrics: {}, primary_metric: null, receipt: [] };
+  const withoutTime = (snapshot: Snapshot) => ({ ...snapshot.timing, measure_seconds: 0 });
+  const without = (snapshot: Snapshot, ...parts: readonly string[]) =>
+    snapshot.receipt.filter(({ part }) => !parts.includes(part));
+  const skipped = (snapshot: Snapshot): Snapshot => ({
+    ...snapshot,
+    ...unmeasured,
+    timing: withoutTime(snapshot),
+    status: "skipped",
+    reason: "no time",
+  });
+  const isLater = ({ phase, step }: Snapshot) => phase === "em" && step > 0;
+  const headline = async (change: (snapshot: Snapshot) => Snapshot) => {
+    await writeSampleRun(runDir, change);
+    const document = await page();
+    const fact = [...document.querySelectorAll(".facts > div")].find(
+      (entry) => text(entry.querySelector("dt")) === "Overhead",
+    );
+    const answers = [...document.querySelectorAll("#snapshots tbody tr")].map((row) =>
+      text(row.children[11]!),
+    );
+    return {
+      card: text(document.querySelector(".card.receipt")),
+      overhead: text(fact!.querySelector("dd")),
+      answers: [...new Set(answers)],
+    };
+  };
+
+  it("says yes if the guards passed in every measurement that took place", async () => {
+    expect(await headline((snapshot) => snapshot)).toMatchObject({
+      card: "Training undisturbed yes 12 of 12 measurements proven · receipts",
+      answers: ["yes"],
+    });
+  });
+
+  it("does not count skipped and failed measurements against it", async () => {
+    const change = (snapshot: Snapshot): Snapshot =>
+      isLater(snapshot)
+        ? snapshot.step === 12
+          ? { ...skipped(snapshot), status: "failed", reason: "no file" }
+          : skipped(snapshot)
+        : snapshot;
+    expect(await headline(change)).toMatchObject({
+      card: "Training undisturbed yes 7 of 7 measurements proven · receipts",
+      answers: ["yes", "–"],
+    });
+  });
+
+  it("says no, and what changed", async () => {
+    const evidence = { part: "weights", before: "a", after: "b", intact: false };
+    const change = (snapshot: Snapshot): Snapshot =>
+      isLater(snapshot) ? { ...snapshot, receipt: [...without(snapshot, "weights"), evidence] } : snapshot;
+    expect(await headline(change)).toMatchObject({
+      card: "Training undisturbed no measuring changed the weights 7 of 12 measurements proven, 5 disturbed · receipts",
+      answers: ["yes", "no: weights"],
+    });
+  });
+
+  it("says not proven, and which guards are missing", async () => {
+    const change = (snapshot: Snapshot): Snapshot =>
+      isLater(snapshot) ? { ...snapshot, receipt: without(snapshot, "optimizer", "mode") } : snapshot;
+    expect(await headline(change)).toMatchObject({
+      card: "Training undisturbed not proven no guard observed the optimizer, the mode 7 of 12 measurements proven · receipts",
+      overhead: "18.4 % (coupling), 18.4 % (em), no ceiling set",
+      answers: ["yes", "not proven"],
+    });
+  });
+
+  it("says not applicable, for overhead too, if the weights were read from a checkpoint", async () => {
+    const change = (snapshot: Snapshot): Snapshot => {
+      const note = "the weights were read from the checkpoint step_4 of another process";
+      const evidence = { part: "checkpoint", before: null, after: null, intact: null, note };
+      return { ...snapshot, receipt: [snapshot.receipt[0]!, evidence] };
+    };
+    expect(await headline(change)).toEqual({
+      card: "Training undisturbed not applicable the weights were read from a checkpoint 0 of 12 measurements proven · receipts",
+      overhead: "not applicable (coupling), not applicable (em)",
+      answers: ["not applicable"],
+    });
+    const captions = [...(await page()).querySelectorAll("caption")].map(text);
+    expect(captions).toEqual(
+      ["coupling", "em"].map((phase) => `${phase} 60 steps, measuring took 5.07 s, overhead not applicable`),
+    );
+  });
+
+  it("says not applicable for a model behind a server", async () => {
+    const change = (snapshot: Snapshot): Snapshot => ({
+      ...snapshot,
+      receipt: [snapshot.receipt[0]!],
+      provenance: { ...snapshot.provenance, model: { name: "m", engine: "openai-compatible at gpu:8000" } },
+    });
+    expect((await headline(change)).card).toContain("not applicable the model was measured on a server");
+  });
+
+  it("shows a dash if all measurements were skipped or failed", async () => {
+    expect(await headline(skipped)).toMatchObject({
+      card: "Training undisturbed – All measurements were skipped or failed · receipts",
+      answers: ["–"],
+    });
+  });
+});
+
 it("shows a dash for a measurement without a value and for its change", async () => {
   await writeSampleRun(runDir, (snapshot): Snapshot => {
     const unpaired = { paired: { baseline: null, previous: null } };
