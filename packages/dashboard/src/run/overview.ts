@@ -131,12 +131,12 @@ function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Ht
   if (found === null)
     return card("none", missingValueText, html`All measurements were skipped or failed · ${link}`);
   const { answer, measurements, proven, disturbed } = found;
-  const why = whyNotUndisturbed(found);
+  const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;
+  const hasCount = answer !== "not applicable" || proven > 0;
   return card(
     answerClass[answer],
     answer,
-    html`${why !== null && html`${why}<br />`} ${proven} of ${plural(measurements, "measurement")}
-      proven${disturbed > 0 && `, ${disturbed} disturbed`} · ${link}`,
+    html`${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · ${link}`,
   );
 }
 

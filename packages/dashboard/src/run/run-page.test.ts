@@ -252,7 +252,7 @@ describe("the headline on training", () => {
       return { ...snapshot, receipt: [snapshot.receipt[0]!, evidence] };
     };
     expect(await headline(change)).toMatchObject({
-      card: "Training undisturbed not applicable the weights were read from a checkpoint 0 of 12 measurements proven · receipts",
+      card: "Training undisturbed not applicable the weights were read from a checkpoint · receipts",
       overhead: "not applicable (coupling), not applicable (em)",
       answers: ["not applicable"],
       captions: ["coupling", "em"].map(

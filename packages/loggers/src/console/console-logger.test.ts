@@ -51,11 +51,14 @@ it("prints steps of unknown length and warnings", async () => {
   ]);
 });
 
-it("lets training continue when standard output is closed", async () => {
+it.each([
+  ["consoleLogger", "../../dist/console/console-logger.js"],
+  ["plainConsoleLogger", "../../../core/dist/console/console-logger.js"],
+])("lets training continue with %s when standard output is closed", async (name, file) => {
   // The compiled file starts faster than the source; `npm test` builds first.
   const loop = `
-    import { consoleLogger } from ${JSON.stringify(new URL("../../dist/console/console-logger.js", import.meta.url).href)};
-    const logger = consoleLogger();
+    import { ${name} } from ${JSON.stringify(new URL(file, import.meta.url).href)};
+    const logger = ${name}();
     for (let step = 1; step <= 5; step += 1) {
       logger.train({ loss: 1 }, { phase: "em", runStep: step, step, maxSteps: 5, epoch: 0, elapsedSeconds: 1, ended: false });
       await new Promise((resolve) => setTimeout(resolve, 1));
