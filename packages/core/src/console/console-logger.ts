@@ -35,7 +35,7 @@ export interface DisplayLoggerOptions {
  */
 export const plainConsoleLogger = (): Logger =>
   displayLogger({
-    // The console is the output: this is the logger's purpose, and the only one that runs in browsers too.
+    // oxlint-disable-next-line no-console -- printing is the purpose of this logger
     keep: (line) => console.log(line),
     warn: (where, message) => console.warn(`[periodic-eval] ${where}: ${message}`),
   });
