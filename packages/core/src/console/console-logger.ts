@@ -33,12 +33,24 @@ export interface DisplayLoggerOptions {
  * Returns the logger that every session without `loggers` has: plain lines on the console, no colours, no cursor movement.
  * Prints a line for each tenth of a phase, measurement, warning and plan, and one at the end.
  */
-export const plainConsoleLogger = (): Logger =>
-  displayLogger({
+export function plainConsoleLogger(): Logger {
+  keepRunningWithoutOutput();
+  return displayLogger({
     // oxlint-disable-next-line no-console -- printing is the purpose of this logger
     keep: (line) => console.log(line),
     warn: (where, message) => console.warn(`[periodic-eval] ${where}: ${message}`),
   });
+}
+
+const ignoreError = (): void => undefined;
+
+/** Without a listener for stream errors (`head` closed the pipe, the disk is full), Node would end the training process. */
+export function keepRunningWithoutOutput(): void {
+  // Browsers have a console but no streams.
+  if (typeof process === "undefined") return;
+  for (const stream of [process.stdout, process.stderr] as readonly (NodeJS.WriteStream | undefined)[])
+    if (stream?.listeners("error").includes(ignoreError) === false) stream.on("error", ignoreError);
+}
 
 /** Returns a logger that says what happens in a run on a display. */
 export function displayLogger(

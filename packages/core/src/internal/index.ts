@@ -2,7 +2,12 @@
  * Helpers that the packages of this repository share. Unstable: they change without notice, so do not import them elsewhere.
  */
 export { closingText, undisturbedText } from "../console/closing-text.ts";
-export { displayLogger, plainConsoleLogger, type Display } from "../console/console-logger.ts";
+export {
+  displayLogger,
+  keepRunningWithoutOutput,
+  plainConsoleLogger,
+  type Display,
+} from "../console/console-logger.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { configError, pathText, type ConfigErrorDetails } from "./config-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";

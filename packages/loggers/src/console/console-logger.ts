@@ -1,5 +1,11 @@
 import type { Logger } from "@periodic-eval/core";
-import { displayLogger, parseOptions, type Colours, type Display } from "@periodic-eval/core/internal";
+import {
+  displayLogger,
+  keepRunningWithoutOutput,
+  parseOptions,
+  type Colours,
+  type Display,
+} from "@periodic-eval/core/internal";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 import { z } from "zod";
@@ -40,20 +46,13 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
     colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
     closingLine = true,
   } = options;
-  if (isInteractive || options.out === undefined) ignoreStreamErrors(process.stdout);
+  if (isInteractive || options.out === undefined) keepRunningWithoutOutput();
   const { update, keep, close }: Omit<Display, "warn"> = isInteractive ? screen() : { keep: out };
   const warn: Display["warn"] = (where, message) => keep(colours.yellow(`warning: ${where}: ${message}`));
   return displayLogger(
     { keep, warn, ...(update && { update }), ...(close && { close }) },
     { colours, closingLine },
   );
-}
-
-/** Without a listener for stream errors (`head` closed the pipe, the disk is full), Node would end the training process. */
-const ignoreError = (): void => undefined;
-
-function ignoreStreamErrors(stream: NodeJS.WriteStream): void {
-  if (!stream.listeners("error").includes(ignoreError)) stream.on("error", ignoreError);
 }
 
 function screen(): Omit<Display, "warn"> {
