@@ -35,6 +35,7 @@ export const rooms = {
     "callback/",
     "evaluations/kit/",
     "evaluations/prompting/",
+    "config/block/",
     "evaluations/capability/",
     "evaluations/alignment/",
     "evaluations/leakage/",

@@ -3,7 +3,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
-import type { Json } from "../../contracts/json.ts";
+import type { Awaitable, Json } from "../../contracts/json.ts";
 import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./metrics.ts";
@@ -41,11 +41,15 @@ const orderSeed = 42;
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
-  const { judge, preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
+  const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const kwargs = options.chatTemplate?.kwargs;
   const samples = typeof size === "string" ? sampleSizes[size] : size;
+  const { judge: given } = options;
+  const isOpened = typeof given !== "function";
+  let opened: Grader | null = isOpened ? given : null;
+  const openedJudge = async () => (opened ??= await (given as () => Awaitable<Grader>)());
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
 
@@ -60,6 +64,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
+      const judge = await openedJudge();
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
       const wordings = questions.flatMap((question) =>
@@ -86,7 +91,10 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
+    // A grader that is opened later may have a check.
+    ...((!isOpened || given.check !== undefined) && {
+      check: async (call) => (await openedJudge()).check?.(call),
+    }),
     measure: (model, items, context) =>
       measureInBatches(
         items,
@@ -104,12 +112,13 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
+      const judge = await openedJudge();
       // One call for all rows: a judge's caps apply per call.
       return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
-    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
+    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: opened!.name, anchors }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { namePattern } from "../contracts/snapshot.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);
 const count = z.int().min(1);
@@ -209,10 +209,16 @@ export const periodicEvalSchema = z.strictObject({
   phases: z.record(z.string().regex(namePattern), overrides).default({}).describe("Overrides by phase."),
 });
 
+/** The `periodic_eval` block as it is written: every key is optional. */
+export type PeriodicEvalBlock = z.input<typeof periodicEvalSchema>;
 /** The `periodic_eval` block, with its defaults. */
 export type PeriodicEvalConfig = z.infer<typeof periodicEvalSchema>;
 /** The block for one phase. */
 export type PhaseEvalConfig = Omit<PeriodicEvalConfig, "phases">;
+
+/** Returns the evaluations on whose prompts a block measures KL. */
+export const klSourcesOf = ({ kl }: PhaseEvalConfig): readonly (typeof klSources)[number][] =>
+  typeof kl === "boolean" ? (kl ? ["capability"] : []) : [...new Set(kl)];
 
 /** Returns the JSON Schema (draft 2020-12) of the `periodic_eval` block, for editors. */
 export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {
