@@ -8,8 +8,9 @@ const beta = z.number().min(0).lt(1);
 /** Options that the configurations of SFT and DPO share. */
 export const trainingFields = {
   /**
-   * Passes over the data; 1 if `maxSteps` is null too. A resume may change `epochs` or `maxSteps` as long as no learning rate
-   * depends on the length of the phase: with `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
+   * Passes over the data; 1 if `maxSteps` is null too. A resume may increase `epochs` or `maxSteps`. Where learning rates
+   * depend on the length of the phase, the remaining steps use those of the longer phase, with a warning. A resume may shorten
+   * the phase only with `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
    */
   epochs: z.number().positive().nullable().default(null),
   /** Optimizer steps; an alternative to `epochs`. */
