@@ -45,7 +45,7 @@ const fields = {
   lora: map.optional(),
   adapter: nonEmptyString.optional(),
   config: map.default({}),
-  periodic_eval: map.default({}),
+  periodic_eval: map.optional(),
   /** An alternative place for the block: `eval.periodic_eval`. */
   eval: z.object({ periodic_eval: map.optional() }, "a map").optional(),
   loggers: z.record(z.string(), map, "a map of loggers and their options").default({}),
@@ -59,7 +59,7 @@ export type TrainConfig = Omit<z.infer<typeof schema>, "eval">;
 
 export interface ParsedTraining {
   readonly config: TrainConfig;
-  /** Path of the `periodic_eval` block in the file, or where it would be. */
+  /** Path of the `periodic_eval` block in the file, or where it would be. Without a block nothing is measured. */
   readonly blockPath: ValuePath;
   /** Errors that do not keep the file from being parsed. `prepareTraining` throws them together with its own. */
   readonly errors: readonly unknown[];
@@ -252,7 +252,7 @@ function withAbsolutePaths(
         return options === undefined ? [] : [[name, resolveLoggerPaths(file, ["loggers", name], options)]];
       }),
     ),
-    periodic_eval: resolveBlockPaths(file, blockPath, block),
+    ...(block !== undefined && { periodic_eval: resolveBlockPaths(file, blockPath, block) }),
     phases: config.phases.map((phase, i) => ({
       ...phase,
       dataset: resolvePath(file, ["phases", i, "dataset"], phase.dataset),
