@@ -17,7 +17,7 @@ export {
 export type { Optimizer } from "./optimizer/optimizer.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
 export { DPOTrainer, type DPOTrainerOptions } from "./dpo/dpo-trainer.ts";
-export { parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
+export { dpoConfigJsonSchema, parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
 export { SDPOTrainer } from "./sdpo/sdpo-trainer.ts";
 export type { SDPOMetrics, SDPOSaveOptions, SDPOTrainerOptions, SDPOUpdate } from "./sdpo/sdpo-options.ts";
 export { parseSDPOConfig, type SDPOConfig } from "./sdpo/sdpo-config.ts";
@@ -26,7 +26,7 @@ export type { Reference } from "./dpo/reference.ts";
 export { Trainer, type TrainResult } from "./trainer/trainer.ts";
 export type { TrainerOptions } from "./trainer/trainer-options.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
-export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
+export { sftConfigJsonSchema, parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
 export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/learner.ts";
 export { runPipeline } from "./pipeline/run-pipeline.ts";

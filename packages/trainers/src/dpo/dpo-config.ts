@@ -34,6 +34,10 @@ const dpoConfigSchema = z.strictObject({
     ),
 });
 
+/** Returns the JSON Schema (draft 2020-12) of the configuration, for editors. */
+export const dpoConfigJsonSchema = (): Readonly<Record<string, unknown>> =>
+  z.toJSONSchema(dpoConfigSchema, { io: "input" });
+
 export type DPOConfig = z.infer<typeof dpoConfigSchema>;
 
 /**

@@ -19,6 +19,10 @@ const sftConfigSchema = z.strictObject({
     ),
 });
 
+/** Returns the JSON Schema (draft 2020-12) of the configuration, for editors. */
+export const sftConfigJsonSchema = (): Readonly<Record<string, unknown>> =>
+  z.toJSONSchema(sftConfigSchema, { io: "input" });
+
 export type SFTConfig = z.infer<typeof sftConfigSchema>;
 
 /**
