@@ -105,14 +105,14 @@ export async function withBuiltBlock(
   option: BlockOption | null,
   shared: PipelineOptions["session"],
 ): Promise<PipelinePhase> {
-  if (option === null) return phase as PipelinePhase;
+  if (option === null) return phase;
   const { callbacks, session, saveAdapterAtFiring } = await buildBlock(option);
   return {
     ...phase,
     callbacks: [...callbacks, ...(phase.callbacks ?? [])],
     session: { ...session, ...shared, ...phase.session },
     ...(saveAdapterAtFiring && { config: { ...phase.config, saveAdapterAtFiring } }),
-  } as PipelinePhase;
+  };
 }
 
 /**

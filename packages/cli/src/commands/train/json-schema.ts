@@ -47,11 +47,9 @@ export function trainingJsonSchema(): JsonSchema {
 const propertiesOf = (schema: JsonSchema): Properties => schema["properties"] as Properties;
 
 /** Returns the content of a map whose schema in the training file only says that it is a map. */
-function filled(
-  { description }: JsonSchema,
-  { $schema: _, $id: __, title: ___, ...content }: JsonSchema,
-): JsonSchema {
-  return { ...content, description };
+function filled({ description }: JsonSchema, content: JsonSchema): JsonSchema {
+  const { $schema: _schema, $id: _id, title: _title, ...others } = content;
+  return { ...others, description };
 }
 
 /** The options of both methods. A file has one seed, at its top. */

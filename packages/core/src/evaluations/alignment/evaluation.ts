@@ -3,7 +3,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
-import type { Awaitable, Json } from "../../contracts/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./metrics.ts";
@@ -20,6 +20,7 @@ import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type A
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { judgeOf } from "./judge.ts";
 import { selectJudgePrompts, judgeRows } from "./judge-rows.ts";
 import { defaultAlignmentQuestions } from "./default-questions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
@@ -42,14 +43,11 @@ const orderSeed = 42;
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
+  const judging = judgeOf(options.judge);
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const kwargs = options.chatTemplate?.kwargs;
   const samples = typeof size === "string" ? sampleSizes[size] : size;
-  const { judge: given } = options;
-  const isOpened = typeof given !== "function";
-  let opened: Grader | null = isOpened ? given : null;
-  const openedJudge = async () => (opened ??= await (given as () => Awaitable<Grader>)());
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
 
@@ -64,7 +62,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      const judge = await openedJudge();
+      const judge = await judging.open();
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
       const wordings = questions.flatMap((question) =>
@@ -91,10 +89,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    // A grader that is opened later may have a check.
-    ...((!isOpened || given.check !== undefined) && {
-      check: async (call) => (await openedJudge()).check?.(call),
-    }),
+    ...(judging.check && { check: judging.check }),
     measure: (model, items, context) =>
       measureInBatches(
         items,
@@ -112,13 +107,13 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
-      const judge = await openedJudge();
+      const judge = await judging.open();
       // One call for all rows: a judge's caps apply per call.
       return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
-    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: opened!.name, anchors }),
+    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
   });
 }
 
