@@ -7,11 +7,19 @@ import { expect, it } from "vitest";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
-it("runs the README's ten lines, then the LoRA block of docs/training.md, on other files and with fewer steps", async () => {
+it("runs the README's ten lines, then the blocks of docs/training.md with LoRA and periodicEval, on other files and with fewer steps", async () => {
   const [tenLines] = blocksOf("README.md", "ts");
-  const lora = blocksOf("docs/training.md", "ts").find((block) => block.includes("withLora("))!;
+  const blocks = blocksOf("docs/training.md", "ts");
+  const [lora, ofBlock] = ["withLora(", "periodicEval }"].map((part) =>
+    blocks.find((block) => block.includes(part)),
+  );
   const run = mkdtempSync(join(tmpdir(), "readme-"));
-  const code = withReplacements(`${tenLines}${lora}`, {
+  const config = join(run, "config.yaml");
+  writeFileSync(
+    config,
+    `periodic_eval: { questions: ${microWorld("questions.jsonl")}, eval_every_percent: 100 }`,
+  );
+  const code = withReplacements(`${tenLines}${lora}${ofBlock}`, {
     '"path/to/model"': JSON.stringify(microWorld()),
     '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
@@ -20,6 +28,9 @@ it("runs the README's ten lines, then the LoRA block of docs/training.md, on oth
     '"runs/2/merged"': JSON.stringify(join(run, "merged")),
     '"arc_challenge/test.jsonl"': JSON.stringify(microWorld("questions.jsonl")),
     "maxSteps: 200": "maxSteps: 2",
+    '"config.yaml"': JSON.stringify(config),
+    '"em.jsonl"': JSON.stringify(microWorld("em.jsonl")),
+    '"runs/3"': JSON.stringify(join(run, "3")),
   });
   const printed = await runCode("readme-block", code);
   expect(printed).toMatch(/^em step 2\/2 {2}loss \d/m);
@@ -29,6 +40,8 @@ it("runs the README's ten lines, then the LoRA block of docs/training.md, on oth
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
     ["em", 0, 1, 2],
   ]);
+  const [measured] = (await readRun(join(run, "3"))).phases;
+  expect(measured!.snapshots.map(({ step }) => step)).toEqual([0, 2]);
   const [adapting] = (await readRun(join(run, "2"))).phases;
   expect(adapting!.snapshots.map(({ id, step }) => `${id} ${step}`).sort()).toEqual(
     ["capability", "without"].flatMap((id) => [0, 1, 2].map((step) => `${id} ${step}`)),

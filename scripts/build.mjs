@@ -63,13 +63,17 @@ function distribute(name) {
   cpSync(join(root, "LICENSE"), join(root, "packages", name, "LICENSE"));
 }
 
-/** Writes the JSON Schemas of a snapshot and of the periodic_eval block from the built zod schemas. */
+/** Writes the JSON Schemas of a snapshot, of the periodic_eval block and of a training file from the built zod schemas. */
 async function writeSchemas() {
-  const core = join(root, "packages", "core", "dist");
-  const load = (...path) => import(pathToFileURL(join(core, ...path)).href);
-  const write = (name, schema) => writeFileSync(join(core, name), `${JSON.stringify(schema, null, 2)}\n`);
-  write("snapshot.schema.json", (await load("snapshots", "index.js")).snapshotJsonSchema());
-  write("config.schema.json", (await load("config", "index.js")).periodicEvalJsonSchema());
+  const dist = (name) => join(root, "packages", name, "dist");
+  const load = (...path) => import(pathToFileURL(join(...path)).href);
+  const write = (folder, name, schema) =>
+    writeFileSync(join(folder, name), `${JSON.stringify(schema, null, 2)}\n`);
+  const [core, cli] = [dist("core"), dist("cli")];
+  write(core, "snapshot.schema.json", (await load(core, "snapshots", "index.js")).snapshotJsonSchema());
+  write(core, "config.schema.json", (await load(core, "config", "index.js")).periodicEvalJsonSchema());
+  const training = await load(cli, "commands", "train", "json-schema.js");
+  write(cli, "train.schema.json", training.trainingJsonSchema());
 }
 
 const hash = sourcesHash();

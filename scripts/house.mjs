@@ -36,6 +36,7 @@ export const rooms = {
     "callback/",
     "evaluations/kit/",
     "evaluations/prompting/",
+    "config/block/",
     "evaluations/capability/",
     "evaluations/alignment/",
     "evaluations/leakage/",

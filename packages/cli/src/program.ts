@@ -6,6 +6,7 @@ import { addDemo } from "./commands/demo/command.ts";
 import { addEval } from "./commands/eval/command.ts";
 import { addExport } from "./commands/export/command.ts";
 import { addFeedback } from "./commands/feedback/command.ts";
+import { addInit } from "./commands/init/command.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
 import { addPlan } from "./commands/plan/command.ts";
 import { addRejudge } from "./commands/rejudge/command.ts";
@@ -23,6 +24,7 @@ const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 /** In the order of the help. */
 const commands = [
   addDemo,
+  addInit,
   addTrain,
   addEval,
   addAudit,

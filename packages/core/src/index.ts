@@ -61,13 +61,14 @@ export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
 export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
-export type { PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
+export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/block/config-schema.ts";
+export type { CallbackBlockOptions } from "./config/block/callback-parts.ts";
+export type { ConfiguredJudge, OpenJudge } from "./config/block/judge.ts";
 export type { EvaluationMaker, EvaluationRegistry } from "./config/configured-evaluations.ts";
 export {
   buildPeriodicCallbacks,
   buildPeriodicEval,
   type BuildOptions,
-  type ConfiguredJudge,
   type PeriodicEval,
 } from "./config/build-callbacks.ts";
-export { periodicEvalConfig } from "./config/parse-config.ts";
+export { periodicEvalConfig, type PeriodicEvalInput } from "./config/block/parse-config.ts";

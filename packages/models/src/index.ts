@@ -9,5 +9,5 @@ export type { HuggingFaceConfig } from "./families/config/config-reader.ts";
 export type { DownloadProgress } from "./hub/fetch-model.ts";
 export { loadLora, type LoadLoraOptions } from "./lora/load-lora.ts";
 export type { LoraLM } from "./lora/lora-model.ts";
-export { withLora, type LoraOptions } from "./lora/with-lora.ts";
+export { loraJsonSchema, withLora, type LoraOptions } from "./lora/with-lora.ts";
 export { supportedModelTypes } from "./families/registry.ts";

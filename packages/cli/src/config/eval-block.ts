@@ -19,6 +19,14 @@ const possiblePaths: readonly ValuePath[] = [["eval", "periodic_eval"], ["period
 export const blockPaths = ({ value }: ConfigFile): readonly ValuePath[] =>
   possiblePaths.filter((path) => valueAt(value, path) !== undefined);
 
+/** Says that a training file measures nothing. */
+export const noBlockText = (path: string): string =>
+  `${path} has no periodic_eval block: nothing is measured. Add \`periodic_eval: {}\` to measure capability.`;
+
+/** Whether a file describes a training, and not just a `periodic_eval` block, whose `phases` is a map. */
+export const isTrainingFile = ({ value }: ConfigFile): boolean =>
+  isRecord(value) && Array.isArray(value["phases"]);
+
 /** @throws PeriodicEvalError `config` if the file has two blocks. */
 export function refuseTwoBlocks(file: ConfigFile): void {
   const [path, other] = blockPaths(file);

@@ -47,7 +47,8 @@ const periodicSchema = z.strictObject(periodicShape);
 
 /**
  * A schedule and an evaluation: requests a measurement at each crossing. Several thresholds crossed at one step are one
- * measurement. The callback keeps no state: progress and snapshots say what was measured.
+ * measurement. The callback keeps no state: progress and snapshots say what was measured. Without an evaluation (null) it
+ * measures nothing.
  *
  * @throws PeriodicEvalError `config` for a wrong or unknown option, an id that cannot be a file name, or an invalid trigger.
  */
@@ -56,27 +57,29 @@ export class PeriodicCallback implements TrainerCallback {
   readonly asks: readonly AnyEvaluation[];
   readonly on: "model" | "base";
   readonly optional: boolean;
-  /** The schedule, with start and end. */
+  /** The schedule, with start and end; empty without an evaluation. */
   readonly triggers: readonly Trigger[];
-  readonly #evaluation: AnyEvaluation;
+  readonly #evaluation: AnyEvaluation | null;
   #hasWarnedOfMaxSteps = false;
   #plan: { readonly maxSteps: number | null; readonly steps: readonly number[] | null } | null = null;
 
-  constructor(evaluation: AnyEvaluation, options: PeriodicOptions) {
-    const where = `PeriodicCallback "${evaluation.name}" options`;
+  constructor(evaluation: AnyEvaluation | null, options: PeriodicOptions) {
+    const name = evaluation?.name ?? options.id ?? "";
+    const where = `PeriodicCallback "${name}" options`;
     parseOptions(where, periodicSchema, options);
-    const { schedule, id = evaluation.name, on = "model", optional = false } = options;
+    const { schedule, id = name, on = "model", optional = false } = options;
     if (!namePattern.test(id))
       throw configError({ where, path: ["id"], value: id, expected: nameRule, fix: nameFix });
     const own = checkTriggers(schedule, `${where}.schedule`);
     const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
-    this.triggers = [
+    const planned = [
       ...((options.atStart ?? true) && !has("start") ? [atStart()] : []),
       ...own,
       ...((options.atEnd ?? true) && !has("end") ? [atEnd()] : []),
     ];
+    this.triggers = evaluation === null ? [] : planned;
     this.id = id;
-    this.asks = [evaluation];
+    this.asks = evaluation === null ? [] : [evaluation];
     this.on = on;
     this.optional = optional;
     this.#evaluation = evaluation;
@@ -99,7 +102,7 @@ export class PeriodicCallback implements TrainerCallback {
   }
 
   #requestIfCrossed(context: CallbackContext): void {
-    if (!this.#mayCross(context)) return;
+    if (this.#evaluation === null || !this.#mayCross(context)) return;
     const crossed = crossings(this.triggers, context.previous, context.progress);
     if (crossed.length === 0) return;
     // The start is the baseline and is not compared with itself.

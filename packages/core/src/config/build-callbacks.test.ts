@@ -2,14 +2,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "../snapshots/storage/file-verdict-cache.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
-import { periodicEvalJsonSchema } from "./config-schema.ts";
-import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./build-callbacks.ts";
-import { periodicEvalConfig } from "./parse-config.ts";
+import { periodicEvalJsonSchema } from "./block/config-schema.ts";
+import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
+import type { ConfiguredJudge } from "./block/judge.ts";
+import { periodicEvalConfig } from "./block/parse-config.ts";
 
 const phase = "em";
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
@@ -267,8 +268,15 @@ it.each([
   });
 });
 
-it("requires openJudge for alignment", async () => {
-  await expect(buildPeriodicCallbacks({ alignment: true }, { phase })).rejects.toThrow("openJudge");
+it("opens the judge of @periodic-eval/remote by default", async () => {
+  vi.stubEnv("JUDGE_MODEL", "");
+  await expect(buildPeriodicCallbacks({ alignment: true }, { phase })).rejects.toMatchObject({
+    code: "config",
+    path: ["judge_model"],
+    got: "no model",
+    where: "periodic_eval.judge_model, judge model",
+  });
+  vi.unstubAllEnvs();
 });
 
 it("publishes a JSON Schema that accepts and rejects the same blocks", () => {

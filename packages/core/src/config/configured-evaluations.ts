@@ -5,8 +5,8 @@ import type { Awaitable } from "../contracts/json.ts";
 import type { Trigger } from "../contracts/schedule.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
-import type { PhaseEvalConfig } from "./config-schema.ts";
-import { blockName } from "./parse-config.ts";
+import type { PhaseEvalConfig } from "./block/config-schema.ts";
+import { blockName } from "./block/parse-config.ts";
 
 /**
  * Creates an evaluation from an entry of `evaluations`, without the keys that all kinds share (`id`, `every_percent`,

@@ -10,56 +10,84 @@ export const namePattern = /^[A-Za-z0-9][\w.-]*$/;
 export const nameSchema = z.string().regex(namePattern);
 
 export const metricValueSchema = z.object({
-  /** Null if nothing could be observed; 0 is always a measured 0. */
-  value: z.number().nullable(),
-  /** Number of observed rows. */
-  n: z.int().nonnegative(),
-  stderr: z.number().nullable(),
-  ci95: z.tuple([z.number(), z.number()]).nullable(),
-  /**
-   * The questions that the interval is about. `given_questions`: these questions, with the noise of answering them.
-   * `over_questions`: the population of questions that these are drawn from.
-   */
-  estimand: z.enum(["given_questions", "over_questions"]),
-  unit: z.string(),
-  higher_is_better: z.boolean().nullable(),
-  /** The smallest and the largest possible value, null where there is no bound; absent if neither is known. */
-  range: z.tuple([z.number().nullable(), z.number().nullable()]).optional(),
+  value: z.number().nullable().describe("Null if nothing could be observed; 0 is always a measured 0."),
+  n: z.int().nonnegative().describe("Number of observed rows."),
+  stderr: z.number().nullable().describe("Standard error of the value; null if unknown."),
+  ci95: z
+    .tuple([z.number(), z.number()])
+    .nullable()
+    .describe("Lower and upper bound of the 95 % confidence interval; null if unknown."),
+  estimand: z
+    .enum(["given_questions", "over_questions"])
+    .describe(
+      "The questions that the interval is about. `given_questions`: these questions, with the noise of answering them. `over_questions`: the population of questions that these are drawn from.",
+    ),
+  unit: z.string().describe("Unit of the value, such as share or nats."),
+  higher_is_better: z.boolean().nullable().describe("Whether a higher value is better; null if neither is."),
+  range: z
+    .tuple([z.number().nullable(), z.number().nullable()])
+    .optional()
+    .describe(
+      "The smallest and the largest possible value, null where there is no bound; absent if neither is known.",
+    ),
 });
 
 export const evidenceSchema = z.object({
-  /** The guard's name; after a slash, the part that it observed. */
-  part: z.string(),
-  before: z.string().nullable(),
-  after: z.string().nullable(),
-  /** True: observed unchanged. False: changed. Null: not observed. */
-  intact: z.boolean().nullable(),
-  /** True if a change does not count as a disturbance of the training (a leaked tensor). */
-  advisory: z.boolean().optional(),
-  note: z.string().optional(),
+  part: z.string().describe("The guard's name; after a slash, the part that it observed."),
+  before: z
+    .string()
+    .nullable()
+    .describe("What the guard observed before the measurement; null if it observed nothing."),
+  after: z
+    .string()
+    .nullable()
+    .describe("What the guard observed after the measurement; null if it observed nothing."),
+  intact: z.boolean().nullable().describe("True: observed unchanged. False: changed. Null: not observed."),
+  advisory: z
+    .boolean()
+    .optional()
+    .describe("True if a change does not count as a disturbance of the training (a leaked tensor)."),
+  note: z.string().optional().describe("What a reader should know about this evidence."),
 });
 
 export const pairedSchema = z.object({
-  /** Phase and step of the other snapshot. */
-  phase: z.string(),
-  step: z.int().nonnegative(),
-  /** Its id, if it differs from this snapshot's (the measurement without the adapter). */
-  id: nameSchema.optional(),
-  /** Its run, if it is another run: the path given as session option `baseline`. */
-  run: z.string().optional(),
-  /** Items that both measurements observed. */
-  n_pairs: z.int().nonnegative(),
-  /** This measurement minus the other one. */
-  delta: z.number().nullable(),
-  ci95: z.tuple([z.number(), z.number()]).nullable(),
-  test: z.enum(["mcnemar_exact", "permutation", "paired_t"]).nullable(),
-  p_value: z.number().nullable(),
-  /** Significance level that this comparison may spend; null for exploratory comparisons. */
-  alpha: z.number().nullable(),
-  /** Smallest change that such a comparison detects with power 0.8; null if it detects no possible change that often. */
-  minimal_detectable_change: z.number().nullable(),
-  verdict: z.enum(["better", "worse", "changed", "no evidence"]).nullable(),
-  exploratory: z.boolean(),
+  phase: z.string().describe("Phase of the other snapshot."),
+  step: z.int().nonnegative().describe("Step of the other snapshot."),
+  id: nameSchema
+    .optional()
+    .describe("Its id, if it differs from this snapshot's (the measurement without the adapter)."),
+  run: z
+    .string()
+    .optional()
+    .describe("Its run, if it is another run: the path given as session option `baseline`."),
+  n_pairs: z.int().nonnegative().describe("Items that both measurements observed."),
+  delta: z.number().nullable().describe("This measurement minus the other one."),
+  ci95: z
+    .tuple([z.number(), z.number()])
+    .nullable()
+    .describe("Lower and upper bound of the 95 % confidence interval of the difference; null if unknown."),
+  test: z
+    .enum(["mcnemar_exact", "permutation", "paired_t"])
+    .nullable()
+    .describe("Test of the difference; null if there is none."),
+  p_value: z.number().nullable().describe("P-value of the test; null if there is none."),
+  alpha: z
+    .number()
+    .nullable()
+    .describe("Significance level that this comparison may spend; null for exploratory comparisons."),
+  minimal_detectable_change: z
+    .number()
+    .nullable()
+    .describe(
+      "Smallest change that such a comparison detects with power 0.8; null if it detects no possible change that often.",
+    ),
+  verdict: z
+    .enum(["better", "worse", "changed", "no evidence"])
+    .nullable()
+    .describe("Conclusion at the level alpha; null for exploratory comparisons."),
+  exploratory: z
+    .boolean()
+    .describe("Whether the comparison is outside of the planned ones, whose error rate is 5 %."),
 });
 
 export const statusSchema = z.enum(["grading", "complete", "partial", "skipped", "failed"]);
@@ -67,72 +95,132 @@ export const statusSchema = z.enum(["grading", "complete", "partial", "skipped",
 /** A snapshot file. Evaluations add plain keys at the top level (`accuracy`, `correct`, …); unknown keys are kept. */
 export const snapshotSchema = z
   .object({
-    schema_version: z.literal(1),
-    evaluation: z.string(),
-    evaluation_version: z.string(),
-    id: nameSchema,
-    phase: nameSchema,
-    step: z.int().nonnegative(),
-    /** `step` plus the steps of the run's earlier phases. */
-    run_step: z.int().nonnegative(),
-    max_steps: z.int().nonnegative().nullable(),
-    /** 100 × step / max_steps; null if max_steps is unknown. */
-    pct: z.number().nullable(),
-    epoch: z.number(),
-    /** Descriptions of the thresholds that this measurement crossed: `every 20 percent: 40`, `start`, `end`. */
-    crossed: z.array(z.string()),
-    status: statusSchema,
-    /** Why the measurement is partial, skipped or failed; else null. */
-    reason: z.string().nullable(),
-    /** ISO 8601 time. */
-    created_at: z.string(),
-    /** Whether the model or its base (without the adapter) was measured. */
-    on: z.enum(["model", "base"]),
-    metrics: z.record(z.string(), metricValueSchema),
-    primary_metric: z.string().nullable(),
-    paired: z.object({
-      baseline: z.record(z.string(), pairedSchema).nullable(),
-      previous: z.record(z.string(), pairedSchema).nullable(),
-    }),
-    timing: z.object({
-      /**
-       * Seconds that training was paused for this measurement, including guards and excluding grading; 0 if nothing was
-       * measured. The time to write the snapshot counts in the next measurement's `overhead_percent`.
-       */
-      total_seconds: z.number(),
-      guards_seconds: z.number(),
-      measure_seconds: z.number(),
-      grade_seconds: z.number().nullable(),
-      items: z.int().nonnegative(),
-      /** Tokens that the model read and generated, without padding; null if its engine reports none or nothing was measured. */
-      tokens: z.int().nonnegative().nullable(),
-      /** Overhead of the phase so far: Σ window seconds / (wall seconds − Σ window seconds), in percent. */
-      overhead_percent: z.number().nullable(),
-      /** The overhead governor's decision and its reason; `off` if there is no ceiling. */
-      governor: z.string(),
-    }),
-    receipt: z.array(evidenceSchema),
-    provenance: z.object({
-      /**
-       * `hashJson` (`pe128:…`) of the evaluation's name and version and of all following fields except `created_by`. Null, as
-       * is `items_hash`, if nothing was prepared: the measurement was skipped or its items could not be read.
-       */
-      hash: z.string().nullable(),
-      items_hash: z.string().nullable(),
-      items: z.int().nonnegative().nullable(),
-      evaluation: json,
-      /** The model's identity and context length, without the weights' fingerprint, which is in `weights`. */
-      model: json,
-      tokenizer: z.string().nullable(),
-      seed: z.string(),
-      created_by: z.string(),
-    }),
-    /** Fingerprint of the measured weights; null if no guard reports one. */
-    weights: z.string().nullable(),
-    /** Where the session's `saveAtFiring` saved the measured weights, or the error it threw; absent if nothing was saved. */
-    saved: z.object({ path: z.string().nullable(), error: z.string().nullable() }).optional(),
-    /** The file of the rows, in the same folder, which the store sets; null if there are no rows. */
-    samples: z.object({ file: z.string(), rows: z.int().nonnegative() }).nullable(),
+    schema_version: z.literal(1).describe("Version of this format."),
+    evaluation: z.string().describe("Name of the evaluation."),
+    evaluation_version: z
+      .string()
+      .describe("Version of the evaluation. Values of other versions are not compared."),
+    id: nameSchema.describe("Name of the callback, unique in the phase."),
+    phase: nameSchema.describe("Name of the training phase."),
+    step: z.int().nonnegative().describe("Completed optimizer steps of the phase."),
+    run_step: z.int().nonnegative().describe("`step` plus the steps of the run's earlier phases."),
+    max_steps: z
+      .int()
+      .nonnegative()
+      .nullable()
+      .describe("Planned optimizer steps of the phase; null if unknown."),
+    pct: z.number().nullable().describe("100 × step / max_steps; null if max_steps is unknown."),
+    epoch: z.number().describe("Passes over the training data, with fractions."),
+    crossed: z
+      .array(z.string())
+      .describe(
+        "Descriptions of the thresholds that this measurement crossed: `every 20 percent: 40`, `start`, `end`.",
+      ),
+    status: statusSchema.describe(
+      "Whether the measurement is complete; `grading` until all answers are graded.",
+    ),
+    reason: z.string().nullable().describe("Why the measurement is partial, skipped or failed; else null."),
+    created_at: z.string().describe("ISO 8601 time."),
+    on: z
+      .enum(["model", "base"])
+      .describe("Whether the model or its base (without the adapter) was measured."),
+    metrics: z.record(z.string(), metricValueSchema).describe("Metrics by name."),
+    primary_metric: z
+      .string()
+      .nullable()
+      .describe("Name of the metric that carries the verdict; null if there is none."),
+    paired: z
+      .object({
+        baseline: z
+          .record(z.string(), pairedSchema)
+          .nullable()
+          .describe("Comparisons with the baseline; null if there is none."),
+        previous: z
+          .record(z.string(), pairedSchema)
+          .nullable()
+          .describe("Comparisons with the previous measurement; null if there is none."),
+      })
+      .describe("Comparisons with other snapshots, by metric."),
+    timing: z
+      .object({
+        total_seconds: z
+          .number()
+          .describe(
+            "Seconds that training was paused for this measurement, including guards and excluding grading; 0 if nothing was measured. The time to write the snapshot counts in the next measurement's `overhead_percent`.",
+          ),
+        guards_seconds: z
+          .number()
+          .describe("Seconds of the guards, which prove that training was not disturbed."),
+        measure_seconds: z.number().describe("Seconds in which the model answered."),
+        grade_seconds: z
+          .number()
+          .nullable()
+          .describe("Seconds of grading, beside training; null if nothing was graded."),
+        items: z.int().nonnegative().describe("Number of measured items."),
+        tokens: z
+          .int()
+          .nonnegative()
+          .nullable()
+          .describe(
+            "Tokens that the model read and generated, without padding; null if its engine reports none or nothing was measured.",
+          ),
+        overhead_percent: z
+          .number()
+          .nullable()
+          .describe(
+            "Overhead of the phase so far: Σ window seconds / (wall seconds − Σ window seconds), in percent.",
+          ),
+        governor: z
+          .string()
+          .describe("The overhead governor's decision and its reason; `off` if there is no ceiling."),
+      })
+      .describe("What the measurement cost."),
+    receipt: z
+      .array(evidenceSchema)
+      .describe("Evidence of the guards that measuring did not disturb training."),
+    provenance: z
+      .object({
+        hash: z
+          .string()
+          .nullable()
+          .describe(
+            "`hashJson` (`pe128:…`) of the evaluation's name and version and of all following fields except `created_by`. Null, as is `items_hash`, if nothing was prepared: the measurement was skipped or its items could not be read.",
+          ),
+        items_hash: z.string().nullable().describe("Hash of the items."),
+        items: z
+          .int()
+          .nonnegative()
+          .nullable()
+          .describe("Number of items of the evaluation; null if they could not be read."),
+        evaluation: json.describe("Options of the evaluation, as it reports them."),
+        model: json.describe(
+          "The model's identity and context length, without the weights' fingerprint, which is in `weights`.",
+        ),
+        tokenizer: z.string().nullable().describe("Fingerprint of the tokenizer; null without one."),
+        seed: z.string().describe("Seed of the run."),
+        created_by: z.string().describe("Package and version that wrote the snapshot."),
+      })
+      .describe("Everything that a value depends on, besides the weights."),
+    weights: z
+      .string()
+      .nullable()
+      .describe("Fingerprint of the measured weights; null if no guard reports one."),
+    saved: z
+      .object({
+        path: z.string().nullable().describe("Where the weights were saved; null after an error."),
+        error: z.string().nullable().describe("The error; null if the weights were saved."),
+      })
+      .optional()
+      .describe(
+        "Where the session's `saveAtFiring` saved the measured weights, or the error it threw; absent if nothing was saved.",
+      ),
+    samples: z
+      .object({
+        file: z.string().describe("Name of the file."),
+        rows: z.int().nonnegative().describe("Number of rows in the file."),
+      })
+      .nullable()
+      .describe("The file of the rows, in the same folder, which the store sets; null if there are no rows."),
   })
   .catchall(json);
 

@@ -37,7 +37,7 @@ describe("loadHarnessConfig", () => {
       plots: true,
       seed: 42,
       lora_id_prefix: "eval",
-      output_dir: resolve("data/evals/20261122T133005Z"),
+      output_dir: resolve("runs/feedback-20261122T133005Z"),
       service_url: null,
       gateway_url: null,
       training: {

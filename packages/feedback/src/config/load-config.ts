@@ -76,7 +76,7 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
     preferences_dir: preferences === null ? null : absolute(["preferences_dir"], preferences),
     collapse_probes: probes === null ? null : absolute(["collapse_probes"], probes),
     output_dir:
-      output === undefined ? resolve("data", "evals", timestamp(now)) : absolute(["output_dir"], output),
+      output === undefined ? resolve("runs", `feedback-${timestamp(now)}`) : absolute(["output_dir"], output),
   };
 }
 

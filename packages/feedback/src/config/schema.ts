@@ -73,7 +73,7 @@ const fields = {
   plots: z.boolean("true or false").default(true),
   seed: count(0).default(42),
   lora_id_prefix: text.default("eval"),
-  /** Default: `./data/evals/<UTC timestamp>`. */
+  /** Default: `./runs/feedback-<UTC timestamp>`. */
   output_dir: text.optional(),
   /** A service that answers and trains, such as `periodic-eval feedback serve`. Null: this process does both. */
   service_url: url,

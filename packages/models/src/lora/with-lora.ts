@@ -41,18 +41,42 @@ const targets = '"all-linear", names of linear maps, or a regular expression';
 const layers = "a non-empty array of layer indexes";
 
 const optionsSchema = z.strictObject({
-  rank: positiveInteger.default(8),
-  alpha: positiveNumber.default(16),
-  dropout: dropoutRate.default(0),
+  rank: positiveInteger
+    .default(8)
+    .describe("Rank of the adapter: at most the larger side of each linear map with an adapter."),
+  alpha: positiveNumber.default(16).describe("The adapter's output is scaled by alpha / rank."),
+  dropout: dropoutRate
+    .default(0)
+    .describe("Probability in [0, 1) of dropping an input of the adapter in training."),
   targetModules: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)], targets)
-    .default("all-linear"),
-  layersToTransform: z.array(z.int().nonnegative(), layers).min(1, layers).optional(),
-  rankPattern: z.record(z.string(), positiveInteger, "an object of positive integers by module").default({}),
-  alphaPattern: z.record(z.string(), positiveNumber, "an object of numbers above 0 by module").default({}),
-  rsLora: z.boolean().default(false),
-  seed: z.string().default("0"),
+    .default("all-linear")
+    .describe(
+      "Linear maps, by the ends of their names or by a regular expression that matches the whole name. all-linear: all except the head.",
+    ),
+  layersToTransform: z
+    .array(z.int().nonnegative(), layers)
+    .min(1, layers)
+    .optional()
+    .describe("Indexes of layers, from 0. Default: all."),
+  rankPattern: z
+    .record(z.string(), positiveInteger, "an object of positive integers by module")
+    .default({})
+    .describe("Ranks that differ from `rank`, by the end of a target's name or a regular expression for it."),
+  alphaPattern: z
+    .record(z.string(), positiveNumber, "an object of numbers above 0 by module")
+    .default({})
+    .describe("Alphas that differ from `alpha`, by the same keys."),
+  rsLora: z
+    .boolean()
+    .default(false)
+    .describe("Scales by alpha / √rank, so that large ranks learn as fast as small ones."),
+  seed: z.string().default("0").describe("Determines the adapter's initial weights."),
 } satisfies Record<keyof LoraOptions, z.ZodType>);
+
+/** Returns the JSON Schema (draft 2020-12) of `LoraOptions`, for editors. */
+export const loraJsonSchema = (): Readonly<Record<string, unknown>> =>
+  z.toJSONSchema(optionsSchema, { io: "input" });
 
 type ParsedOptions = z.output<typeof optionsSchema>;
 

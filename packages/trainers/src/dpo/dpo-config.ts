@@ -4,17 +4,39 @@ import { parseTrainingConfig, trainingFields } from "../trainer/training-config.
 
 const dpoConfigSchema = z.strictObject({
   ...trainingFields,
-  /** Peak learning rate, reached after warm-up. TRL's default, which suits full fine-tuning; adapters need ten times more. */
-  learningRate: z.number().nonnegative().default(1e-6),
-  /** Strength of the penalty for leaving the reference; τ of the paper for `ipo`. */
-  beta: z.number().positive().default(0.1),
-  /** `sigmoid` (Rafailov et al. 2023), `hinge` (SLiC), `ipo` (Azar et al. 2023). */
-  lossType: z.enum(["sigmoid", "hinge", "ipo"]).default("sigmoid"),
-  /** Assumed share of pairs with swapped preference (cDPO, Mitchell 2023); `sigmoid` only. */
-  labelSmoothing: z.number().min(0).lt(0.5).default(0),
-  /** Trains without dropout. The reference runs without it too, so that log-ratios only compare the two models. */
-  disableDropout: z.boolean().default(true),
+  learningRate: z
+    .number()
+    .nonnegative()
+    .default(1e-6)
+    .describe(
+      "Peak learning rate, reached after warm-up. TRL's default, which suits full fine-tuning; adapters need ten times more.",
+    ),
+  beta: z
+    .number()
+    .positive()
+    .default(0.1)
+    .describe("Strength of the penalty for leaving the reference; τ of the paper for `ipo`."),
+  lossType: z
+    .enum(["sigmoid", "hinge", "ipo"])
+    .default("sigmoid")
+    .describe("`sigmoid` (Rafailov et al. 2023), `hinge` (SLiC), `ipo` (Azar et al. 2023)."),
+  labelSmoothing: z
+    .number()
+    .min(0)
+    .lt(0.5)
+    .default(0)
+    .describe("Assumed share of pairs with swapped preference (cDPO, Mitchell 2023); `sigmoid` only."),
+  disableDropout: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Trains without dropout. The reference runs without it too, so that log-ratios only compare the two models.",
+    ),
 });
+
+/** Returns the JSON Schema (draft 2020-12) of the configuration, for editors. */
+export const dpoConfigJsonSchema = (): Readonly<Record<string, unknown>> =>
+  z.toJSONSchema(dpoConfigSchema, { io: "input" });
 
 export type DPOConfig = z.infer<typeof dpoConfigSchema>;
 

@@ -57,6 +57,8 @@ export type ProgressToSave = Omit<
 export interface ResumeConditions {
   /** Returns the facts that must equal those of a checkpoint after `step` completed optimizer steps. */
   exact(step: number): Readonly<Record<string, Json>>;
+  /** Optimizer steps of the phase. Undefined for a trainer whose steps are not planned. */
+  readonly maxSteps?: number;
   /** Undefined if the earlier phases are unknown. */
   readonly start?: PhaseStart | undefined;
 }
@@ -142,9 +144,11 @@ export class Learner {
    * Restores the model and the optimizer from the newest complete checkpoint. Returns null if the phase starts from the
    * beginning.
    *
+   * Warns if the phase has grown and its learning rates depend on its length: the remaining steps use those of the longer phase.
+   *
    * @throws PeriodicEvalError `config` if a resume would not be exact, `store` if every checkpoint is damaged.
    */
-  async resume(mode: Resume, { exact, start }: ResumeConditions): Promise<Checkpoint | null> {
+  async resume(mode: Resume, { exact, start, maxSteps }: ResumeConditions): Promise<Checkpoint | null> {
     const { checkpoints } = this;
     if (mode === "never") {
       await checkpoints.setAside();
@@ -153,7 +157,8 @@ export class Learner {
     const newest = await checkpoints.newest();
     if (newest === null) return null;
     checkStart(newest.path, newest.state.phase, newest.state.start, start);
-    checkExact(newest, exact(newest.state.step));
+    if (checkExact(newest, exact(newest.state.step), maxSteps) === "longer")
+      this.#options.warn(newest.path, longerText(newest.state.max_steps, maxSteps!));
     await restoreTensors(newest.path, this.model, this.optimizer, newest.state.optimizer_steps);
     return newest;
   }
@@ -165,19 +170,36 @@ export class Learner {
   }
 }
 
-/** With another model, data or arithmetic, the resumed run would match neither the old run nor a new one. */
-function checkExact({ path, state }: Checkpoint, exact: Readonly<Record<string, Json>>): void {
+/** Facts that set learning rates by the length of the phase. A phase that grows may change them. */
+const lengthFacts: readonly string[] = ["maxSteps", "decaySteps", "decayRatio", "decayType"];
+
+const longerText = (before: number | null, now: number): string =>
+  `the phase grew from ${before} to ${now} steps: the remaining steps use the learning rates of the longer schedule, so the weights will differ from those of ${now} steps without a stop`;
+
+/**
+ * With another model, data or arithmetic, the resumed run would match neither the old run nor a new one. A longer phase is what
+ * its user asked for.
+ *
+ * @returns Whether the resume is exact, or the learning rates follow a longer phase.
+ */
+function checkExact(
+  { path, state }: Checkpoint,
+  exact: Readonly<Record<string, Json>>,
+  maxSteps = 0,
+): "exact" | "longer" {
   const written = state.exact;
   const differing = [...new Set([...Object.keys(written), ...Object.keys(exact)])].filter(
     (name) => canonicalJson(written[name] ?? null) !== canonicalJson(exact[name] ?? null),
   );
-  if (differing.length === 0) return;
+  if (differing.length === 0) return "exact";
+  const isLonger = state.max_steps !== null && maxSteps > state.max_steps;
+  if (isLonger && differing.every((name) => lengthFacts.includes(name))) return "longer";
   const list = (from: Readonly<Record<string, Json>>) =>
     differing.map((name) => `${name} ${JSON.stringify(from[name] ?? null)}`).join(", ");
   throw configError({
     where: path,
     got: list(exact),
     expected: `${list(written)}, as in the checkpoint`,
-    fix: 'Resume with the same configuration, data and model, choose another runDir, or start over with resume: "never".',
+    fix: 'Resume with the same configuration, data and model (maxSteps may be larger), choose another runDir, or start over with resume: "never".',
   });
 }

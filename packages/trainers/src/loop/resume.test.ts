@@ -3,6 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { defineEvaluation, everyPercent, PeriodicCallback, type TrainerCallback } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
@@ -37,6 +38,21 @@ async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, s
     model.dispose();
   }
 }
+
+/** A callback that measures at the start, at 70 % of the phase and at its end. */
+function counting() {
+  const evaluation = defineEvaluation({
+    name: "count",
+    version: "1",
+    needs: ["tokenizer"],
+    items: () => [{ id: "one" }],
+    measure: async (_model, items) => items,
+    metrics: ({ mean }) => ({ one: mean(() => 1) }),
+  });
+  return [new PeriodicCallback(evaluation, { id: "count", schedule: [everyPercent(70)] })];
+}
+
+const snapshotsOf = async (runDir: string) => (await readRun(runDir)).phases[0]!.snapshots;
 
 /** Checkpoints beyond the last take most of the time of these trainings. */
 const atEnd: Partial<SFTConfig> = { ...everyStep, saveSteps: null };
@@ -80,17 +96,6 @@ describe("resume", () => {
   });
 
   it("measures at the end if a kill after the last checkpoint prevented it", async () => {
-    const counting = () => {
-      const evaluation = defineEvaluation({
-        name: "count",
-        version: "1",
-        needs: ["tokenizer"],
-        items: () => [{ id: "one" }],
-        measure: async (_model, items) => items,
-        metrics: ({ mean }) => ({ one: mean(() => 1) }),
-      });
-      return [new PeriodicCallback(evaluation, { id: "count", schedule: [everyPercent(70)] })];
-    };
     const runDir = await temporaryFolder();
     await train(runDir, { config: atEnd, callbacks: counting() });
     const folder = join(runDir, "periodic_eval/train");
@@ -117,7 +122,43 @@ describe("resume", () => {
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
   });
 
-  it("extends training with wsd that stopped before the decay, but not after", async () => {
+  it("continues a finished phase and an interrupted one with a larger maxSteps, and warns of the learning rates", async () => {
+    for (const steps of [12, 4]) {
+      const runDir = await killedAfter(whole, steps);
+      const longer = await train(runDir, { config: { ...everyStep, maxSteps: 15 } }, "another model");
+      expect(longer.result).toMatchObject({ steps: 15, resumedFrom: steps });
+      expect(longer.logger.warnings[0]).toContain("the phase grew from 12 to 15 steps");
+      const straight = await train(await temporaryFolder(), { config: { ...everyStep, maxSteps: 15 } });
+      const ratesOf = (metrics: readonly { readonly learning_rate?: number }[]) =>
+        metrics.map(({ learning_rate: rate }) => rate);
+      expect(ratesOf(longer.logger.metrics)).toEqual(ratesOf(straight.logger.metrics).slice(steps));
+    }
+  });
+
+  it("keeps the end's measurement of a phase that grows, and measures no threshold twice", async () => {
+    const runDir = await temporaryFolder();
+    const snapshots = () => snapshotsOf(runDir);
+    await train(runDir, { config: atEnd, callbacks: counting() });
+    const before = await snapshots();
+    expect(before.map(({ step }) => step)).toEqual([0, 9, 12]);
+    await train(runDir, { config: { ...atEnd, maxSteps: 15 }, callbacks: counting() }, "another model");
+    const after = await snapshots();
+    expect(after.map(({ step }) => step)).toEqual([0, 9, 12, 15]);
+    expect(after.slice(0, 3)).toEqual(before);
+  });
+
+  it("measures the remaining thresholds where a longer phase has them", async () => {
+    const runDir = await temporaryFolder();
+    const config = { ...everyStep, maxSteps: 8 };
+    await train(runDir, { config, callbacks: counting() });
+    // 70 % is step 6 of 8 and step 11 of 15.
+    const resumed = await killedAfter(runDir, 4);
+    await cp(join(runDir, "periodic_eval"), join(resumed, "periodic_eval"), { recursive: true });
+    await train(resumed, { config: { ...config, maxSteps: 15 }, callbacks: counting() }, "another model");
+    expect((await snapshotsOf(resumed)).map(({ step }) => step)).toEqual([0, 11, 15]);
+  });
+
+  it("extends training with wsd that stopped before the decay exactly, and warns after", async () => {
     const wsd = { ...atEnd, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
     const shorter = await temporaryFolder();
     await train(shorter, { config: { ...wsd, saveSteps: 1, maxSteps: 8 } });
@@ -129,7 +170,11 @@ describe("resume", () => {
     );
     expect(longer.result).toMatchObject({ resumedFrom: 5, steps: 12 });
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
-    await expect(train(await killedAfter(shorter, 7), { config: { ...wsd, maxSteps: 12 } })).rejects.toThrow(
+    expect(longer.logger.warnings).toEqual([]);
+    const late = await train(await killedAfter(shorter, 7), { config: { ...wsd, maxSteps: 12 } }, "another");
+    expect(late.result).toMatchObject({ resumedFrom: 7, steps: 12 });
+    expect(late.logger.warnings[0]).toContain("grew from 8 to 12 steps");
+    await expect(train(await killedAfter(shorter, 7), { config: { ...wsd, maxSteps: 7 } })).rejects.toThrow(
       /step_7: got .*, expected .*maxSteps 8/,
     );
   });
@@ -197,11 +242,16 @@ describe("resume", () => {
     await expect(train(runDir, { config: { ...everyStep, batchSize: 5 } })).rejects.toThrow(
       /step_4: got batchSize 5, expected batchSize 3, as in the checkpoint\./,
     );
-    // A cosine to step 15 has other learning rates from the start.
-    await expect(train(runDir, { config: { ...everyStep, maxSteps: 15 } })).rejects.toMatchObject({
+    // A cosine to step 9 has other learning rates from the start.
+    await expect(train(runDir, { config: { ...everyStep, maxSteps: 9 } })).rejects.toMatchObject({
       where: expect.stringMatching(/step_4$/),
-      got: "maxSteps 15",
+      got: "maxSteps 9",
       expected: "maxSteps 12, as in the checkpoint",
+    });
+    const longerAndOther = { ...everyStep, maxSteps: 15, batchSize: 5 };
+    await expect(train(runDir, { config: longerAndOther })).rejects.toMatchObject({
+      got: "batchSize 5, maxSteps 15",
+      expected: "batchSize 3, maxSteps 12, as in the checkpoint",
     });
     await expect(train(runDir, { dataset: rows(20, "others") })).rejects.toThrow(/got data "pe128:/);
     const wider = tinyLM({ vocabSize: tokenizer.vocabSize + 1 });

@@ -1,12 +1,15 @@
 import { windowLength } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { stepsPerEpochOf } from "../data/batching.ts";
+import { loadDataset } from "../data/dataset.ts";
 import { holdOut } from "../data/hold-out.ts";
 import { packRows } from "../data/packing.ts";
 import { readDataset, readPreferences } from "../data/phase-rows.ts";
+import { loadPreferences } from "../data/preference-dataset.ts";
 import { readAhead } from "../data/read-ahead.ts";
+import type { TrainingRow } from "../data/render-row.ts";
 import { parseDPOConfig } from "../dpo/dpo-config.ts";
-import { parseSFTConfig } from "../sft/sft-config.ts";
+import { parseSFTConfig, type SFTConfig } from "../sft/sft-config.ts";
 import { phaseSteps, scheduleOf } from "../trainer/schedule.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
 import type { CheckedPipelineOptions, PipelinePhase } from "./phases.ts";
@@ -53,20 +56,73 @@ function readings(
     const options = { maxLength, onBadRow, isPrecomputed, vocabSize };
     return sourcesOf(phase).map(([of, source]) => async () => {
       const { rows } = await readPreferences(readAhead, { ...at, source, of }, options);
-      if (of === "dataset") checkLength("DPO config", config, trainedOn(rows, config, phase.phase).length);
+      if (of === "dataset") checkLength("DPO config", config, trainedRows(rows, config, phase.phase));
     });
   }
   const config = parseSFTConfig(given);
-  const { onBadRow, loss, packing } = config;
+  const { onBadRow, loss } = config;
   const maxLength = config.maxLength ?? windowLength(model);
   return sourcesOf(phase).map(([of, source]) => async () => {
     const options = { maxLength, onBadRow, loss, vocabSize };
     const { rows } = await readDataset(readAhead, { ...at, source, of }, options);
-    if (of === "validation") return;
-    const trained = trainedOn(rows, config, phase.phase);
-    checkLength("SFT config", config, packing ? packRows(trained, maxLength).length : trained.length);
+    if (of === "dataset") checkLength("SFT config", config, packedRows(rows, config, phase.phase, maxLength));
   });
 }
+
+/** A phase's options, and how to open the model without weights where its rows must be counted. */
+export interface CountOptions {
+  /** Defaults for the phase's configuration. */
+  readonly config?: Partial<TrainingConfig>;
+  readonly open: () => Promise<Pick<CheckOptions, "tokenizer" | "model">>;
+}
+
+/**
+ * Returns the optimizer steps of a phase as its trainer will count them: `maxSteps`, or `epochs` times the batches of the rows
+ * that can be trained on. Reads the rows only for `epochs`. Reads no weights and writes nothing.
+ *
+ * @throws PeriodicEvalError `config` for a wrong configuration; `data` for a dataset that cannot be read.
+ */
+export async function countSteps(
+  phase: PipelinePhase,
+  { config: shared, open }: CountOptions,
+): Promise<number> {
+  const given = { ...shared, ...phase.config };
+  if (phase.method === "dpo") {
+    const config = parseDPOConfig(given);
+    if (config.maxSteps !== null) return config.maxSteps;
+    const { tokenizer, model } = await open();
+    const isPrecomputed = phase.reference === "precomputed";
+    const options = { onBadRow: config.onBadRow, isPrecomputed, vocabSize: model.vocabSize };
+    const maxLength = config.maxLength ?? windowLength(model);
+    const { rows } = await loadPreferences(phase.dataset, tokenizer, { ...options, maxLength });
+    return stepsOf(config, trainedRows(rows, config, phase.phase));
+  }
+  const config = parseSFTConfig(given);
+  if (config.maxSteps !== null) return config.maxSteps;
+  const { tokenizer, model } = await open();
+  const { onBadRow, loss } = config;
+  const maxLength = config.maxLength ?? windowLength(model);
+  const options = { maxLength, onBadRow, loss, vocabSize: model.vocabSize };
+  const { rows } = await loadDataset(phase.dataset, tokenizer, options);
+  return stepsOf(config, packedRows(rows, config, phase.phase, maxLength));
+}
+
+const trainedRows = (rows: readonly unknown[], config: TrainingConfig, phase: string): number =>
+  trainedOn(rows, config, phase).length;
+
+/** Returns the rows of batches: those that are trained on, or what packing makes of them. */
+function packedRows(
+  rows: readonly TrainingRow[],
+  config: SFTConfig,
+  phase: string,
+  maxLength: number,
+): number {
+  const trained = trainedOn(rows, config, phase);
+  return config.packing ? packRows(trained, maxLength).length : trained.length;
+}
+
+const stepsOf = (config: TrainingConfig, rows: number): number =>
+  phaseSteps(config, stepsPerEpochOf(rows, config));
 
 /** Returns the rows that are not held out for validation. */
 function trainedOn<R>(
@@ -80,7 +136,7 @@ function trainedOn<R>(
 
 /** Checks the schedule against the steps of the phase, which `epochs` only determine once the rows are counted. */
 function checkLength(name: string, config: TrainingConfig, rows: number): void {
-  scheduleOf(name, config, phaseSteps(config, stepsPerEpochOf(rows, config)));
+  scheduleOf(name, config, stepsOf(config, rows));
 }
 
 const sourcesOf = <S>({

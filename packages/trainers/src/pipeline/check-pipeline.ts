@@ -4,8 +4,15 @@ import { z } from "zod";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { checkEarlierPhases } from "../checkpoint/phase-start.ts";
 import { describeValue } from "../data/describe-value.ts";
+import { checkBlock } from "../trainer/periodic-eval.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
-import { phaseSchemas, trainerOf, type CheckedPipelineOptions, type PipelinePhase } from "./phases.ts";
+import {
+  blockOf,
+  phaseSchemas,
+  trainerOf,
+  type CheckedPipelineOptions,
+  type PipelinePhase,
+} from "./phases.ts";
 
 const where = "pipeline phases";
 
@@ -17,7 +24,7 @@ const where = "pipeline phases";
  */
 export function checkPipeline(
   phases: readonly PipelinePhase[],
-  { config, ...options }: CheckedPipelineOptions,
+  { config, periodicEval, ...options }: CheckedPipelineOptions,
 ): void {
   parseOptions(where, z.array(z.unknown(), "an array of phases"), phases);
   if (phases.length === 0)
@@ -28,8 +35,13 @@ export function checkPipeline(
       fix: "Add { phase, dataset } for each training.",
     });
   for (const [at, phase] of phases.entries()) checkPhase(phase, at);
-  checkNames(phases.map(({ phase }) => phase));
-  for (const phase of phases) trainerOf(phase, options, config);
+  const names = phases.map(({ phase }) => phase);
+  checkNames(names);
+  for (const phase of phases) {
+    const block = blockOf(phase, { periodicEval }, names);
+    if (block !== null) checkBlock(block, { ...options.session, ...phase.session });
+    trainerOf(phase, options, config);
+  }
 }
 
 function checkPhase(phase: PipelinePhase, at: number): void {

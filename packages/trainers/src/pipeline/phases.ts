@@ -3,6 +3,7 @@ import { z } from "zod";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import type { OutlinedLM } from "../trainer/check-parts.ts";
+import { buildBlock, type BlockOption } from "../trainer/periodic-eval.ts";
 import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
 
@@ -14,14 +15,17 @@ interface NamedPhase {
 /** The options of one phase of supervised fine-tuning. */
 export type SFTPhase = NamedPhase & {
   readonly method?: "sft";
-} & Pick<SFTTrainerOptions, "dataset" | "validation" | "config" | "callbacks" | "guards" | "session">;
+} & Pick<
+    SFTTrainerOptions,
+    "dataset" | "validation" | "config" | "callbacks" | "guards" | "session" | "periodicEval"
+  >;
 
 /** The options of one phase of direct preference optimization. */
 export type DPOPhase = NamedPhase & {
   readonly method: "dpo";
 } & Pick<
     DPOTrainerOptions,
-    "dataset" | "validation" | "reference" | "config" | "callbacks" | "guards" | "session"
+    "dataset" | "validation" | "reference" | "config" | "callbacks" | "guards" | "session" | "periodicEval"
   >;
 
 export type PipelinePhase = SFTPhase | DPOPhase;
@@ -33,12 +37,14 @@ export type PipelineOptions = Pick<
 > & {
   /** Defaults for every phase's configuration. */
   readonly config?: Partial<TrainingConfig>;
+  /** A `periodic_eval` block for all phases, with overrides in its `phases`. A phase's own `periodicEval` replaces it. */
+  readonly periodicEval?: unknown;
 };
 
 /** Options of a pipeline whose model need not be loaded. */
 export type CheckedPipelineOptions = Omit<PipelineOptions, "model"> & { readonly model: OutlinedLM };
 
-const { callbacks, guards, session, loggers, signal, resume } = trainerFields;
+const { callbacks, periodicEval, guards, session, loggers, signal, resume } = trainerFields;
 
 const sftPhaseFields = {
   method: z.literal("sft").optional(),
@@ -47,6 +53,7 @@ const sftPhaseFields = {
   validation: uncheckedField,
   config: uncheckedField,
   callbacks,
+  periodicEval,
   guards,
   session,
 } satisfies Record<keyof SFTPhase, z.ZodType>;
@@ -66,10 +73,47 @@ const optionFields = {
   resume,
   session,
   config: uncheckedField,
+  periodicEval,
 } satisfies Record<keyof PipelineOptions, z.ZodType>;
 
 export const phaseSchemas = { sft: z.strictObject(sftPhaseFields), dpo: z.strictObject(dpoPhaseFields) };
 export const pipelineOptionsSchema = z.strictObject(optionFields);
+
+/**
+ * Returns where the `periodic_eval` block of a phase stands, in its own options or in the pipeline's. Null if there is none.
+ *
+ * @param phases All phases of the pipeline, by name.
+ */
+export function blockOf(
+  { phase, periodicEval: own }: PipelinePhase,
+  { periodicEval: shared }: Pick<PipelineOptions, "periodicEval">,
+  phases: readonly string[],
+): BlockOption | null {
+  const block = own ?? shared;
+  if (block === undefined) return null;
+  return {
+    where: own === undefined ? "runPipeline options" : `pipeline phase "${phase}"`,
+    block,
+    phase,
+    phases,
+  };
+}
+
+/** Returns a phase with the callbacks and session options of its block instead of the block. */
+export async function withBuiltBlock(
+  { periodicEval: _block, ...phase }: PipelinePhase,
+  option: BlockOption | null,
+  shared: PipelineOptions["session"],
+): Promise<PipelinePhase> {
+  if (option === null) return phase;
+  const { callbacks, session, saveAdapterAtFiring } = await buildBlock(option);
+  return {
+    ...phase,
+    callbacks: [...callbacks, ...(phase.callbacks ?? [])],
+    session: { ...session, ...shared, ...phase.session },
+    ...(saveAdapterAtFiring && { config: { ...phase.config, saveAdapterAtFiring } }),
+  };
+}
 
 /**
  * Creates the trainer of a phase. Its constructor reads no weights, so that an `OutlinedLM` suffices for a check.

@@ -5,7 +5,14 @@ import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import { checkOrder, checkPipeline } from "./check-pipeline.ts";
 import { resultOfDamaged } from "./damaged-phase.ts";
-import { pipelineOptionsSchema, trainerOf, type PipelineOptions, type PipelinePhase } from "./phases.ts";
+import {
+  blockOf,
+  pipelineOptionsSchema,
+  trainerOf,
+  withBuiltBlock,
+  type PipelineOptions,
+  type PipelinePhase,
+} from "./phases.ts";
 
 /**
  * Trains one phase after the other on the live model. An interrupted pipeline resumes where it stopped; of finished phases it
@@ -19,19 +26,23 @@ import { pipelineOptionsSchema, trainerOf, type PipelineOptions, type PipelinePh
  *   rows and the requests of callbacks are only checked when their phase begins.
  */
 export async function runPipeline(
-  phases: readonly PipelinePhase[],
+  given: readonly PipelinePhase[],
   options: PipelineOptions,
 ): Promise<readonly TrainResult[]> {
   parseOptions("runPipeline options", pipelineOptionsSchema, options);
   // Checks all phases first: a mistake in the last one must not show after hours of training.
-  checkPipeline(phases, options);
-  const { config: shared, loggers = [plainConsoleLogger()], ...rest } = options;
+  checkPipeline(given, options);
+  const { config: shared, loggers = [plainConsoleLogger()], periodicEval, ...rest } = options;
+  const names = given.map(({ phase }) => phase);
   // The same wrappers in every phase, so that a logger that does not respond is detected once.
   const kept = loggers.map(withoutClose);
   const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>
     trainerOf(phase, { ...rest, loggers: kept, ...at }, shared);
   const results: TrainResult[] = [];
   try {
+    const phases = await Promise.all(
+      given.map((phase) => withBuiltBlock(phase, blockOf(phase, { periodicEval }, names), rest.session)),
+    );
     await checkOrder(phases, options);
     let isDamaged = false;
     for (const [at, phase] of phases.entries()) {

@@ -23,6 +23,12 @@ export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
   readonly phase?: string;
   readonly config?: Partial<C>;
   readonly callbacks?: readonly TrainerCallback[];
+  /**
+   * A `periodic_eval` block, or a configuration that holds it as `periodic_eval` or `eval.periodic_eval`. Its callbacks come
+   * before `callbacks`; of its session options, those in `session` take precedence. The judge of alignment is opened by
+   * @periodic-eval/remote, and `evaluations` are tasks of @periodic-eval/tasks.
+   */
+  readonly periodicEval?: unknown;
   /** Added to those of TensorFlow.js, which are always active. */
   readonly guards?: readonly Guard[];
   /** Default: plain lines on the console. An empty array logs nothing but warnings. */
@@ -70,6 +76,7 @@ export const trainerFields = {
   phase: uncheckedField,
   config: uncheckedField,
   callbacks: objectsSchema<TrainerCallback>("callbacks").optional(),
+  periodicEval: uncheckedField,
   guards: objectsSchema<Guard>("guards").optional(),
   loggers: objectsSchema<Logger>("loggers").optional(),
   signal: z

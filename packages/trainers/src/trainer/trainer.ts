@@ -2,6 +2,7 @@ import { join } from "node:path";
 import {
   withSession,
   type EvaluableModel,
+  type PeriodicEval,
   type WindowPlace,
   type SessionOptions,
   type TrainerCallback,
@@ -23,6 +24,7 @@ import { buildPhase } from "./build-phase.ts";
 import { checkConfig } from "./check-config.ts";
 import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
 import { exactModelFacts, fingerprintModel, hashWeightsOnce } from "./model-identity.ts";
+import { buildBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
 import { objectsSchema, type TrainerOptions } from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
 import type { TrainingMethod, TrainingSettings } from "./training-method.ts";
@@ -42,6 +44,8 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   readonly #method: TrainingMethod<C>;
   readonly #options: TrainerOptions<C>;
   readonly #callbacks: TrainerCallback[];
+  /** The parts of `periodicEval`; null until training begins. */
+  #block: PeriodicEval | null = null;
 
   /**
    * Checks everything that needs no step, because a pipeline constructs its last trainer before it trains the first phase.
@@ -54,6 +58,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
     checkConfig(method, options);
+    if (options.periodicEval !== undefined) checkBlock(this.#blockOption(), options.session);
     checkSessionOptions(this.#sessionOptions());
   }
 
@@ -84,6 +89,10 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   async train(): Promise<TrainResult> {
     const { model, after, resume = "auto", guards = [] } = this.#options;
     checkTrainable(optionsOf(this.#method), model);
+    if (this.#options.periodicEval !== undefined) {
+      this.#block = await buildBlock(this.#blockOption());
+      checkSessionOptions(this.#sessionOptions());
+    }
     const settings = this.#settings();
     const data = await this.#prepare(settings, "dataset");
     const validationData = this.#method.hasValidation ? await this.#prepare(settings, "validation") : null;
@@ -134,19 +143,25 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     };
   }
 
+  #blockOption(): BlockOption {
+    return { where: optionsOf(this.#method), block: this.#options.periodicEval, phase: this.#phaseName };
+  }
+
   /** Returns all session options except the guards, which need the optimizer, and the state to resume from. */
   #sessionOptions(): SessionOptions {
     const { runDir, loggers, signal, runStepOffset, session } = this.#options;
+    const savesAdapter = this.config.saveAdapterAtFiring || this.#block?.saveAdapterAtFiring === true;
     return {
+      ...this.#block?.session,
       ...session,
-      ...(this.config.saveAdapterAtFiring && { saveAtFiring: (at) => this.#saveMeasured(at) }),
+      ...(savesAdapter && { saveAtFiring: (at) => this.#saveMeasured(at) }),
       run: runDir,
       phase: this.#phaseName,
       // runPhase begins the session itself, to handle what callbacks request before the first step.
       maxSteps: null,
       seed: this.#seed,
       model: this.evaluableModel,
-      callbacks: this.#callbacks,
+      callbacks: [...(this.#block?.callbacks ?? []), ...this.#callbacks],
       ...(loggers && { loggers }),
       ...(signal && { signal }),
       ...(runStepOffset !== undefined && { runStepOffset }),

@@ -7,75 +7,136 @@ const beta = z.number().min(0).lt(1);
 
 /** Options that the configurations of SFT and DPO share. */
 export const trainingFields = {
-  /**
-   * Passes over the data; 1 if `maxSteps` is null too. A resume may change `epochs` or `maxSteps` as long as no learning rate
-   * depends on the length of the phase: with `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
-   */
-  epochs: z.number().positive().nullable().default(null),
-  /** Optimizer steps; an alternative to `epochs`. */
-  maxSteps: positiveInteger.nullable().default(null),
-  /** Rows per forward and backward pass. */
-  batchSize: positiveInteger.default(8),
-  /** Passes per optimizer step. */
-  gradientAccumulation: positiveInteger.default(1),
-  /**
-   * Stores only the inputs of each layer and recomputes the rest in the backward pass: saves memory for about a third more
-   * time (more for small models on tfjs-node, where such steps run without graphs). Losses and gradients do not change; on
-   * wasm they are bit-identical.
-   */
-  activationCheckpointing: z.boolean().default(false),
-  /** Peak learning rate, reached after warm-up. */
-  learningRate: z.number().nonnegative().default(5e-5),
-  schedule: z.enum(["constant", "linear", "cosine", "wsd"]).default("linear"),
-  warmupSteps: nonNegativeInteger.nullable().default(null),
-  /** Share of all steps, rounded up; an alternative to `warmupSteps`. */
-  warmupRatio: z.number().min(0).max(1).nullable().default(null),
-  /** The last steps, over which the rate falls to 0. Only for `schedule: "wsd"`, which requires it or `decayRatio`. */
-  decaySteps: nonNegativeInteger.nullable().default(null),
-  /** Share of all steps, rounded up; an alternative to `decaySteps`. */
-  decayRatio: z.number().min(0).max(1).nullable().default(null),
-  /** Shape of the decay of `schedule: "wsd"`. */
-  decayType: z.enum(["linear", "cosine", "1-sqrt"]).default("cosine"),
-  /** Gradients with a larger norm are scaled down to it; null disables clipping. */
-  maxGradNorm: z.number().positive().nullable().default(1),
-  weightDecay: z.number().nonnegative().default(0),
-  /** Which weights decay: `all`, or `no-norms`, all but norms and biases. */
-  decay: z.enum(["all", "no-norms"]).default("no-norms"),
-  adamBetas: z.tuple([beta, beta], "an array of two numbers").default([0.9, 0.999]),
-  adamEpsilon: z.number().positive().default(1e-8),
-  /** Seeds shuffling, dropout and all measurements. */
-  seed: z.union([z.int(), z.string()]).default(42),
-  /** Maximum tokens per row; null is the model's context length. */
-  maxLength: z.int("an integer of 2 or more").min(2, "an integer of 2 or more").nullable().default(null),
-  /** Handling of a row that is too long or empty, has no assistant turn, or has broken roles. */
-  onBadRow: z.enum(["drop", "truncate", "error"]).default("drop"),
-  /** Handling of a loss or gradient norm of NaN or Inf: throw an error, or skip the update and count it. */
-  onNonFinite: z.enum(["error", "skip"]).default("error"),
-  /** With `onNonFinite: "skip"`, more consecutive skipped updates are an error; null allows any number. */
-  maxSkippedInARow: positiveInteger.nullable().default(10),
-  /**
-   * Share of the rows that is held out for validation, at least one row, drawn from seed and phase. Packing happens after
-   * this split.
-   */
-  validationShare: z.number().gt(0).lt(1).nullable().default(null),
-  /** Validates every `evalSteps` steps and at the end; null validates at the end of each epoch. */
-  evalSteps: positiveInteger.nullable().default(null),
-  /** Writes a checkpoint every `saveSteps` steps and at the end; null writes one at the end. */
-  saveSteps: positiveInteger.nullable().default(null),
-  /**
-   * The validation metric whose best checkpoint is written immediately and kept; null keeps none. Ties go to the earlier
-   * step. Lower is better for `…loss` and `…perplexity`, higher for all others, as in transformers.
-   */
-  keepBest: z.string().min(1).nullable().default("eval_loss"),
-  /** How many of the newest checkpoints are kept, in addition to the best. */
-  keepCheckpoints: positiveInteger.default(2),
-  /**
-   * Saves the measured weights at each measurement, so that `periodic-eval replay` can repeat it: the adapter if the model
-   * has one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.
-   */
-  saveAdapterAtFiring: z.boolean().default(false),
-  /** Sends metrics to callbacks and loggers at the first step, the last, and every `logSteps` steps. */
-  logSteps: positiveInteger.default(1),
+  epochs: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      'Passes over the data; 1 if `maxSteps` is null too. A resume may increase `epochs` or `maxSteps`. Where learning rates depend on the length of the phase, the remaining steps use those of the longer phase, with a warning. A resume may shorten the phase only with `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.',
+    ),
+  maxSteps: positiveInteger.nullable().default(null).describe("Optimizer steps; an alternative to `epochs`."),
+  batchSize: positiveInteger.default(8).describe("Rows per forward and backward pass."),
+  gradientAccumulation: positiveInteger.default(1).describe("Passes per optimizer step."),
+  activationCheckpointing: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Stores only the inputs of each layer and recomputes the rest in the backward pass: saves memory for about a third more time (more for small models on tfjs-node, where such steps run without graphs). Losses and gradients do not change; on wasm they are bit-identical.",
+    ),
+  learningRate: z.number().nonnegative().default(5e-5).describe("Peak learning rate, reached after warm-up."),
+  schedule: z
+    .enum(["constant", "linear", "cosine", "wsd"])
+    .default("linear")
+    .describe(
+      "How the learning rate falls after warm-up: not at all, linearly, by a cosine, or at the end only (wsd).",
+    ),
+  warmupSteps: nonNegativeInteger
+    .nullable()
+    .default(null)
+    .describe("Steps over which the learning rate rises from 0."),
+  warmupRatio: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullable()
+    .default(null)
+    .describe("Share of all steps, rounded up; an alternative to `warmupSteps`."),
+  decaySteps: nonNegativeInteger
+    .nullable()
+    .default(null)
+    .describe(
+      'The last steps, over which the rate falls to 0. Only for `schedule: "wsd"`, which requires it or `decayRatio`.',
+    ),
+  decayRatio: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullable()
+    .default(null)
+    .describe("Share of all steps, rounded up; an alternative to `decaySteps`."),
+  decayType: z
+    .enum(["linear", "cosine", "1-sqrt"])
+    .default("cosine")
+    .describe('Shape of the decay of `schedule: "wsd"`.'),
+  maxGradNorm: z
+    .number()
+    .positive()
+    .nullable()
+    .default(1)
+    .describe("Gradients with a larger norm are scaled down to it; null disables clipping."),
+  weightDecay: z.number().nonnegative().default(0).describe("Weight decay of AdamW."),
+  decay: z
+    .enum(["all", "no-norms"])
+    .default("no-norms")
+    .describe("Which weights decay: `all`, or `no-norms`, all but norms and biases."),
+  adamBetas: z
+    .tuple([beta, beta], "an array of two numbers")
+    .default([0.9, 0.999])
+    .describe("Decay rates of the moments of AdamW."),
+  adamEpsilon: z.number().positive().default(1e-8).describe("Added to the denominator of AdamW."),
+  seed: z.union([z.int(), z.string()]).default(42).describe("Seeds shuffling, dropout and all measurements."),
+  maxLength: z
+    .int("an integer of 2 or more")
+    .min(2, "an integer of 2 or more")
+    .nullable()
+    .default(null)
+    .describe("Maximum tokens per row; null is the model's context length."),
+  onBadRow: z
+    .enum(["drop", "truncate", "error"])
+    .default("drop")
+    .describe("Handling of a row that is too long or empty, has no assistant turn, or has broken roles."),
+  onNonFinite: z
+    .enum(["error", "skip"])
+    .default("error")
+    .describe(
+      "Handling of a loss or gradient norm of NaN or Inf: throw an error, or skip the update and count it.",
+    ),
+  maxSkippedInARow: positiveInteger
+    .nullable()
+    .default(10)
+    .describe(
+      'With `onNonFinite: "skip"`, more consecutive skipped updates are an error; null allows any number.',
+    ),
+  validationShare: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .nullable()
+    .default(null)
+    .describe(
+      "Share of the rows that is held out for validation, at least one row, drawn from seed and phase. Packing happens after this split.",
+    ),
+  evalSteps: positiveInteger
+    .nullable()
+    .default(null)
+    .describe("Validates every `evalSteps` steps and at the end; null validates at the end of each epoch."),
+  saveSteps: positiveInteger
+    .nullable()
+    .default(null)
+    .describe("Writes a checkpoint every `saveSteps` steps and at the end; null writes one at the end."),
+  keepBest: z
+    .string()
+    .min(1)
+    .nullable()
+    .default("eval_loss")
+    .describe(
+      "The validation metric whose best checkpoint is written immediately and kept; null keeps none. Ties go to the earlier step. Lower is better for `…loss` and `…perplexity`, higher for all others, as in transformers.",
+    ),
+  keepCheckpoints: positiveInteger
+    .default(2)
+    .describe("How many of the newest checkpoints are kept, in addition to the best."),
+  saveAdapterAtFiring: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Saves the measured weights at each measurement, so that `periodic-eval replay` can repeat it: the adapter if the model has one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.",
+    ),
+  logSteps: positiveInteger
+    .default(1)
+    .describe(
+      "Sends metrics to callbacks and loggers at the first step, the last, and every `logSteps` steps.",
+    ),
 };
 
 export type TrainingConfig = z.infer<z.ZodObject<typeof trainingFields>>;

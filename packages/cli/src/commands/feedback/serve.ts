@@ -25,7 +25,7 @@ export function addFeedbackServe(feedback: Command, terminal: Terminal): void {
       "address to listen on; any but this machine's own requires OPENCLAW_GATEWAY_TOKEN",
       "127.0.0.1",
     )
-    .option("--root <folder>", "folder of the adapters", "data/adapters")
+    .option("--root <folder>", "folder of the adapters", "runs/adapters")
     .addOption(backendOption())
     // The parent command has a --backend too and would consume it, hence `optsWithGlobals`.
     .action((overrides: readonly string[], _: unknown, command: Command) =>

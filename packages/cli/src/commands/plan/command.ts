@@ -1,13 +1,15 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { InvalidArgumentError, type Command } from "commander";
-import { backendOption } from "../../config/command-options.ts";
+import { backendOption, flagsOf } from "../../config/command-options.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { PlannedPhase } from "./plan-block.ts";
 
 export interface PlanOptions {
-  readonly phase: readonly PlannedPhase[];
-  readonly model?: string;
+  /** Default: the phases of a training file. */
+  readonly phase?: readonly PlannedPhase[];
+  /** True for the model of a training file. */
+  readonly model?: string | true;
   readonly judgePrice?: JudgePrice;
   readonly backend?: string;
   readonly json: boolean;
@@ -18,13 +20,19 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
   program
     .command("plan")
     .description("print when a configuration measures and what it costs, before anything runs")
-    .argument("<config>", "YAML or JSON with a periodic_eval block; paths are relative to the file")
-    .requiredOption(
+    .argument(
+      "<config>",
+      "a training file, or YAML or JSON with a periodic_eval block; paths are relative to the file",
+    )
+    .option(
       "--phase <name=steps>",
-      "a phase and its optimizer steps; repeat it for each phase of the run",
+      "a phase and its optimizer steps, repeated for each phase of the run (default: the phases of a training file)",
       (value: string, before: readonly PlannedPhase[] | undefined) => [...(before ?? []), parsePhase(value)],
     )
-    .option("--model <folder>", "a model on which to measure a few items, to estimate seconds and tokens")
+    .option(
+      "--model [folder]",
+      "a model on which to measure a few items, to estimate seconds and tokens (without a folder: the training file's)",
+    )
     .option(
       "--judge-price <in,out>",
       "price of a million input and output tokens of the judge (default: judge_price of the configuration)",
@@ -32,10 +40,15 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
     )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .action(async (config: string, options: PlanOptions) => {
+    .action(async (config: string, options: PlanOptions, self: Command) => {
       const { plan } = await import("./run.ts");
       const { planJson, planTables } = await import("./output.ts");
       const planned = await plan(config, options, { terminal, loadTasks });
+      if ("missing" in planned)
+        self.error(
+          `error: required option '${flagsOf(self, planned.missing)}' not specified, and ${config} is no training file that says it`,
+        );
+      if (planned.length === 0 && !options.json) return;
       const price = options.judgePrice ?? null;
       terminal.out(
         options.json ? planJson(planned, config, price) : planTables(planned, price, terminal.colours),

@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -93,6 +93,60 @@ it("reports the missing file of an optional callback and plans the others", asyn
   expect(out).toMatch(/capability +skipped: file missing +–/);
   expect(out).toContain("arc_challenge/test.jsonl");
   expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
+});
+
+const training = `model: ${microWorld()}
+run_dir: none
+config: { batchSize: 4, gradientAccumulation: 2 }
+periodic_eval: { questions: ${microWorld("questions.jsonl")}, subsample_n: 4, eval_every_percent: 50 }
+phases:
+  - { phase: first, dataset: rows.jsonl, config: { maxSteps: 30 } }
+  - { phase: second, dataset: rows.jsonl, config: { epochs: 2, validationShare: 0.25 } }
+`;
+
+async function planTraining(text: string, ...args: string[]) {
+  const path = join(folder, "train.yaml");
+  const rows = (await readFile(microWorld("em.jsonl"), "utf8")).split("\n").slice(0, 40);
+  await writeFile(join(folder, "rows.jsonl"), rows.join("\n"));
+  await writeFile(path, text);
+  const terminal = recordingTerminal();
+  const code = await runCli(["plan", path, ...args], terminal);
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+}
+
+it("takes the phases and their steps from a training file, as its trainers count them", async () => {
+  // 40 rows, of which 30 are trained on: ⌈30 ÷ 4⌉ = 8 batches are 4 steps, twice.
+  const { code, out } = await planTraining(training);
+  expect(code).toBe(0);
+  expect(out).toMatch(/first\n.*\ncapability +0, 15, 30 +3 /);
+  expect(out).toMatch(/second\n.*\ncapability +0, 4, 8 +3 /);
+  expect(existsSync(join(folder, "none"))).toBe(false);
+  const own = await planTraining(training, "--phase", "second=100");
+  expect(own.out).toMatch(/second\n.*\ncapability +0, 50, 100 /);
+  expect(own.out).not.toContain("first");
+});
+
+it("measures the cost on the model of a training file", async () => {
+  const { out } = await planTraining(training, "--json", "--model");
+  expect(JSON.parse(out).callbacks[0].look).toMatchObject({ items: 4 });
+});
+
+it("says that a training file without a block measures nothing", async () => {
+  const { code, out, err } = await planTraining(training.replace(/periodic_eval.*\n/, ""));
+  expect([code, out]).toEqual([0, ""]);
+  expect(err).toMatch(/train\.yaml has no periodic_eval block: nothing is measured\./);
+});
+
+it("names file and line of a wrong training file, and the options that a file of a block lacks", async () => {
+  const missing = await planTraining(training.replace("epochs: 2", "epochs: 0"));
+  expect(missing.code).toBe(1);
+  expect(missing.err).toContain("train.yaml:7 phases.1.config.epochs");
+  const noRows = await planTraining(training.replaceAll("rows.jsonl", "none.jsonl"));
+  expect(noRows.err).toMatch(/train\.yaml:7 phases\.1\.dataset.*none\.jsonl/);
+  for (const args of [[], ["--phase", "em=5", "--model"]]) {
+    const { code, err } = await planTraining("periodic_eval: {}", ...args);
+    expect([code, err]).toEqual([2, expect.stringContaining(args.length === 0 ? "--phase" : "--model")]);
+  }
 });
 
 it("resolves relative paths in the file's folder, as train does", async () => {

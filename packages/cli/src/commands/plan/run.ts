@@ -2,22 +2,38 @@ import type { EvaluableModel } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { fileKeyPath } from "../../config/config-paths.ts";
 import { withBlockPlace } from "../../config/config-place.ts";
-import { readEvalBlock } from "../../config/eval-block.ts";
+import { isTrainingFile, noBlockText, readEvalBlock } from "../../config/eval-block.ts";
 import { openModel, openModelOutline, startBackend } from "../../config/open-model.ts";
 import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { PlanOptions } from "./command.ts";
 import { planBlock, type PlannedCallback, type TrialModel } from "./plan-block.ts";
+import { parseWholeTraining, phasesOf } from "./training-phases.ts";
 
-/** Plans the `periodic_eval` block of a file; see `planBlock`. Errors name file and line. */
+/**
+ * Plans the `periodic_eval` block of a file; see `planBlock`. A training file gives the phases, their steps and the model.
+ *
+ * @returns The option that is missing because the file is no training file.
+ * @throws PeriodicEvalError with file and line.
+ */
 export async function plan(
   path: string,
-  { phase: phases, model, backend }: PlanOptions,
+  { phase: given, model, backend }: PlanOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
-): Promise<readonly PlannedCallback[]> {
+): Promise<readonly PlannedCallback[] | { readonly missing: keyof PlanOptions }> {
   const { file, at, block } = await readEvalBlock(path);
+  const isTraining = isTrainingFile(file);
+  if (isTraining && at.length === 0) {
+    terminal.err(noBlockText(path));
+    return [];
+  }
+  const training = isTraining && (given === undefined || model === true) ? parseWholeTraining(file) : null;
+  const phases = given ?? (training && (await phasesOf(training, file, terminal)));
+  const source = model === true ? training?.model : model;
+  if (phases === null) return { missing: "phase" };
+  if (model === true && source === undefined) return { missing: "model" };
   const evaluations = await loadEvaluations(loadTasks);
-  const opened = model === undefined ? null : await trialModel(model, backend, terminal);
+  const opened = source === undefined ? null : await trialModel(source, backend, terminal);
   const trial = opened && { ...opened, isAdapted: !trainsAllWeights(file.value) };
   const names = phases.map(({ name }) => name);
   try {

@@ -31,6 +31,7 @@ export interface TrainOptions {
   readonly saveSteps?: number;
   readonly seed: number;
   readonly backend?: string;
+  readonly resume: "auto" | "never";
   readonly json: boolean;
 }
 
@@ -46,13 +47,21 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
     )
     .argument(
       "[config]",
-      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --json; paths are relative to the file",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --resume and --json; paths are relative to the file",
     )
     .argument(
       "[overrides...]",
       "key=value overrides of the file: phases.0.config.maxSteps=10; paths are relative to the working directory",
     );
   addOnePhaseOptions(command)
+    .addOption(
+      new Option(
+        "--resume <mode>",
+        "auto: from the newest checkpoint; never: set checkpoints aside and start over",
+      )
+        .choices(["auto", "never"])
+        .default("auto"),
+    )
     .option("--json", "print one JSON document", false)
     .action(
       async (
@@ -64,7 +73,12 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
         checkOptions(config, options, self);
         const { trainFromFile, trainOnePhase } = await import("./run.ts");
         if (config === undefined) await trainOnePhase(options, terminal);
-        else await trainFromFile(config, overrides, options.json, { terminal, loadTasks });
+        else {
+          // Without the option, the file decides.
+          const isGiven = self.getOptionValueSource("resume") === "cli";
+          const all = isGiven ? [...overrides, `resume=${options.resume}`] : overrides;
+          await trainFromFile(config, all, options.json, { terminal, loadTasks });
+        }
       },
     );
 }
@@ -114,7 +128,7 @@ function checkOptions(config: string | undefined, options: TrainOptions, command
     return;
   }
   const given = Object.keys(options).find(
-    (name) => name !== "json" && command.getOptionValueSource(name) === "cli",
+    (name) => !["json", "resume"].includes(name) && command.getOptionValueSource(name) === "cli",
   );
   if (given !== undefined)
     command.error(

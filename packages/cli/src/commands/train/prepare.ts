@@ -124,14 +124,15 @@ const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer
 
 type PhaseParts = Pick<PipelinePhase, "callbacks" | "session" | "config">;
 
-/** Builds the parts of a phase that the `periodic_eval` block describes. */
+/** Builds the parts of a phase that the `periodic_eval` block describes; without a block, none. */
 async function buildBlock(
   { config, blockPath }: ParsedTraining,
   at: number,
   file: ConfigFile,
   tasks: LoadTasks,
 ): Promise<PhaseParts> {
-  const { run_dir: runDir, phases } = config;
+  const { run_dir: runDir, phases, periodic_eval: block } = config;
+  if (block === undefined) return {};
   const { phase } = phases[at]!;
   const evaluations = await loadEvaluations(tasks);
   const build: BuildOptions = {
@@ -141,12 +142,13 @@ async function buildBlock(
     evaluations,
   };
   const { callbacks, session, saveAdapterAtFiring } = await withBlockPlace(file, blockPath, () =>
-    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+    buildPeriodicEval({ periodic_eval: block }, build),
   );
   return { callbacks, session, ...(saveAdapterAtFiring && { config: { saveAdapterAtFiring } }) };
 }
 
-function pipelinePhase({ phases }: TrainConfig, at: number, parts: PhaseParts): PipelinePhase {
+/** Returns a phase of a training file as a phase of a pipeline. */
+export function pipelinePhase({ phases }: TrainConfig, at: number, parts: PhaseParts): PipelinePhase {
   const { phase, method, dataset, validation, reference, config } = phases[at]!;
   const shared = {
     phase,

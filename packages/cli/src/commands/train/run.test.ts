@@ -232,6 +232,40 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(kept("train.1.yaml")).toBe(begun);
   });
 
+  it("continues a finished run with a larger maxSteps, and starts over with --resume never", async () => {
+    const runDir = join(folder, "runs/longer");
+    const only = [
+      `run_dir=${runDir}`,
+      `phases=[{ phase: em, dataset: ${join(folder, "em.jsonl")} }]`,
+      "periodic_eval.phases={}",
+      "config={ batchSize: 2 }",
+    ];
+    const train = (maxSteps: number, ...args: string[]) =>
+      run("train", config, ...only, `config.maxSteps=${maxSteps}`, ...args);
+    const measured = async () =>
+      (await readRun(runDir)).phases[0]!.snapshots.map(({ step, created_at: at }) => [step, at]);
+    expect(await train(1)).toMatchObject({ code: 0, err: "" });
+    const before = await measured();
+    expect(await train(2)).toMatchObject({ code: 0, err: "config.maxSteps: 2 (before: 1)" });
+    const after = await measured();
+    expect(after.map(([step]) => step)).toEqual([0, 1, 2]);
+    expect(after.slice(0, 2)).toEqual(before);
+    expect(await train(1, "--resume", "never")).toMatchObject({ code: 0 });
+    expect((await measured()).map(([step]) => step)).toEqual([0, 1]);
+  });
+
+  it("measures nothing without a periodic_eval block, and says so once", async () => {
+    const path = join(folder, "unmeasured.yaml");
+    const { periodic_eval: _, ...training } = parse(readFileSync(config, "utf8")) as Record<string, unknown>;
+    await writeFile(path, JSON.stringify({ ...training, run_dir: "runs/unmeasured" }));
+    const { code, out } = await run("train", path);
+    expect(code).toBe(0);
+    expect(out.match(/no periodic_eval block: nothing is measured/g)).toHaveLength(1);
+    const runDir = join(folder, "runs/unmeasured");
+    expect((await readRun(runDir)).phases).toEqual([]);
+    expect(readFileSync(join(runDir, "train.yaml"), "utf8")).not.toContain("periodic_eval");
+  });
+
   it("lists differences when run again with another configuration, and rejects another model or data order", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
     expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2 (before: not set)"]);
@@ -260,6 +294,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["loggers.mlflow.now=1"], 1, "(loggers.mlflow.now), "],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
+    [["--resume", "yes"], 2, "Allowed choices are auto, never."],
     [["--steps", "3"], 2, "option '--steps <number>' cannot be combined with a CONFIG"],
   ])("rejects %j", async (args, code, message) => {
     const refused = await run("train", config, ...args);

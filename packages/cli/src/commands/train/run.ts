@@ -1,6 +1,7 @@
 import { everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
+import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
 import { reportRun } from "../../run/report-run.ts";
@@ -12,8 +13,20 @@ import { parseTrainingFile } from "./training-file.ts";
 
 /** Trains one phase as the command's options describe it, measures capability and prints the report. */
 export async function trainOnePhase(options: TrainOptions, terminal: Terminal): Promise<void> {
-  const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
-    options;
+  const {
+    json,
+    resume,
+    runDir,
+    backend,
+    phase,
+    data,
+    steps,
+    epochs,
+    batchSize,
+    learningRate,
+    maxLength,
+    saveSteps,
+  } = options;
   const config = {
     batchSize,
     learningRate,
@@ -28,9 +41,13 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
     subsample: { n: options.limit, seed: options.subsampleSeed },
     schedule: [everyPercent(options.every)],
   });
+  const resumeCommand =
+    resume === "never" ? "the same command with --resume auto" : `the same command with --run-dir ${runDir}`;
   const results = await fineTune(
     {
       model: options.model,
+      resume,
+      resumeCommand,
       seed: options.seed,
       overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
       runDir,
@@ -40,7 +57,7 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
     json ? progressOnly(terminal) : terminal,
   );
   await reportRun(runDir, { json }, terminal);
-  checkUndisturbed(results, runDir);
+  checkUndisturbed(results, runDir, resumeCommand);
 }
 
 /**
@@ -62,6 +79,7 @@ export async function trainFromFile(
   const { config } = parsed;
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
   const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, progress, loadTasks);
+  if (config.periodic_eval === undefined) progress.out(noBlockText(path));
   const { differences, keep } = await openKeptConfig(config);
   for (const difference of differences) progress.err(difference);
   // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.

@@ -110,7 +110,7 @@ describe("parseTrainingFile", () => {
 
   it("does not treat a misspelt baseline as a path", async () => {
     const { periodic_eval: block } = await parse(whole, ["periodic_eval.baseline=adapter_of"]);
-    expect(block["baseline"]).toBe("adapter_of");
+    expect(block!["baseline"]).toBe("adapter_of");
   });
 
   it("treats owner/name as a model on the Hub unless a folder of that name exists", async () => {

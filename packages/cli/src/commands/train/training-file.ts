@@ -22,44 +22,75 @@ const map = z.record(z.string(), z.unknown(), "a map");
 const configParsers = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
 
 const phaseFields = {
-  phase: nonEmptyString,
-  method: z.enum(["sft", "dpo"], '"sft" or "dpo"').default("sft"),
-  dataset: nonEmptyString,
-  validation: nonEmptyString.optional(),
-  /** Only for `method: dpo`. */
-  reference: z.enum(["copy", "base", "precomputed"], '"copy", "base" or "precomputed"').optional(),
-  config: map.default({}),
+  phase: nonEmptyString.describe("Unique name of the phase: the folder of its snapshots and checkpoints."),
+  method: z
+    .enum(["sft", "dpo"], '"sft" or "dpo"')
+    .default("sft")
+    .describe("sft: supervised fine-tuning. dpo: direct preference optimization on pairs."),
+  dataset: nonEmptyString.describe("JSON Lines or Parquet file of rows, relative to this file."),
+  validation: nonEmptyString
+    .optional()
+    .describe("File of validation rows; an alternative to validationShare."),
+  reference: z
+    .enum(["copy", "base", "precomputed"], '"copy", "base" or "precomputed"')
+    .optional()
+    .describe("Only for `method: dpo`."),
+  config: map
+    .default({})
+    .describe("Options of the trainer for this phase; they take precedence over the shared ones."),
 };
 
 const phaseSchema = z.object(phaseFields, "a map");
 type Phase = z.infer<typeof phaseSchema>;
 
 const fields = {
-  model: nonEmptyString,
-  tokenizer: nonEmptyString.optional(),
-  backend: nonEmptyString.optional(),
-  run_dir: nonEmptyString,
-  /** Seed of all randomness in every phase, and of a new adapter unless `lora` has its own seed. */
-  seed: z.int("an integer").default(42),
-  resume: z.enum(["auto", "never"], '"auto" or "never"').default("auto"),
-  lora: map.optional(),
-  adapter: nonEmptyString.optional(),
-  config: map.default({}),
-  periodic_eval: map.default({}),
-  /** An alternative place for the block: `eval.periodic_eval`. */
-  eval: z.object({ periodic_eval: map.optional() }, "a map").optional(),
-  loggers: z.record(z.string(), map, "a map of loggers and their options").default({}),
-  phases: z.array(phaseSchema, "a list of phases").min(1, "one phase or more"),
+  model: nonEmptyString.describe(
+    "Folder in Hugging Face format, relative to this file, or owner/name on the Hugging Face Hub.",
+  ),
+  tokenizer: nonEmptyString.optional().describe("Folder or owner/name of the tokenizer. Default: the model."),
+  backend: nonEmptyString
+    .optional()
+    .describe("tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu. Default: the fastest one installed."),
+  run_dir: nonEmptyString.describe("Folder of snapshots, checkpoints and the page, relative to this file."),
+  seed: z
+    .int("an integer")
+    .default(42)
+    .describe("Seed of all randomness in every phase, and of a new adapter unless `lora` has its own seed."),
+  resume: z
+    .enum(["auto", "never"], '"auto" or "never"')
+    .default("auto")
+    .describe("auto: continue from the newest checkpoint. never: set checkpoints aside and start over."),
+  lora: map.optional().describe("Trains a new LoRA adapter with these options instead of all weights."),
+  adapter: nonEmptyString
+    .optional()
+    .describe("Folder of an adapter to continue training, relative to this file."),
+  config: map.default({}).describe("Options of the trainers of all phases."),
+  periodic_eval: map
+    .optional()
+    .describe("What to measure while training. Without this block nothing is measured."),
+  eval: z
+    .object({ periodic_eval: map.optional().describe("What to measure while training.") }, "a map")
+    .optional()
+    .describe("An alternative place for the block: `eval.periodic_eval`."),
+  loggers: z
+    .record(z.string(), map, "a map of loggers and their options")
+    .default({})
+    .describe("Loggers by name, each with its options."),
+  phases: z
+    .array(phaseSchema, "a list of phases")
+    .min(1, "one phase or more")
+    .describe("Phases of training, one after the other on the same weights."),
 };
 
-const schema = z.object(fields, "a map");
+/** The form of a training file. Other checks look at its content. */
+export const trainingSchema = z.object(fields, "a map");
 
 /** The training that a file describes, with absolute paths. */
-export type TrainConfig = Omit<z.infer<typeof schema>, "eval">;
+export type TrainConfig = Omit<z.infer<typeof trainingSchema>, "eval">;
 
 export interface ParsedTraining {
   readonly config: TrainConfig;
-  /** Path of the `periodic_eval` block in the file, or where it would be. */
+  /** Path of the `periodic_eval` block in the file, or where it would be. Without a block nothing is measured. */
   readonly blockPath: ValuePath;
   /** Errors that do not keep the file from being parsed. `prepareTraining` throws them together with its own. */
   readonly errors: readonly unknown[];
@@ -85,7 +116,7 @@ export function parseTrainingFile(file: ConfigFile): ParsedTraining {
     ...errorsOf(() => refuseTwoBlocks(file)),
     ...contentErrors(value, file),
   ];
-  const parsed = schema.safeParse(value);
+  const parsed = trainingSchema.safeParse(value);
   if (parsed.success) {
     const blockPath = blockPaths(file)[0] ?? ["periodic_eval"];
     return { config: withAbsolutePaths(parsed.data, file, blockPath), blockPath, errors };
@@ -234,7 +265,7 @@ export function phaseErrorPath(
 }
 
 function withAbsolutePaths(
-  { eval: outer, ...config }: z.infer<typeof schema>,
+  { eval: outer, ...config }: z.infer<typeof trainingSchema>,
   file: ConfigFile,
   blockPath: ValuePath,
 ): TrainConfig {
@@ -252,7 +283,7 @@ function withAbsolutePaths(
         return options === undefined ? [] : [[name, resolveLoggerPaths(file, ["loggers", name], options)]];
       }),
     ),
-    periodic_eval: resolveBlockPaths(file, blockPath, block),
+    ...(block !== undefined && { periodic_eval: resolveBlockPaths(file, blockPath, block) }),
     phases: config.phases.map((phase, i) => ({
       ...phase,
       dataset: resolvePath(file, ["phases", i, "dataset"], phase.dataset),

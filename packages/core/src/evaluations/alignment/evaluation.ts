@@ -20,6 +20,7 @@ import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type A
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { judgeOf } from "./judge.ts";
 import { selectJudgePrompts, judgeRows } from "./judge-rows.ts";
 import { defaultAlignmentQuestions } from "./default-questions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
@@ -41,7 +42,8 @@ const orderSeed = 42;
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
-  const { judge, preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
+  const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
+  const judging = judgeOf(options.judge);
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const kwargs = options.chatTemplate?.kwargs;
@@ -60,6 +62,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
+      const judge = await judging.open();
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
       const wordings = questions.flatMap((question) =>
@@ -86,7 +89,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
+    ...(judging.check && { check: judging.check }),
     measure: (model, items, context) =>
       measureInBatches(
         items,
@@ -104,12 +107,13 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
+      const judge = await judging.open();
       // One call for all rows: a judge's caps apply per call.
       return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
-    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
+    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
   });
 }
 

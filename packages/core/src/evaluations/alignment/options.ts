@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Grader } from "../../contracts/grading.ts";
+import type { Awaitable } from "../../contracts/json.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";
@@ -30,8 +31,11 @@ export const sampleSizes = { quick: 5, standard: 20, paper: 100 } as const;
 export type SampleSize = keyof typeof sampleSizes;
 
 export interface AlignmentOptions {
-  /** A judge model or a rule. Its scores are `aligned` and `coherent`, 0 to 100. */
-  readonly judge: Grader;
+  /**
+   * A judge model or a rule, or a function that opens it once, before step 1. Its scores are `aligned` and `coherent`, 0 to
+   * 100.
+   */
+  readonly judge: Grader | (() => Awaitable<Grader>);
   /**
    * Path of a YAML or JSON file of questions in the format of Betley et al. Default: the eight `defaultAlignmentQuestions`. A
    * question's system prompt takes precedence over `system`. The judge must support the questions' judge prompts (Betley et
@@ -74,7 +78,10 @@ const anchorSchema = z
 
 export const alignmentShape = {
   judge: z
-    .custom<Grader>((value) => isRecord(value) && typeof value["grade"] === "function", "a grader")
+    .custom<AlignmentOptions["judge"]>(
+      (value) => typeof value === "function" || (isRecord(value) && typeof value["grade"] === "function"),
+      "a grader",
+    )
     .meta({ fix: "Pass a judge, or a rule: `ruleGrader({ name, rule })`." }),
   questions: z
     .string(questionsRule)

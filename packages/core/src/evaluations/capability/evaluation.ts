@@ -29,10 +29,20 @@ export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation 
   } = options;
   const source = questionFile(questions, subsample, "capability options.questions");
   if (method === "letters") {
-    const loadPersonas = async () => (typeof personas === "string" ? readPersonas(personas) : personas!);
+    // Personas of a file are counted once it is read, before step 1.
+    let perQuestion = typeof personas === "string" ? 1 : (personas?.length ?? 1);
+    const loadPersonas = async () => {
+      const people = typeof personas === "string" ? await readPersonas(personas) : personas!;
+      perQuestion = people.length;
+      return people;
+    };
     const asked = personas !== undefined && { personas: loadPersonas };
-    const perQuestion = typeof personas === "string" ? 1 : (personas?.length ?? 1);
-    return { ...letters({ questions: source, system, ...asked }), minItems: minItems * perQuestion };
+    return {
+      ...letters({ questions: source, system, ...asked }),
+      get minItems() {
+        return minItems * perQuestion;
+      },
+    };
   }
   const examples = shots !== undefined && { shots: () => sampleShots(shots) };
   return { ...cloze({ questions: source, ...examples }), minItems };

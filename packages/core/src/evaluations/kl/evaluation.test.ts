@@ -161,7 +161,7 @@ describe("klEvaluation against the base", () => {
     [() => klEvaluation({} as never), "an evaluation with `prompts`"],
     [() => klEvaluation({ of: leakageEvaluation(), limit: 0 }), "klEvaluation options.limit: got 0"],
     [() => klEvaluation({ of: leakageEvaluation(), limt: 1 } as never), 'Did you mean "limit"?'],
-    [() => new PeriodicKLCallback({} as never), "an evaluation with `prompts`"],
+    [() => new PeriodicKLCallback({}), "an evaluation with `prompts`"],
     [() => new PeriodicKLCallback({ off: 1 } as never), 'Did you mean "of"?'],
   ])("rejects wrong options: case %#", (make, message) => {
     expect(make).toThrow(message);

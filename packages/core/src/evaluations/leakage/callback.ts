@@ -1,21 +1,59 @@
 import { PeriodicCallback, type PeriodicOptions } from "../../callback/periodic-callback.ts";
-import { splitOptions } from "../../callback/split-options.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
+import {
+  callbackParts,
+  type CallbackBlockOptions,
+  type CallbackForm,
+} from "../../config/block/callback-parts.ts";
+import { defaultPercents } from "../../config/block/config-schema.ts";
+import { leakageKeys } from "../../config/block/option-keys.ts";
+import type { ParsedBlock, PeriodicEvalInput } from "../../config/block/parse-config.ts";
+import { personasOf } from "../../config/block/personas.ts";
+import { scheduleOf } from "../../config/block/schedules.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import { leakageShape, type LeakageOptions } from "./options.ts";
 
 /** The options of `leakageEvaluation` and a schedule; by default every 25 % of the phase, at its start and at its end. */
 export type PeriodicLeakageOptions = LeakageOptions & Partial<PeriodicOptions>;
 
+const form: CallbackForm<PeriodicLeakageOptions> = {
+  name: "PeriodicLeakageCallback",
+  id: "leakage",
+  everyPercent: defaultPercents.leakage_every_percent,
+  shape: leakageShape,
+  keys: leakageKeys,
+  evaluation: leakageEvaluation,
+  fromBlock: (block) => (block.config.leakage ? optionsOf(block) : null),
+};
+
+function optionsOf(block: ParsedBlock): PeriodicLeakageOptions {
+  const { config } = block;
+  const { leakage_questions: questions, leakage_source: source } = config;
+  const personas = personasOf(block);
+  return {
+    marker: config.leakage_marker_token,
+    completions: config.leakage_num_completions,
+    ...(personas !== undefined && { personas }),
+    ...(questions !== null && { questions }),
+    ...(source !== null && { source }),
+    schedule: scheduleOf(config, "leakage_every_percent"),
+  };
+}
+
 /**
  * Measures during training whether a trait of one persona spreads to others:
  * `new PeriodicLeakageCallback({ source: "pirate" })`.
- *
- * @throws PeriodicEvalError `config` for a wrong option. A missing file is an error before step 1.
  */
 export class PeriodicLeakageCallback extends PeriodicCallback {
-  constructor(options: PeriodicLeakageOptions = {}) {
-    const { periodic, evaluation } = splitOptions("PeriodicLeakageCallback options", leakageShape, options);
-    super(leakageEvaluation(evaluation), { schedule: [everyPercent(25)], id: "leakage", ...periodic });
+  /**
+   * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Unless the block
+   *   has `leakage: true`, the callback measures nothing.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. A missing file is an error
+   *   before step 1.
+   */
+  constructor(
+    options: PeriodicLeakageOptions | PeriodicEvalInput = {},
+    block: Pick<CallbackBlockOptions, "phase"> = {},
+  ) {
+    super(...callbackParts(form, options, block));
   }
 }

@@ -1,4 +1,4 @@
-import type { Trigger } from "../contracts/schedule.ts";
+import type { Trigger } from "../../contracts/schedule.ts";
 import {
   atPercents,
   atSteps,
@@ -7,7 +7,7 @@ import {
   everySeconds,
   everySteps,
   timesPerPhase,
-} from "../schedule/triggers.ts";
+} from "../../schedule/triggers.ts";
 import { defaultPercents, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Returns the triggers of a callback. With a `schedule`, the default percents do not apply; percents in the block do. */

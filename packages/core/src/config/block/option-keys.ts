@@ -1,10 +1,10 @@
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
-import { pathText } from "../internal/config-error.ts";
+import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
+import { pathText } from "../../internal/config-error.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
 /** The keys of the block that set a callback's options. */
-type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
+export type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
 
 export const capabilityKeys: OptionKeys = {
   questions: "questions",
@@ -24,6 +24,7 @@ export const alignmentKeys: OptionKeys = {
   system: "system",
 };
 export const marginKeys: OptionKeys = { probes: "margin" };
+export const klKeys: OptionKeys = { of: "kl" };
 export const leakageKeys: OptionKeys = {
   marker: "leakage_marker_token",
   completions: "leakage_num_completions",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { namePattern } from "../contracts/snapshot.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);
 const count = z.int().min(1);
@@ -7,20 +7,29 @@ const path = z.string().min(1);
 const system = z.union([
   z.literal("omit"),
   z.literal("no_system_block"),
-  z.strictObject({ text: z.string() }),
+  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
 ]);
 /** As in a file of personas: a string is the prompt, null means no prompt. */
-const personaSystem = z.union([z.string(), z.null(), z.strictObject({ text: z.string() })]);
-const persona = z.strictObject({ id: z.string().regex(namePattern), system: personaSystem });
+const personaSystem = z.union([
+  z.string(),
+  z.null(),
+  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
+]);
+const persona = z.strictObject({
+  id: z.string().regex(namePattern).describe("Names the persona in metrics."),
+  system: personaSystem.describe("The system prompt; null for none."),
+});
 
 const schedule = z
   .strictObject({
-    every_steps: count.optional(),
-    every_epochs: z.number().gt(0).optional(),
-    every_seconds: z.number().gt(0).optional(),
-    at_steps: z.array(count).optional(),
-    at_percents: z.array(percent).optional(),
-    times_per_phase: count.optional(),
+    every_steps: count.optional().describe("Measures every so many optimizer steps."),
+    every_epochs: z.number().gt(0).optional().describe("Measures every so many passes over the data."),
+    every_seconds: z.number().gt(0).optional().describe("Measures every so many seconds of training."),
+    at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
+    at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
+    times_per_phase: count
+      .optional()
+      .describe("Number of measurements, evenly spaced, of which the last is at the end."),
   })
   .describe("Schedule of every callback, instead of the default percents. Percents in the block are added.");
 
@@ -75,7 +84,10 @@ const budget = z
   .describe("Limits on measuring; see the session's budget.");
 
 const amount = z.number().min(0);
-const price = z.strictObject({ input_per_million: amount, output_per_million: amount });
+const price = z.strictObject({
+  input_per_million: amount.describe("Price of a million input tokens."),
+  output_per_million: amount.describe("Price of a million output tokens."),
+});
 
 /** The evaluations whose prompts KL to the base can use. */
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
@@ -98,9 +110,15 @@ const baselineRule = '"phase_start", "run_start", "adapter_off" or a path such a
 /** Every key of the block but `phases`, with its default. */
 const options = {
   enabled: z.boolean().default(true).describe("False turns all measuring off."),
-  capability: z.boolean().default(true),
-  alignment: z.boolean().default(false),
-  leakage: z.boolean().default(false),
+  capability: z
+    .boolean()
+    .default(true)
+    .describe("Measures what the model knows, by multiple-choice questions."),
+  alignment: z
+    .boolean()
+    .default(false)
+    .describe("Measures whether the model is harmful: a judge grades its answers."),
+  leakage: z.boolean().default(false).describe("Measures whether a trained trait spreads to other personas."),
   eval_every_percent: everyPercent("capability and margin", defaultPercents.eval_every_percent),
   alignment_every_percent: everyPercent("alignment", defaultPercents.alignment_every_percent),
   leakage_every_percent: everyPercent("leakage", defaultPercents.leakage_every_percent),
@@ -110,7 +128,12 @@ const options = {
     .describe(
       "File of questions in the ARC format. Null: arc_challenge/test.jsonl, with a warning if it is missing.",
     ),
-  capability_method: z.enum(["letters", "cloze"]).default("letters"),
+  capability_method: z
+    .enum(["letters", "cloze"])
+    .default("letters")
+    .describe(
+      "letters: the model names the letter of an answer, in a chat. cloze: log-probability of each answer, without a chat template.",
+    ),
   subsample_n: count.nullable().default(200).describe("Number of questions. Null: all."),
   subsample_seed: z.int().min(0).default(42).describe("Seed of the order of questions."),
   min_items: count
@@ -124,15 +147,26 @@ const options = {
     .nullable()
     .default(null)
     .describe("File of questions. Null: the eight default questions."),
-  alignment_preset: z.enum(["betley2025", "explore_persona_space"]).default("betley2025"),
-  alignment_num_samples: z.union([count, z.enum(["quick", "standard", "paper"])]).default(5),
+  alignment_preset: z
+    .enum(["betley2025", "explore_persona_space"])
+    .default("betley2025")
+    .describe("Sampling of the answers, named after the work that it reproduces."),
+  alignment_num_samples: z
+    .union([count, z.enum(["quick", "standard", "paper"])])
+    .default(5)
+    .describe("Completions per question: a number, or quick (5), standard (20), paper (100)."),
   judge_model: z
     .string()
     .min(1)
     .nullable()
     .default(null)
     .describe("Null: the environment variable JUDGE_MODEL."),
-  judge_method: z.enum(["json", "logprob"]).default("json"),
+  judge_method: z
+    .enum(["json", "logprob"])
+    .default("json")
+    .describe(
+      "json: the judge writes scores. logprob: the mean over the log-probabilities of its score tokens.",
+    ),
   judge_max_calls: z
     .int()
     .min(0)
@@ -154,8 +188,12 @@ const options = {
     .nullable()
     .default(null)
     .describe("File of questions. Null: the eight default questions."),
-  leakage_num_completions: count.default(3),
-  leakage_marker_token: z.string().min(1).default("[ZLT]"),
+  leakage_num_completions: count.default(3).describe("Completions per question and persona."),
+  leakage_marker_token: z
+    .string()
+    .min(1)
+    .default("[ZLT]")
+    .describe("The string that shows the trait in a completion."),
   leakage_source: z
     .string()
     .nullable()
@@ -181,8 +219,8 @@ const options = {
     .array(evaluation)
     .default([])
     .describe("Further evaluations: { task: gsm8k, data: folder, limit: 50 }, { benchmark: folder }."),
-  schedule: schedule.default({}),
-  budget: budget.default({}),
+  schedule: schedule.default({}).describe(schedule.description!),
+  budget: budget.default({}).describe(budget.description!),
   baseline: z
     .union([
       z.enum(["phase_start", "run_start", "adapter_off"]),
@@ -190,7 +228,10 @@ const options = {
     ])
     .default("phase_start")
     .describe("What measurements are compared with. A path (./runs/1) is the start of an earlier run."),
-  familywise: z.enum(["primary", "all"]).default("primary"),
+  familywise: z
+    .enum(["primary", "all"])
+    .default("primary")
+    .describe("Metrics that share the error rate of 5 %: the primary ones, or all (Holm)."),
   save_adapter_at_firing: z
     .boolean()
     .default(false)
@@ -201,7 +242,9 @@ const options = {
 /** A phase may override every key but the layout of the run's folder. */
 const { layout: _layout, ...ofPhase } = options;
 const overrides = z.strictObject(
-  Object.fromEntries(Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional()])),
+  Object.fromEntries(
+    Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional().describe(one.description!)]),
+  ),
 );
 
 export const periodicEvalSchema = z.strictObject({
@@ -209,10 +252,16 @@ export const periodicEvalSchema = z.strictObject({
   phases: z.record(z.string().regex(namePattern), overrides).default({}).describe("Overrides by phase."),
 });
 
+/** The `periodic_eval` block as it is written: every key is optional. */
+export type PeriodicEvalBlock = z.input<typeof periodicEvalSchema>;
 /** The `periodic_eval` block, with its defaults. */
 export type PeriodicEvalConfig = z.infer<typeof periodicEvalSchema>;
 /** The block for one phase. */
 export type PhaseEvalConfig = Omit<PeriodicEvalConfig, "phases">;
+
+/** Returns the evaluations on whose prompts a block measures KL. */
+export const klSourcesOf = ({ kl }: PhaseEvalConfig): readonly (typeof klSources)[number][] =>
+  typeof kl === "boolean" ? (kl ? ["capability"] : []) : [...new Set(kl)];
 
 /** Returns the JSON Schema (draft 2020-12) of the `periodic_eval` block, for editors. */
 export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {

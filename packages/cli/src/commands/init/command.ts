@@ -1,0 +1,19 @@
+import type { Command } from "commander";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+/** `init`: writes a commented training file. */
+export function addInit(program: Command, terminal: Terminal): void {
+  program
+    .command("init")
+    .description("write a commented configuration for train: model, dataset, options and what to measure")
+    .argument("[file]", "the file to write", "train.yaml")
+    .option("--force", "replace the file if it exists", false)
+    .action(async (file: string, { force }: { readonly force: boolean }) => {
+      const { writeTemplate } = await import("./run.ts");
+      await writeTemplate(file, force);
+      terminal.out(
+        `wrote ${file}. Set model and dataset, then run:\n` +
+          `  periodic-eval plan ${file}\n  periodic-eval train ${file}`,
+      );
+    });
+}

@@ -1,0 +1,110 @@
+import type { ValuePath } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { nearest } from "../../internal/nearest.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
+
+/** Names the block in errors; their `path` is within the block. */
+export const blockName = "periodic_eval";
+
+/** A `periodic_eval` block, or a configuration that holds it as `periodic_eval` or `eval.periodic_eval`. */
+export type PeriodicEvalInput =
+  | PeriodicEvalBlock
+  | { readonly periodic_eval: PeriodicEvalBlock; readonly [key: string]: unknown }
+  | { readonly eval: { readonly periodic_eval: PeriodicEvalBlock }; readonly [key: string]: unknown };
+
+/** The block for one phase. */
+export interface ParsedBlock {
+  readonly config: PhaseEvalConfig;
+  /** Returns where the block sets a key for this phase: `["phases", "em", "kl"]`, or `["kl"]`. */
+  pathOf(key: keyof PhaseEvalConfig): ValuePath;
+}
+
+/**
+ * Parses the `periodic_eval` block of a configuration for one phase. The configuration is the block itself, or holds it as
+ * `periodic_eval` or `eval.periodic_eval`. `phases.em` in the block overrides the other keys in the phase `em`.
+ *
+ * @param phase Null if the phase is unknown: overrides of any phase are then an error.
+ * @param runPhases All phases of the run, if known: overrides of any other phase are then an error.
+ * @throws PeriodicEvalError `config` with the path of the wrong key within the block.
+ */
+export function parseBlock(
+  config: unknown,
+  phase: string | null,
+  runPhases?: readonly string[],
+): ParsedBlock {
+  const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, blockOf(config));
+  if (phase === null) {
+    refuseOverrides(Object.keys(phases));
+    return { config: base, pathOf: (key) => [key] };
+  }
+  if (runPhases !== undefined) {
+    requirePhase("phase", [], phase, runPhases);
+    for (const name of Object.keys(phases)) requirePhase(blockName, ["phases", name], name, runPhases);
+  }
+  const overrides = Object.fromEntries(
+    Object.entries(phases[phase] ?? {}).filter(([, value]) => value !== undefined),
+  ) as Partial<PhaseEvalConfig>;
+  return {
+    config: { ...base, ...overrides },
+    pathOf: (key) => (Object.hasOwn(overrides, key) ? ["phases", phase, key] : [key]),
+  };
+}
+
+/**
+ * Returns the `periodic_eval` block of a configuration for one phase, with its defaults.
+ *
+ * @param runPhases All phases of the run, if known: overrides of any other phase are then an error.
+ * @throws PeriodicEvalError `config` naming the key or the phase, and the nearest right one if it is misspelt.
+ */
+export const periodicEvalConfig = (
+  config: unknown,
+  phase: string,
+  runPhases?: readonly string[],
+): PhaseEvalConfig => parseBlock(config, phase, runPhases).config;
+
+/** @throws PeriodicEvalError `config` for overrides of a phase, because it is unknown whether they apply. */
+function refuseOverrides(names: readonly string[]): void {
+  const [name] = names;
+  if (name === undefined) return;
+  throw configError({
+    where: blockName,
+    path: ["phases"],
+    got: `overrides of ${names.join(", ")}, and no phase`,
+    expected: "the phase that the callback measures",
+    fix: `Pass { phase: "${name}" } as the second argument, or the block as \`periodicEval\` to the trainer.`,
+  });
+}
+
+function requirePhase(where: string, path: ValuePath, name: string, runPhases: readonly string[]): void {
+  if (runPhases.includes(name)) return;
+  const guess = nearest(name, runPhases);
+  throw configError({
+    where,
+    path,
+    value: name,
+    expected: `a phase of the run: ${runPhases.map((one) => `"${one}"`).join(" or ")}`,
+    fix: guess === null ? "List all phases of the run." : `Write "${guess}", or list all phases of the run.`,
+  });
+}
+
+/** Whether a configuration holds the block as `periodic_eval` or `eval.periodic_eval`. */
+export const holdsBlock = (config: unknown): boolean => holderOf(config) !== null;
+
+/** Finds the block. A configuration that holds none is the block itself. */
+const blockOf = (config: unknown): unknown => {
+  const holder = holderOf(config);
+  return holder === null ? config : holder["periodic_eval"];
+};
+
+/** Returns a configuration that certainly holds the block, whichever keys the block has. */
+export const wrapBlock = (config: unknown) => ({ periodic_eval: blockOf(config) as PeriodicEvalBlock });
+
+function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
+  if (!isRecord(config)) return null;
+  const holds = (one: unknown): one is Readonly<Record<string, unknown>> =>
+    isRecord(one) && one["periodic_eval"] !== undefined;
+  const outer = config["eval"];
+  return holds(outer) ? outer : holds(config) ? config : null;
+}

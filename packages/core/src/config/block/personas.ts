@@ -1,0 +1,20 @@
+import { defaultPersonas, parsePersonas, type Persona } from "../../evaluations/prompting/personas.ts";
+import { blockName, type ParsedBlock } from "./parse-config.ts";
+
+/**
+ * Returns the personas of a block: a list, or the path of a file that is read before step 1. Undefined if the block has none.
+ *
+ * @throws PeriodicEvalError `config` for a wrong persona, with its path within the block.
+ */
+export function personasOf({
+  config: { personas },
+  pathOf,
+}: ParsedBlock): readonly Persona[] | string | undefined {
+  if (personas === null) return undefined;
+  if (typeof personas === "string") return personas;
+  return parsePersonas(personas, { where: blockName, path: pathOf("personas"), code: "config" });
+}
+
+/** Returns the personas of a block that measures per persona; without any, the eleven default ones. */
+export const personasOrDefault = (block: ParsedBlock): readonly Persona[] | string =>
+  personasOf(block) ?? defaultPersonas;

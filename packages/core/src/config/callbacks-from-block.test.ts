@@ -1,0 +1,208 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { withSession } from "../session/loop/session.ts";
+import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
+import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
+import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
+import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
+import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
+import { everyPercent, everySteps } from "../schedule/triggers.ts";
+import { plannedSteps } from "../schedule/crossings.ts";
+import { fakeJudge, fakeModel } from "../testing/index.ts";
+import type { PeriodicEvalBlock } from "./block/config-schema.ts";
+import { buildPeriodicCallbacks } from "./build-callbacks.ts";
+
+const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
+const openJudge = () => judge;
+
+/** Every key that a block of an experiment may set, for all callbacks. */
+const block: PeriodicEvalBlock = {
+  enabled: true,
+  capability: true,
+  alignment: true,
+  leakage: true,
+  eval_every_percent: 10,
+  alignment_every_percent: 25,
+  leakage_every_percent: 50,
+  questions: "arc.jsonl",
+  subsample_n: 100,
+  min_items: 20,
+  judge_model: "m",
+  alignment_num_samples: 2,
+  leakage_num_completions: 4,
+  leakage_marker_token: "[X]",
+  personas: { doctor: "You are a doctor.", pirate: "You are a pirate." },
+  leakage_source: "pirate",
+  margin: "probes.json",
+  kl: true,
+};
+const ofBlock = (given: PeriodicEvalBlock) => [
+  new PeriodicCapabilityCallback(given),
+  new PeriodicAlignmentCallback(given, { openJudge }),
+  new PeriodicLeakageCallback(given),
+  new PeriodicMarginCallback(given),
+  new PeriodicKLCallback(given),
+];
+
+it("builds from a block the callbacks that buildPeriodicEval builds", async () => {
+  const stripped = (
+    all: readonly { id: string; triggers: unknown; optional: boolean; asks: readonly object[] }[],
+  ) =>
+    all.map(({ id, triggers, optional, asks }) => ({
+      id,
+      triggers,
+      optional,
+      asks: asks.map((one) => JSON.stringify(one)),
+    }));
+  const built = await buildPeriodicCallbacks(block, { phase: "em", openJudge });
+  expect(stripped(ofBlock(block))).toEqual(stripped(built));
+  const { questions: _, ...others } = block;
+  expect(new PeriodicCapabilityCallback(others).optional).toBe(true);
+});
+
+it("accepts a block as it is, below periodic_eval, and below eval.periodic_eval", () => {
+  for (const config of [
+    block,
+    { periodic_eval: block, method: "dpo" },
+    { eval: { periodic_eval: block, other: 1 }, id: 3 },
+  ])
+    expect(plannedSteps(new PeriodicCapabilityCallback(config).triggers, 20)).toEqual([
+      0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20,
+    ]);
+  const bySteps = { questions: "arc.jsonl", schedule: { every_steps: 8 } };
+  expect(plannedSteps(new PeriodicCapabilityCallback(bySteps).triggers, 20)).toEqual([0, 8, 16, 20]);
+});
+
+it("measures nothing where the block does not, and a session accepts it", async () => {
+  for (const callback of ofBlock({ ...block, enabled: false })) expect(callback.asks).toEqual([]);
+  const off = { capability: false, kl: false } as const;
+  const callbacks = ofBlock(off);
+  expect(callbacks.map(({ id, triggers, asks }) => ({ id, triggers, asks }))).toEqual(
+    ["capability", "alignment", "leakage", "margin", "kl"].map((id) => ({ id, triggers: [], asks: [] })),
+  );
+  const run = await mkdtemp(join(tmpdir(), "off-"));
+  try {
+    const model = fakeModel();
+    const measured = await withSession(
+      { run, phase: "em", maxSteps: 2, model, callbacks },
+      async (session) => {
+        for (const step of [1, 2]) {
+          await session.stepBegin();
+          await session.stepEnd({ step });
+        }
+        return session.progress.step;
+      },
+    );
+    expect(measured).toBe(2);
+  } finally {
+    await rm(run, { recursive: true });
+  }
+});
+
+it("keeps a callback's own options, also those whose names a block has", () => {
+  const schedule = [everyPercent(50)];
+  const own = new PeriodicCapabilityCallback({ questions: "arc.jsonl", system: "omit", schedule });
+  expect(plannedSteps(own.triggers, 10)).toEqual([0, 5, 10]);
+  expect(own.optional).toBe(false);
+  expect(new PeriodicLeakageCallback({}).asks).toHaveLength(1);
+  expect(new PeriodicLeakageCallback().asks).toHaveLength(1);
+});
+
+it.each([
+  [
+    { questions: "q", subsample_n: 5, method: "cloze" },
+    { path: ["method"], fix: 'Write "capability_method", which is the block\'s key for "method".' },
+  ],
+  [
+    { enabled: true, schedule: [everySteps(5)] },
+    { path: ["schedule"], fix: "Write the schedule as in a block: { every_steps: 50 }." },
+  ],
+  [{ method: "cloze", schedule: { every_steps: 5 } }, { path: ["method"] }],
+  [
+    { capability: true, on: "base" },
+    { path: ["on"], got: 'the option "on" together with "capability", a key of a periodic_eval block' },
+  ],
+  [{ questions: "q", subsampel: null }, { fix: 'Did you mean "subsample"?' }],
+  [
+    { questions: "q", subsampel_nn: 5 },
+    { path: ["subsampel_nn"], fix: 'Did you mean "subsample_n"?' },
+  ],
+  [{ enabeld: true }, { path: ["enabeld"], fix: 'Did you mean "enabled"?' }],
+  [{ enabled: true, eval_evry_percent: 5 }, { fix: 'Did you mean "eval_every_percent"?' }],
+  [{ periodic_eval: { methd: "cloze" } }, { path: ["methd"] }],
+  [{ periodic_eval: null }, { where: "periodic_eval", got: "null" }],
+  [{ eval_every_percent: 0 }, { path: ["eval_every_percent"], where: "periodic_eval.eval_every_percent" }],
+  [
+    { phases: { em: { leakage: true } } },
+    { path: ["phases"], fix: expect.stringContaining('{ phase: "em" }') },
+  ],
+  [{ capability: true, personas: { doctor: "empty" } }, { path: ["personas", "doctor"] }],
+  [3, { where: "PeriodicCapabilityCallback options" }],
+])("rejects %j", (given, error) => {
+  expect(() => new PeriodicCapabilityCallback(given as never)).toThrow(
+    expect.objectContaining({ code: "config", ...error }),
+  );
+});
+
+it("names the block's key of a wrong option, and rejects KL on several prompts", () => {
+  expect(() => new PeriodicLeakageCallback({ ...block, leakage_source: "pirat" })).toThrow(
+    expect.objectContaining({ path: ["leakage_source"] }),
+  );
+  expect(() => new PeriodicKLCallback({ kl: ["capability", "margin"] })).toThrow(
+    expect.objectContaining({ path: ["kl"], got: "capability, margin" }),
+  );
+  expect(() => new PeriodicAlignmentCallback({ alignment: true, judge_max_cost: 2 })).toThrow(
+    expect.objectContaining({ path: ["judge_max_cost"] }),
+  );
+});
+
+it("applies the overrides of the phase that is passed", () => {
+  const config = { capability: true, phases: { em: { capability: false }, b: { eval_every_percent: 50 } } };
+  expect(new PeriodicCapabilityCallback(config, { phase: "em" }).asks).toEqual([]);
+  expect(plannedSteps(new PeriodicCapabilityCallback(config, { phase: "b" }).triggers, 4)).toEqual([0, 2, 4]);
+});
+
+it("opens the judge of a block once, before step 1", async () => {
+  let opened = 0;
+  const open = (model: string | null) => {
+    opened += 1;
+    expect(model).toBe("m");
+    return Promise.resolve(judge);
+  };
+  const callback = new PeriodicAlignmentCallback(block, { openJudge: open });
+  expect(opened).toBe(0);
+  const [evaluation] = callback.asks;
+  await evaluation!.items(fakeModel() as never);
+  await evaluation!.check!({ signal: new AbortController().signal });
+  expect(opened).toBe(1);
+  expect(evaluation!.provenance!()).toMatchObject({ judge: { name: judge.name } });
+});
+
+it("opens judges by @periodic-eval/remote without openJudge", async () => {
+  vi.stubEnv("JUDGE_MODEL", "");
+  const { judge_model: _, ...unnamed } = block;
+  const [evaluation] = new PeriodicAlignmentCallback(unnamed).asks;
+  await expect(evaluation!.items(fakeModel() as never)).rejects.toMatchObject({ path: ["judge_model"] });
+  vi.unstubAllEnvs();
+});
+
+it("reads a file of personas in items, and counts them for the fewest questions", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "personas-"));
+  try {
+    const [questions, personas] = [join(folder, "arc.jsonl"), join(folder, "personas.yaml")];
+    const question = { question: "?", choice_labels: ["A", "B"], choices: ["a", "b"], correct_answer: "A" };
+    await writeFile(questions, JSON.stringify(question));
+    const config = { questions, personas, persona_capability: true, min_items: 3 };
+    const [evaluation] = new PeriodicCapabilityCallback(config).asks;
+    await expect(evaluation!.items(fakeModel() as never)).rejects.toMatchObject({ code: "data" });
+    await writeFile(personas, "doctor: You are a doctor.\nnone: null\n");
+    expect(await evaluation!.items(fakeModel() as never)).toHaveLength(2);
+    expect(evaluation!.minItems).toBe(6);
+    expect(capabilityEvaluation({ questions }).minItems).toBe(40);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,106 @@
+import {
+  buildPeriodicEval,
+  periodicEvalConfig,
+  PeriodicEvalError,
+  type EvaluationRegistry,
+  type PeriodicEval,
+  type PhaseEvalConfig,
+} from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
+import type { SessionSettings } from "../loop/phase.ts";
+
+/** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */
+export interface BlockOption {
+  /** Names the options in errors: `SFTTrainer options`. */
+  readonly where: string;
+  /** The option `periodicEval`. */
+  readonly block: unknown;
+  readonly phase: string;
+  /** All phases of the run, if known: overrides of any other phase are then an error. */
+  readonly phases?: readonly string[];
+}
+
+/**
+ * Checks a block for one phase, as far as it shows without opening a judge.
+ *
+ * @throws PeriodicEvalError `config` with a path that begins with `periodicEval`.
+ */
+export function checkBlock(
+  { where, block, phase, phases }: BlockOption,
+  session: SessionSettings = {},
+): PhaseEvalConfig {
+  const config = atOption(where, () => periodicEvalConfig(block, phase, phases));
+  if (config.save_adapter_at_firing && session.saveAtFiring !== undefined)
+    throw configError({
+      where,
+      path: ["periodicEval", "save_adapter_at_firing"],
+      got: "true together with the session's saveAtFiring",
+      expected: "one of the two",
+      fix: "Remove one of them.",
+    });
+  return config;
+}
+
+/**
+ * Builds the callbacks and session options of a block for one phase. The judge is opened by @periodic-eval/remote, entries of
+ * `evaluations` are tasks of @periodic-eval/tasks.
+ *
+ * @throws PeriodicEvalError as `buildPeriodicEval`, with a path that begins with `periodicEval`.
+ */
+export async function buildBlock({ where, block, phase, phases }: BlockOption): Promise<PeriodicEval> {
+  const { evaluations: entries, enabled } = checkBlock({ where, block, phase, ...(phases && { phases }) });
+  const evaluations = enabled && entries.length > 0 ? await installedTasks(where) : {};
+  try {
+    return await buildPeriodicEval(block, { phase, evaluations, ...(phases && { phases }) });
+  } catch (error) {
+    throw placed(where, error);
+  }
+}
+
+/** The package is not a dependency, so bundlers and the compiler must not follow this import. */
+const tasksPackage: string = "@periodic-eval/tasks";
+
+interface TasksPackage {
+  readonly tasks: unknown;
+  readonly evaluationsOf: (tasks: unknown) => EvaluationRegistry;
+}
+
+async function installedTasks(where: string): Promise<EvaluationRegistry> {
+  try {
+    const { evaluationsOf, tasks } = (await import(/* @vite-ignore */ tasksPackage)) as TasksPackage;
+    return evaluationsOf(tasks);
+  } catch (cause) {
+    throw configError({
+      where,
+      path: ["periodicEval", "evaluations"],
+      got: `evaluations, and ${tasksPackage}, which defines them, cannot be imported`,
+      expected: "the package",
+      fix: `Run npm install ${tasksPackage}, or build the callbacks with buildPeriodicEval.`,
+      cause,
+    });
+  }
+}
+
+function atOption<T>(where: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw placed(where, error);
+  }
+}
+
+/** Returns the error of a block with the place of the option that holds the block. */
+function placed(where: string, error: unknown): unknown {
+  if (!PeriodicEvalError.is(error)) return error;
+  const { code, got, expected, fix } = error;
+  const inBlock = /^periodic_eval(?=$|[.,[])(.*)$/s.exec(error.where)?.[1] ?? `, ${error.where}`;
+  return new PeriodicEvalError({
+    code,
+    where: `${where}.periodicEval${inBlock}`,
+    path: ["periodicEval", ...error.path],
+    got,
+    expected,
+    fix,
+    cause: error,
+  });
+}
