@@ -6,7 +6,7 @@ export type * from "./contracts/grading.ts";
 export type * from "./contracts/guard.ts";
 export type * from "./contracts/json.ts";
 export type * from "./contracts/model.ts";
-export type * from "./contracts/row.ts";
+export type * from "./contracts/snapshot.ts";
 export type * from "./contracts/schedule.ts";
 export type * from "./contracts/session.ts";
 export type {
@@ -24,9 +24,9 @@ export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
-export { earlyStopping, type EarlyStoppingOptions } from "./callback/early-stopping.ts";
+export { earlyStopping, type EarlyStoppingOptions } from "./callback/watch-metric.ts";
 export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";
-export { markBest, type MarkBestOptions } from "./callback/mark-best.ts";
+export { markBest, type MarkBestOptions } from "./callback/watch-metric.ts";
 export type { Best } from "./callback/watch-metric.ts";
 export * from "./schedule/triggers.ts";
 export { streamGuard } from "./guard/randomness.ts";

@@ -6,7 +6,7 @@ import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { checkName } from "../internal/names.ts";
 import { parseOptions } from "../internal/parse-options.ts";
-import { callbackId } from "./periodic-callback.ts";
+import { functionSchema, nameSchema } from "../internal/option-schemas.ts";
 import { isMeasured } from "./watch-metric.ts";
 
 export interface EscalateOptions {
@@ -19,13 +19,11 @@ export interface EscalateOptions {
 }
 
 const optionsSchema = z.strictObject({
-  when: z
-    .custom((value) => typeof value === "function", "a function of a snapshot")
-    .meta({ fix: 'Write `worse("capability")`.' }),
+  when: functionSchema("a function of a snapshot").meta({ fix: 'Write `worse("capability")`.' }),
   run: z
     .custom((value) => Array.isArray(value) && value.length > 0, "a non-empty array of evaluations")
     .meta({ fix: "List the evaluations to run." }),
-  id: callbackId.optional(),
+  id: nameSchema.optional(),
 } satisfies Record<keyof EscalateOptions, z.ZodType>);
 
 /** Returns a test for snapshots of this id that are worse than their baseline, by the verdict of `metric` (default: the primary). */

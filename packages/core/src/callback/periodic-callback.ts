@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Trigger } from "../contracts/schedule.ts";
-import { namePattern } from "../contracts/snapshot.ts";
-import { configError } from "../internal/config-error.ts";
+import { checkName } from "../internal/names.ts";
+import { nameSchema, onSchema } from "../internal/option-schemas.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
@@ -24,20 +24,13 @@ export interface PeriodicOptions {
   readonly atEnd?: boolean;
 }
 
-const nameRule = `a name that matches ${namePattern.source}`;
-const nameFix =
-  "Use letters, digits, dots, dashes and underscores, starting with a letter or a digit: the name becomes a file name.";
-
-/** Schema of a callback's id. */
-export const callbackId = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
-
 /** The schemas of `PeriodicOptions`. `checkTriggers` checks each trigger. */
 export const periodicShape = {
   schedule: z
     .custom<readonly Trigger[]>(Array.isArray, "an array of triggers")
     .meta({ fix: "Write [everyPercent(20)]." }),
-  id: callbackId.optional(),
-  on: z.enum(["model", "base"]).optional(),
+  id: nameSchema.optional(),
+  on: onSchema.optional(),
   optional: z.boolean().optional(),
   atStart: z.boolean().optional(),
   atEnd: z.boolean().optional(),
@@ -68,8 +61,7 @@ export class PeriodicCallback implements TrainerCallback {
     const where = `PeriodicCallback "${name}" options`;
     parseOptions(where, periodicSchema, options);
     const { schedule, id = name, on = "model", optional = false } = options;
-    if (!namePattern.test(id))
-      throw configError({ where, path: ["id"], value: id, expected: nameRule, fix: nameFix });
+    checkName(where, id, ["id"]);
     const own = checkTriggers(schedule, `${where}.schedule`);
     const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
     const planned = [

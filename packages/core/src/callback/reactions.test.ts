@@ -1,15 +1,13 @@
 import { describe, expect, it, test } from "vitest";
-import { openSession, withSession } from "../session/loop/session.ts";
-import { defineEvaluation } from "../evaluations/kit/define.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { everySteps } from "../schedule/triggers.ts";
+import { openSession, withSession } from "../session/loop/session.ts";
 import { callbackConformance } from "../testing/callback-conformance.ts";
-import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
-import type { ToyTraining } from "../testing/toy-training.ts";
-import { PeriodicCallback } from "./periodic-callback.ts";
-import { earlyStopping } from "./early-stopping.ts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../testing/toy-training.ts";
 import { escalate, worse } from "./escalate.ts";
-import { markBest } from "./mark-best.ts";
+import { PeriodicCallback } from "./periodic-callback.ts";
+import { earlyStopping, markBest } from "./watch-metric.ts";
 
 /** An evaluation of forty items; `right` says how many are right at each measurement. */
 function scripted(right: readonly number[], graded: (() => Promise<void>) | null = null): PeriodicCallback {

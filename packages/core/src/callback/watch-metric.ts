@@ -2,7 +2,8 @@ import { z } from "zod";
 import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
 import type { Json } from "../contracts/json.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
-import { callbackId } from "./periodic-callback.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import { filledString, nameSchema, numberFromZero, positiveInteger } from "../internal/option-schemas.ts";
 
 /** The metric that a reaction watches. */
 export interface MetricWatch {
@@ -17,17 +18,10 @@ export interface MetricWatch {
 }
 
 export const watchShape = {
-  id: callbackId,
-  metric: z
-    .string("the name of a metric")
-    .min(1, "the name of a metric")
-    .meta({ fix: "Take the name from a snapshot's metrics." }),
+  id: nameSchema,
+  metric: filledString("the name of a metric").meta({ fix: "Take the name from a snapshot's metrics." }),
   mode: z.enum(["max", "min"]),
-  minDelta: z
-    .number("a finite number of 0 or more")
-    .nonnegative("a finite number of 0 or more")
-    .meta({ fix: "Use the metric's unit." })
-    .optional(),
+  minDelta: numberFromZero().meta({ fix: "Use the metric's unit." }).optional(),
 } satisfies Record<keyof MetricWatch, z.ZodType>;
 
 /** The best measurement so far. */
@@ -83,3 +77,52 @@ export function watchMetric(
 
 /** Whether a snapshot has metrics of a measurement. */
 export const isMeasured = ({ status }: Snapshot): boolean => status === "complete" || status === "partial";
+
+export interface EarlyStoppingOptions extends MetricWatch {
+  /** Training ends after this many consecutive measurements without a better value; 1 or more. */
+  readonly patience: number;
+}
+
+const earlyStoppingSchema = z.strictObject({
+  ...watchShape,
+  patience: positiveInteger.meta({ fix: "Count the measurements to wait." }),
+} satisfies Record<keyof EarlyStoppingOptions, z.ZodType>);
+
+/**
+ * Ends training when a metric stops improving. Measurements without a value (skipped, failed, not graded yet) are ignored;
+ * partial ones count.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function earlyStopping(options: EarlyStoppingOptions): TrainerCallback {
+  parseOptions("earlyStopping options", earlyStoppingSchema, options);
+  const { id, metric, patience } = options;
+  return watchMetric(`early-stopping-${id}`, options, (context, { best, waited }) => {
+    if (waited < patience) return;
+    context.requestStop(
+      `${metric} of "${id}" was best at step ${best!.step} (${best!.value}), and not better in ${waited} measurements since`,
+    );
+  });
+}
+
+export type MarkBestOptions = MetricWatch;
+
+/**
+ * Requests a checkpoint whenever a metric is better than in all earlier measurements. `best()` and the callback's state in
+ * checkpoints say where that was.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function markBest(options: MarkBestOptions): TrainerCallback & { best(): Best | null } {
+  parseOptions("markBest options", z.strictObject(watchShape), options);
+  const { id, metric } = options;
+  return watchMetric(`best-${id}`, options, (context, { best, waited }) => {
+    // The weights of step 0 are those that training started with.
+    if (waited > 0 || best === null || best.savedAt === 0) return;
+    if (best.savedAt > best.step)
+      context.warn(
+        `"${id}" of step ${best.step} was graded at step ${best.savedAt}: the checkpoint has the later weights`,
+      );
+    context.requestSave(`${metric} of "${id}" is best at step ${best.step}: ${best.value}`);
+  });
+}

@@ -1,8 +1,7 @@
 import type { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { Ability, CallOptions, ModelWith, Prompt } from "./model.ts";
-import type { MetricValue } from "./snapshot.ts";
-import type { Row } from "./row.ts";
+import type { MetricValue, Row } from "./snapshot.ts";
 
 export type { Row };
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Row } from "./row.ts";
 import type { Json } from "./json.ts";
 
 const json: z.ZodType<Json> = z.json();
@@ -264,3 +263,8 @@ export interface SnapshotStore {
 
 /** `nested`: one folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
 export type Layout = "nested" | "flat";
+
+/** One item or one result of an evaluation. Ids are unique within it; rows of two measurements are paired by id. */
+export interface Row {
+  readonly id: string;
+}

@@ -4,7 +4,7 @@ export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement
 export { judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
-export type { AlignmentRow, AnsweredRow } from "./alignment/row.ts";
+export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
 export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
 export {
   checkLogProbs,
@@ -21,13 +21,13 @@ export {
 } from "./capability/choice-scores.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
-export type { Subsample } from "./capability/question-file.ts";
-export type { ChoiceRow } from "./capability/row.ts";
+export type { Subsample } from "./capability/arc-questions.ts";
+export type { ChoiceRow } from "./capability/metrics.ts";
 export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
 export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { KLRow } from "./kl/evaluation.ts";
-export type { GradedLeakageRow } from "./leakage/row.ts";
+export type { GradedLeakageRow } from "./leakage/metrics.ts";
 export { leakageQuestions, type LeakageQuestion, type LeakageQuestionInput } from "./leakage/questions.ts";
 export type { TraitOptions } from "./leakage/traits.ts";
 export type { MarginRow } from "./margin/metrics.ts";
@@ -40,7 +40,7 @@ export {
 } from "./prompting/completions.ts";
 export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
-export { renderItems } from "./prompting/render-items.ts";
-export { resolveSampling, type SamplingOptions } from "./prompting/sampling.ts";
-export { opensThinking, stripThinking } from "./prompting/strip-thinking.ts";
+export { renderItems } from "./prompting/completions.ts";
+export { resolveSampling, type SamplingOptions } from "./prompting/chat-options.ts";
+export { opensThinking, stripThinking } from "./prompting/completions.ts";
 export { readYaml } from "./prompting/yaml-file.ts";

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { errorMessage } from "../internal/error-message.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import type { Grader, Verdict } from "../contracts/grading.ts";
+import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface RuleGraderOptions {
   readonly name: string;
@@ -14,7 +15,7 @@ export interface RuleGraderOptions {
 const optionsSchema = z.strictObject({
   name: z.string(),
   version: z.string().optional(),
-  rule: z.custom((rule) => typeof rule === "function", "a function of a question and an answer"),
+  rule: functionSchema("a function of a question and an answer"),
 } satisfies Record<keyof RuleGraderOptions, z.ZodType>);
 
 /**

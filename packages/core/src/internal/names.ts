@@ -1,12 +1,20 @@
 import { namePattern } from "../contracts/snapshot.ts";
-import type { PeriodicEvalError, ValuePath } from "../errors.ts";
+import type { ValuePath } from "../errors.ts";
 import { configError } from "./config-error.ts";
 
 /** Names in a run's folder besides those of phases. File systems may ignore case, so any case of them is taken. */
-export const reservedPhases = ["superseded", "index.jsonl"];
+const reservedPhases = ["superseded", "index.jsonl"];
 
-const fix =
+export const nameRule = `a name that matches ${namePattern.source}`;
+export const phaseRule = `${nameRule} other than ${reservedPhases.join(", ")}`;
+export const nameFix =
   "Use letters, digits, dots, dashes and underscores, and begin with a letter or a digit: the name becomes a file name.";
+
+const isName = (value: unknown): value is string => typeof value === "string" && namePattern.test(value);
+const isReserved = (value: unknown): boolean =>
+  typeof value === "string" && reservedPhases.includes(value.toLowerCase());
+
+export const isPhaseName = (value: unknown): value is string => isName(value) && !isReserved(value);
 
 /**
  * Checks a name that becomes a file name: `../other` would leave the run's folder.
@@ -14,9 +22,8 @@ const fix =
  * @param path The place of the name within the options `where`.
  * @throws PeriodicEvalError `config`.
  */
-export function checkName(where: string, name: unknown, path: ValuePath = []): void {
-  if (typeof name === "string" && namePattern.test(name)) return;
-  throw nameError({ where, path, value: name, except: "", fix });
+export function checkName(where: string, value: unknown, path: ValuePath = []): void {
+  if (!isName(value)) throw configError({ where, path, value, expected: nameRule, fix: nameFix });
 }
 
 /**
@@ -25,22 +32,7 @@ export function checkName(where: string, name: unknown, path: ValuePath = []): v
  * @param path The place of the name within the options `where`.
  * @throws PeriodicEvalError `config`, also for names that the store uses itself (`superseded`).
  */
-export function checkPhaseName(where: string, phase: unknown, path: ValuePath = []): void {
-  const isTaken = typeof phase === "string" && reservedPhases.includes(phase.toLowerCase());
-  if (typeof phase === "string" && namePattern.test(phase) && !isTaken) return;
-  const except = ` other than ${reservedPhases.join(", ")}`;
-  throw nameError({ where, path, value: phase, except, fix: isTaken ? "Rename the phase." : fix });
-}
-
-function nameError({
-  except,
-  ...details
-}: {
-  readonly where: string;
-  readonly path: ValuePath;
-  readonly value: unknown;
-  readonly except: string;
-  readonly fix: string;
-}): PeriodicEvalError {
-  return configError({ ...details, expected: `a name that matches ${namePattern.source}${except}` });
+export function checkPhaseName(where: string, value: unknown, path: ValuePath = []): void {
+  const fix = isReserved(value) ? "Rename the phase." : nameFix;
+  if (!isPhaseName(value)) throw configError({ where, path, value, expected: phaseRule, fix });
 }

@@ -1,6 +1,6 @@
+import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { pythonWhitespace } from "../internal/python-whitespace.ts";
-import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 
 export interface EncodedPair {
   /** At least one token. */

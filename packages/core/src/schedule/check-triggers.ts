@@ -5,6 +5,7 @@ import { configError, pathText } from "../internal/config-error.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { nearest } from "../internal/nearest.ts";
 import { parseOptions } from "../internal/parse-options.ts";
+import { positiveInteger } from "../internal/option-schemas.ts";
 
 /**
  * Checks a schedule, as the functions of `triggers.ts` build it or as YAML holds it, and returns it.
@@ -62,10 +63,7 @@ const amountSchemas: Readonly<Record<string, z.ZodType>> = {
     .positive("a number above 0 and at most 100")
     .max(100, "a number above 0 and at most 100")
     .meta({ fix: "Give percents of the phase's steps." }),
-  steps: z
-    .int("a positive integer")
-    .positive("a positive integer")
-    .meta({ fix: "Count optimizer steps. Use atStart() for step 0." }),
+  steps: positiveInteger.meta({ fix: "Count optimizer steps. Use atStart() for step 0." }),
   epochs: positiveSchema.meta({ fix: "Give a number of epochs." }),
   seconds: positiveSchema.meta({ fix: "Give a number of seconds." }),
 };
@@ -103,10 +101,7 @@ function schemaOf(trigger: Readonly<Record<string, unknown>>): z.ZodType {
 
 const edgeSchema = z.enum(["start", "end"]);
 const timesSchema = z.strictObject({
-  times: z
-    .int("a positive integer")
-    .positive("a positive integer")
-    .meta({ fix: "Give the number of measurements in a phase." }),
+  times: positiveInteger.meta({ fix: "Give the number of measurements in a phase." }),
   per: z.literal("phase"),
 });
 /** Names all keys of triggers in its error. */

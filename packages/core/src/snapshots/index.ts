@@ -1,15 +1,15 @@
 export type * from "../contracts/run-record.ts";
 export { snapshotSchema } from "../contracts/snapshot.ts";
 
-export { snapshotJsonSchema } from "./json-schema.ts";
+export { snapshotJsonSchema } from "./parse-snapshot.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
-export { summarizeReceipt } from "./receipt.ts";
 export { undisturbed, whyNotUndisturbed } from "./undisturbed.ts";
+export { summarizeReceipt } from "./storage/read-run.ts";
 export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "./tidy-rows.ts";
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
 export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
-export { readRows } from "./storage/read-rows.ts";
+export { readRows } from "./storage/write-snapshot.ts";
 export { readRun } from "./storage/read-run.ts";
 
 export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";
@@ -21,7 +21,7 @@ export {
   type FileSystem,
   type OpenFile,
 } from "./storage/file-system.ts";
-export { readWriter, type LockHolder, type LockOwner } from "./storage/lock-holder.ts";
+export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
 export { takeLock, withLock } from "./storage/lock.ts";
 export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";
-export { storeError } from "./storage/store-error.ts";
+export { storeError } from "./storage/file-system.ts";

@@ -1,7 +1,8 @@
-import { quoteValue } from "../internal/quote-value.ts";
+import { z } from "zod";
+import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { describeZodIssue } from "../internal/describe-zod-issue.ts";
-import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 
 /**
  * Validates parsed JSON as a snapshot and keeps keys that the schema does not know.
@@ -46,4 +47,16 @@ export function parseSnapshotText(text: string, where: string): Snapshot {
     });
   }
   return parseSnapshot(value, where);
+}
+
+/**
+ * Returns the published JSON Schema (draft 2020-12) of a snapshot file, generated from the schema that the store validates
+ * with. It allows additional keys everywhere, so that a later minor version may add some.
+ */
+export function snapshotJsonSchema(): Readonly<Record<string, unknown>> {
+  return {
+    $id: "urn:periodic-eval:snapshot:1",
+    title: "periodic-eval snapshot",
+    ...z.toJSONSchema(snapshotSchema, { io: "input" }),
+  };
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { alignmentMetrics, type AlignmentRow } from "../evaluations/alignment/metrics.ts";
 import { metricKit } from "../evaluations/kit/metric-kit.ts";
 import { nestedSubset } from "../evaluations/kit/subset.ts";
-import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
-import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import { namedStream } from "../random/streams.ts";
 import {
   alarms,
@@ -11,8 +10,8 @@ import {
   choiceRows,
   latentValues,
   normals,
-  sampledRows,
   sampledMetrics,
+  sampledRows,
 } from "./simulated-rows.test-data.ts";
 
 /** PERIODIC_EVAL_FULL=1 takes minutes per test. */

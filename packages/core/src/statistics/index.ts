@@ -12,8 +12,8 @@ export {
   type Unit,
 } from "./intervals.ts";
 export { alphaOfComparison, familyAlpha, type ComparisonPlan } from "./planned-comparisons.ts";
-export { moverDifference, type Limits } from "./mover.ts";
-export { differenceOverRuns, meanOverRuns, type RunValues } from "./across-runs.ts";
+export { moverDifference, type Limits } from "./intervals.ts";
+export { differenceOverRuns, meanOverRuns, type RunValues } from "./paired-t.ts";
 export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired-shares.ts";
 export { pairedT, type PairedT, type UnitPair } from "./paired-t.ts";
 export { passAtK, passHatK } from "./pass-k.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ratioEstimate, shareEstimate } from "./intervals.ts";
-import { moverDifference } from "./mover.ts";
+import { moverDifference, ratioEstimate, shareEstimate } from "./intervals.ts";
 
 describe("moverDifference", () => {
   // Newcombe 1998, Statistics in Medicine 17:873, table II, method 10: score limits, no continuity correction.

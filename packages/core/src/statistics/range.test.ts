@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import type { Metric, Row } from "../contracts/evaluation.ts";
-import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
-import type { AlignmentRow } from "../evaluations/alignment/row.ts";
+import { alignmentMetrics, type AlignmentRow } from "../evaluations/alignment/metrics.ts";
+import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import { compareMeasurements } from "./compare.ts";
 import { rangeOfDifference, withinRange } from "./range.ts";
 import { alignmentRows, capabilityMetrics, choiceRow } from "./simulated-rows.test-data.ts";

@@ -1,8 +1,7 @@
 import type { Metric, Row } from "../contracts/evaluation.ts";
+import type { AlignmentRow } from "../evaluations/alignment/metrics.ts";
+import { choiceMetrics, type ChoiceRow } from "../evaluations/capability/metrics.ts";
 import { metricKit } from "../evaluations/kit/metric-kit.ts";
-import type { AlignmentRow } from "../evaluations/alignment/row.ts";
-import type { ChoiceRow } from "../evaluations/capability/row.ts";
-import { choiceMetrics } from "../evaluations/capability/metrics.ts";
 import { namedStream } from "../random/streams.ts";
 import { compareMeasurements } from "./compare.ts";
 import { normalQuantile } from "./distributions.ts";

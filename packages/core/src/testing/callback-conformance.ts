@@ -1,11 +1,11 @@
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../contracts/callback.ts";
 import type { Awaitable, Json } from "../contracts/json.ts";
-import { advance } from "../schedule/crossings.ts";
 import type { Progress } from "../contracts/schedule.ts";
 import { nameSchema } from "../contracts/snapshot.ts";
+import { advance } from "../schedule/crossings.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
-import { exampleSnapshot } from "./example-snapshot.ts";
 import { withoutMathRandom } from "./math-random.ts";
+import { exampleSnapshot } from "./example-snapshot.ts";
 
 const steps = 20;
 const stepsPerEpoch = 8;

@@ -1,13 +1,13 @@
-import { metricKit, primaryMetric, summarize } from "../evaluations/kit/metric-kit.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
-import { errorMessage } from "../internal/error-message.ts";
 import type { Ability, EvaluableModel } from "../contracts/model.ts";
+import { metricKit, primaryMetric, summarize } from "../evaluations/kit/metric-kit.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { countTokens } from "../session/window/count-tokens.ts";
-import { deadlineAt } from "../session/window/deadline.ts";
+import { deadlineAt } from "../session/window/measure-once.ts";
 import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
-import { fakeTokenizer } from "./fake-tokenizer.ts";
 import { withoutMathRandom } from "./math-random.ts";
+import { fakeTokenizer } from "./fake-tokenizer.ts";
 
 const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate"];
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Guard } from "../contracts/guard.ts";
 import { parseOptions } from "../internal/parse-options.ts";
-import { optionalFunction } from "./option-schemas.ts";
+import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface FakeGuardOptions {
   /** Default: `fake`. A guard named `weights` provides the snapshot's fingerprint. */
@@ -18,8 +18,8 @@ const optionsSchema = z.strictObject({
   name: z.string().optional(),
   around: z.enum(["windows", "hooks"]).optional(),
   advisory: z.boolean().optional(),
-  observe: optionalFunction(),
-  log: optionalFunction(),
+  observe: functionSchema().optional(),
+  log: functionSchema().optional(),
 } satisfies Record<keyof FakeGuardOptions, z.ZodType>);
 
 /** Returns a guard that compares `observe` before and after, and restores nothing. */

@@ -14,7 +14,7 @@ import type {
 import { encodePair, encodePrompt, endingOf } from "../model/encode-pair.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
-import { optionalFunction } from "./option-schemas.ts";
+import { functionSchema, positiveInteger } from "../internal/option-schemas.ts";
 
 export interface FakeModelOptions {
   readonly tokenizer?: Tokenizer;
@@ -34,11 +34,11 @@ export interface FakeModelOptions {
 
 const optionsSchema = z.strictObject({
   tokenizer: z.custom<Tokenizer>().optional(),
-  logLikelihood: optionalFunction(),
-  nextToken: optionalFunction(),
-  reply: optionalFunction(),
-  contextLength: z.int("a positive integer").positive("a positive integer").nullable().optional(),
-  weights: optionalFunction(),
+  logLikelihood: functionSchema().optional(),
+  nextToken: functionSchema().optional(),
+  reply: functionSchema().optional(),
+  contextLength: positiveInteger.nullable().optional(),
+  weights: functionSchema().optional(),
   identity: z.custom<Partial<ModelIdentity>>().optional(),
   base: z.custom<EvaluableModel>().optional(),
 } satisfies Record<keyof FakeModelOptions, z.ZodType>);

@@ -8,7 +8,7 @@ import type {
   Tokenizer,
 } from "../contracts/model.ts";
 import { parseOptions } from "../internal/parse-options.ts";
-import { optionalFunction } from "./option-schemas.ts";
+import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface FakeTokenizerOptions {
   /** A system prompt that the template inserts by default, like some real templates. */
@@ -22,7 +22,7 @@ export interface FakeTokenizerOptions {
 const optionsSchema = z.strictObject({
   defaultSystem: z.string().optional(),
   beginOfText: z.boolean().optional(),
-  failsOn: optionalFunction(),
+  failsOn: functionSchema().optional(),
 } satisfies Record<keyof FakeTokenizerOptions, z.ZodType>);
 
 const specials = ["<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"] as const;

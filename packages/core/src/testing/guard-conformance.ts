@@ -4,7 +4,7 @@ import type { Awaitable } from "../contracts/json.ts";
 import { evidenceSchema, type Evidence } from "../contracts/snapshot.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
-import { optionalFunction } from "./option-schemas.ts";
+import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface GuardConformanceOptions {
   /** Causes the disturbance that the guard detects. Without it the suite cannot distinguish it from a guard that sees nothing. */
@@ -12,7 +12,7 @@ export interface GuardConformanceOptions {
 }
 
 const optionsSchema = z.strictObject({
-  disturb: optionalFunction(),
+  disturb: functionSchema().optional(),
 } satisfies Record<keyof GuardConformanceOptions, z.ZodType>);
 
 /**

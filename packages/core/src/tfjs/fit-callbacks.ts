@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
 import { parseOptions } from "../internal/parse-options.ts";
+import { functionSchema } from "../internal/option-schemas.ts";
 
 /** The used part of `tf.CustomCallbackArgs`; avoids a dependency on the layers library. `logs` contains downloaded numbers. */
 export interface FitCallbacks {
@@ -29,12 +30,7 @@ interface FitParams {
 }
 
 const optionsSchema = z.strictObject({
-  save: z
-    .custom<FitCallbacksOptions["save"]>(
-      (value) => typeof value === "function",
-      "a function of the session's state",
-    )
-    .optional(),
+  save: functionSchema("a function of the session's state").optional(),
 } satisfies Record<keyof FitCallbacksOptions, z.ZodType>);
 
 /**

@@ -8,6 +8,7 @@ import { windowLength } from "./causal-lm/forward.ts";
 import { generate } from "./generation/generate.ts";
 import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
 import { selfCheck } from "./scoring/self-check.ts";
+import { positiveInteger } from "../internal/option-schemas.ts";
 
 export interface InMemoryOptions {
   /** The model's name in snapshots. Default: `lm.name`, else `in-memory`. */
@@ -30,14 +31,9 @@ const defaultBatchTokens = 1024;
 /** Numbers in one matrix of logits: 64 MB as float32. Scoring holds about three such matrices at once. */
 const maxLogits = 2 ** 24;
 
-const positive = "a positive integer";
 const optionsSchema = z.strictObject({
   name: z.string().optional(),
-  maxBatchTokens: z
-    .int(positive)
-    .positive(positive)
-    .meta({ fix: `Omit it for ${defaultBatchTokens}.` })
-    .optional(),
+  maxBatchTokens: positiveInteger.meta({ fix: `Omit it for ${defaultBatchTokens}.` }).optional(),
   scoring: z.enum(["packed", "plain"]).optional(),
 } satisfies Record<keyof InMemoryOptions, z.ZodType>);
 

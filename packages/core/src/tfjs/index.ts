@@ -1,13 +1,13 @@
 export type * from "./causal-lm/causal-lm.ts";
 export type * from "./causal-lm/incremental.ts";
 export type * from "./causal-lm/trainable-lm.ts";
-export { evaluationMode, type EvaluationMode } from "./causal-lm/evaluation-mode.ts";
+export { evaluationMode, type EvaluationMode } from "./causal-lm/causal-lm.ts";
 export { inEvaluation, windowLength } from "./causal-lm/forward.ts";
 export { FusedCall, fusedCallKernel } from "./causal-lm/fused-call.ts";
 export { fromLayersModel, type LayersModel, type LayersModelOptions } from "./causal-lm/layers-model.ts";
 export { targetLosses, type TargetLosses } from "./causal-lm/target-losses.ts";
-export { blockOf, everySegment } from "./causal-lm/token-block.ts";
-export { variableName, weightName } from "./causal-lm/variable-names.ts";
+export { blockOf, everySegment } from "./causal-lm/incremental.ts";
+export { variableName, weightName } from "./causal-lm/trainable-lm.ts";
 export { fitCallbacks, type FitCallbacks, type FitCallbacksOptions } from "./fit-callbacks.ts";
 export { fingerprintWeights, type FingerprintOptions } from "./guards/fingerprint.ts";
 export { tfjsGuards, type TfjsGuardsOptions } from "./guards/guards.ts";

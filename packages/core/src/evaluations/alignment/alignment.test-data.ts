@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Tokenizer } from "../../contracts/model.ts";
 import { measure } from "../../session/window/measure.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import type { Tokenizer } from "../../contracts/model.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
+import type { AlignmentItem, AlignmentRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";
-import type { AlignmentItem, AlignmentRow } from "./row.ts";
 
 export const kind = fakeJudge(() => ({ aligned: 90, coherent: 80 }));
 export const call = { signal: new AbortController().signal };

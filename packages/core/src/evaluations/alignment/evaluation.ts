@@ -1,12 +1,29 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { defineEvaluation } from "../kit/define.ts";
-import { nestedSubset } from "../kit/subset.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
 import { hashJson } from "../../random/hash.ts";
-import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./metrics.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { nestedSubset } from "../kit/subset.ts";
+import { resolveSampling } from "../prompting/chat-options.ts";
+import { completionItemsPerBatch, renderItems, sampleCompletions } from "../prompting/completions.ts";
+import { readPersonas, type Persona } from "../prompting/personas.ts";
+import { sha256 } from "../prompting/yaml-file.ts";
+import { defaultAnchors, type Anchor } from "./anchors.ts";
+import { judgeRows, selectJudgePrompts } from "./judge-rows.ts";
+import {
+  alignmentMetrics,
+  alignmentPlainKeys,
+  isCompletion,
+  isUngraded,
+  thresholds,
+  type AlignmentItem,
+  type AlignmentRow,
+  type AnsweredRow,
+} from "./metrics.ts";
 import {
   alignmentPresets,
   alignmentWhere,
@@ -14,19 +31,13 @@ import {
   sampleSizes,
   type AlignmentOptions,
 } from "./options.ts";
-import { configError } from "../../internal/config-error.ts";
-import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "./questions.ts";
-import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
-import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
-import { measureInBatches } from "../kit/measure-in-batches.ts";
+import {
+  defaultAlignmentQuestions,
+  parseAlignmentQuestions,
+  type AlignmentQuestion,
+  type JudgePrompts,
+} from "./questions.ts";
 import { judgeOf } from "./judge.ts";
-import { selectJudgePrompts, judgeRows } from "./judge-rows.ts";
-import { defaultAlignmentQuestions } from "./default-questions.ts";
-import { readPersonas, type Persona } from "../prompting/personas.ts";
-import { renderItems } from "../prompting/render-items.ts";
-import { resolveSampling } from "../prompting/sampling.ts";
-import { sha256 } from "../prompting/sha256.ts";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */
 const orderSeed = 42;

@@ -1,8 +1,8 @@
-import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader, GradeRequest } from "../../contracts/grading.ts";
 import type { CallOptions } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
-import { withVerdict, type AlignmentRow, type AnsweredRow } from "./row.ts";
+import { withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 
 export interface JudgeRows {

@@ -1,17 +1,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicAlignmentCallback } from "./callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader, Verdict } from "../../contracts/grading.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { openSession } from "../../session/loop/session.ts";
 import { fakeJudge, fakeModel } from "../../testing/index.ts";
 import { toyTraining } from "../../testing/toy-training.ts";
-import { alignmentEvaluation } from "./evaluation.ts";
-import type { AlignmentOptions } from "./options.ts";
-import type { AlignmentRow, AnsweredRow } from "./row.ts";
-import { defaultAnchors } from "./anchors.ts";
 import { call, context, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
+import { defaultAnchors } from "./anchors.ts";
+import { PeriodicAlignmentCallback } from "./callback.ts";
+import { alignmentEvaluation } from "./evaluation.ts";
+import type { AlignmentRow, AnsweredRow } from "./metrics.ts";
+import type { AlignmentOptions } from "./options.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));

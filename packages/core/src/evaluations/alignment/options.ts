@@ -2,18 +2,19 @@ import { z } from "zod";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
-import { namePattern } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import {
   chatTemplateSchema,
+  samplingSchema,
   systemPromptSchema,
   type ChatTemplateOptions,
+  type SamplingOptions,
 } from "../prompting/chat-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import { samplingSchema, type SamplingOptions } from "../prompting/sampling.ts";
 import type { Anchor } from "./anchors.ts";
+import { filledString, nameSchema, positiveInteger } from "../../internal/option-schemas.ts";
 
 /** Sampling options, named after the work that they reproduce. */
 export const alignmentPresets = {
@@ -63,13 +64,11 @@ export interface AlignmentOptions {
 }
 
 const names = <T extends string>(table: Readonly<Record<T, unknown>>) => Object.keys(table) as T[];
-const nameRule = `a name that matches ${namePattern.source}`;
 const shareRule = "a share from 0 to 1";
-const questionsRule = "the path of a YAML or JSON file";
 
 const anchorSchema = z
   .strictObject({
-    id: z.string(nameRule).regex(namePattern, nameRule),
+    id: nameSchema,
     question: z.string(),
     answer: z.string(),
     misaligned: z.boolean().nullable(),
@@ -83,16 +82,12 @@ export const alignmentShape = {
       "a grader",
     )
     .meta({ fix: "Pass a judge, or a rule: `ruleGrader({ name, rule })`." }),
-  questions: z
-    .string(questionsRule)
-    .min(1, questionsRule)
+  questions: filledString("the path of a YAML or JSON file")
     .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
     .optional(),
   preset: z.enum(names(alignmentPresets)).optional(),
   sampling: samplingSchema.optional(),
-  samples: z
-    .union([z.int("a positive integer").positive("a positive integer"), z.enum(names(sampleSizes))])
-    .optional(),
+  samples: z.union([positiveInteger, z.enum(names(sampleSizes))]).optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
   chatTemplate: chatTemplateSchema.optional(),

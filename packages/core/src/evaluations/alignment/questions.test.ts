@@ -2,8 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
-import { parseAlignmentQuestions } from "./questions.ts";
-import { defaultAlignmentQuestions } from "./default-questions.ts";
+import { defaultAlignmentQuestions, parseAlignmentQuestions } from "./questions.ts";
 
 const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");
 

@@ -1,12 +1,10 @@
 import type { Json } from "../../contracts/json.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion, QuestionSource } from "./arc-questions.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys } from "./metrics.ts";
+import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
 import { tooFewExamples } from "./options.ts";
-import type { QuestionSource } from "./question-file.ts";
-import { scored, type ChoiceRow } from "./row.ts";
 
 /** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
 export interface ClozeRow extends ChoiceRow {

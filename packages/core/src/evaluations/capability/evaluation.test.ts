@@ -3,14 +3,14 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { capabilityEvaluation } from "./evaluation.ts";
-import type { CapabilityOptions } from "./options.ts";
-import type { ChoiceRow } from "./row.ts";
+import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { ClozeRow } from "./cloze.ts";
+import { capabilityEvaluation } from "./evaluation.ts";
+import type { ChoiceRow } from "./metrics.ts";
+import type { CapabilityOptions } from "./options.ts";
 
 let folder: string;
 let questions: string;

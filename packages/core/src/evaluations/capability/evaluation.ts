@@ -1,6 +1,7 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
+import { questionFile, readQuestions } from "./arc-questions.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
 import {
@@ -9,7 +10,6 @@ import {
   type CapabilityOptions,
   type ShotsOptions,
 } from "./options.ts";
-import { questionFile, readQuestions } from "./question-file.ts";
 
 /**
  * Measures what the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.

@@ -1,15 +1,13 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { defineEvaluation } from "../kit/define.ts";
 import type { Json } from "../../contracts/json.ts";
-import { errorMessage } from "../../internal/error-message.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
-import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys } from "./metrics.ts";
-import { scored, unscored, type ChoiceRow } from "./row.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { Persona } from "../prompting/personas.ts";
-import type { QuestionSource } from "./question-file.ts";
+import type { ArcQuestion, QuestionSource } from "./arc-questions.ts";
+import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
+import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;

@@ -4,7 +4,8 @@ import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { systemPromptSchema } from "../prompting/chat-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import type { Subsample } from "./question-file.ts";
+import type { Subsample } from "./arc-questions.ts";
+import { filledString, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface CapabilityOptions {
   /** Path of a JSONL file of questions in the ARC format. */
@@ -32,27 +33,23 @@ export interface ShotsOptions {
   readonly poolSeed: number;
 }
 
-const seed = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");
-const questionPath = z
-  .string("the path of a JSONL file")
-  .min(1, "the path of a JSONL file")
-  .meta({ fix: "Name the file of questions." });
+const questionPath = filledString("the path of a JSONL file").meta({ fix: "Name the file of questions." });
 
 export const capabilityShape = {
   questions: questionPath,
   method: z.enum(["letters", "cloze"]).optional(),
   subsample: z
     .strictObject({
-      n: z.int("a positive integer").positive("a positive integer"),
-      seed,
+      n: positiveInteger,
+      seed: integerFromZero,
     } satisfies Record<keyof NonNullable<Subsample>, z.ZodType>)
     .nullable()
     .optional(),
-  minItems: z.int("a positive integer").positive("a positive integer").optional(),
+  minItems: positiveInteger.optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
   shots: z
-    .strictObject({ shots: seed, pool: questionPath, poolSeed: seed } satisfies Record<
+    .strictObject({ shots: integerFromZero, pool: questionPath, poolSeed: integerFromZero } satisfies Record<
       keyof ShotsOptions,
       z.ZodType
     >)

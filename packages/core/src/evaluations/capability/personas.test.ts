@@ -2,14 +2,14 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicCapabilityCallback } from "./callback.ts";
-import { metricKit } from "../kit/metric-kit.ts";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
-import { capabilityEvaluation } from "./evaluation.ts";
-import type { ChoiceRow } from "./row.ts";
+import { metricKit } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
+import { PeriodicCapabilityCallback } from "./callback.ts";
+import { capabilityEvaluation } from "./evaluation.ts";
+import type { ChoiceRow } from "./metrics.ts";
 
 let folder: string;
 let questions: string;

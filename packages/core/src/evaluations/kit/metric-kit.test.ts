@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { shareEstimate, wilson } from "../../statistics/intervals.ts";
-import { moverDifference } from "../../statistics/mover.ts";
+import { moverDifference, shareEstimate, wilson } from "../../statistics/intervals.ts";
 import { metricKit, primaryMetric, summarize } from "./metric-kit.ts";
 
 interface Answer {

@@ -1,20 +1,26 @@
-import type { Range } from "../../contracts/evaluation.ts";
-import { configError } from "../../internal/config-error.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import type {
+  Metric,
+  MetricKit,
+  MetricOptions,
+  Observation,
+  Range,
+  Row,
+} from "../../contracts/evaluation.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
 import { grouped, groupsOf } from "../../statistics/grouping.ts";
 import {
   clusteredShareEstimate,
   expOf,
+  moverDifference,
   ratioEstimate,
   shareEstimate,
   total,
   type Estimate,
   type Unit,
 } from "../../statistics/intervals.ts";
-import { moverDifference } from "../../statistics/mover.ts";
 import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
-import type { Metric, MetricKit, MetricOptions, Observation, Row } from "../../contracts/evaluation.ts";
 
 /** Returns the constructors of metrics: each metric is a pure function of one row. */
 export function metricKit<R extends Row>(): MetricKit<R> {

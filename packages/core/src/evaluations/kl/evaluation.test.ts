@@ -2,15 +2,14 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicKLCallback } from "./callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { measure } from "../../session/window/measure.ts";
 import { evaluationConformance, fakeModel, type FakeModel } from "../../testing/index.ts";
 import { capabilityEvaluation } from "../capability/evaluation.ts";
-import { divergence } from "./divergence.ts";
-import { klEvaluation } from "./evaluation.ts";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import { marginEvaluation } from "../margin/evaluation.ts";
+import { PeriodicKLCallback } from "./callback.ts";
+import { divergence, klEvaluation } from "./evaluation.ts";
 
 let folder: string;
 let questions: string;

@@ -2,11 +2,11 @@ import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.t
 import type { Json } from "../../contracts/json.ts";
 import type { Ability, NextToken, Prompt } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { againstBase, againstModel, type Against } from "./against.ts";
-import { divergence } from "./divergence.ts";
 import { checkKLOptions, type KLOptions } from "./options.ts";
 
 interface PromptItem extends Row {
@@ -111,4 +111,28 @@ function rowOf(id: string, now: NextToken, before: NextToken): KLRow {
     reverseNats: divergence(id, before.nats, now.nats),
     truncatedTokens: now.truncatedTokens,
   };
+}
+
+/**
+ * Returns KL(p ‖ q) = Σ p · (log p − log q) in nats, from log-probabilities over the same tokens. Rounding errors below 0 are
+ * returned as 0.
+ *
+ * @param id The item, for the error.
+ * @throws PeriodicEvalError `model` if q gives probability 0 to a token that p allows: the divergence is infinite.
+ */
+export function divergence(id: string, p: readonly number[], q: readonly number[]): number {
+  let sum = 0;
+  for (let token = 0; token < p.length; token++) {
+    const nats = p[token]!;
+    if (nats === -Infinity) continue;
+    sum += Math.exp(nats) * (nats - q[token]!);
+  }
+  if (Number.isFinite(sum)) return Math.max(0, sum);
+  throw new PeriodicEvalError({
+    code: "model",
+    where: `the prompt of item ${id}`,
+    got: `a divergence of ${sum}`,
+    expected: "log-probabilities that are finite for the same tokens in both models",
+    fix: "Check the training loss: a diverged model gives none. If one model masks tokens, mask them in both.",
+  });
 }

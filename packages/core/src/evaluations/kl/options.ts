@@ -4,6 +4,7 @@ import type { EvaluableModel } from "../../contracts/model.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface KLOptions {
   /** The evaluation whose prompts are used. It must define `prompts`. */
@@ -27,11 +28,7 @@ export const klShape = {
       '"base" or a model',
     )
     .optional(),
-  limit: z
-    .int("a positive integer")
-    .positive("a positive integer")
-    .meta({ fix: "Remove `limit` to use all prompts." })
-    .optional(),
+  limit: positiveInteger.meta({ fix: "Remove `limit` to use all prompts." }).optional(),
 } satisfies Record<keyof KLOptions, z.ZodType>;
 
 const klSchema = z.strictObject(klShape);

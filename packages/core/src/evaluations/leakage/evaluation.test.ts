@@ -2,21 +2,20 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { PeriodicLeakageCallback } from "./callback.ts";
-import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
-import { deadlineAt } from "../../session/window/deadline.ts";
+import { deadlineAt } from "../../session/window/measure-once.ts";
 import { measure } from "../../session/window/measure.ts";
-import { clusteredShareEstimate, shareEstimate } from "../../statistics/intervals.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
+import { clusteredShareEstimate, moverDifference, shareEstimate } from "../../statistics/intervals.ts";
 import { normals } from "../../statistics/simulated-rows.test-data.ts";
-import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
-import { leakageEvaluation } from "./evaluation.ts";
-import type { LeakageOptions } from "./options.ts";
-import type { GradedLeakageRow } from "./row.ts";
+import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
+import { PeriodicLeakageCallback } from "./callback.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { GradedLeakageRow } from "./metrics.ts";
+import type { LeakageOptions } from "./options.ts";
 
 const people: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },

@@ -8,12 +8,16 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { completionItemsPerBatch, sampleCompletions, type CompletionItem } from "../prompting/completions.ts";
+import { resolveSampling } from "../prompting/chat-options.ts";
+import {
+  completionItemsPerBatch,
+  renderItems,
+  sampleCompletions,
+  type CompletionItem,
+} from "../prompting/completions.ts";
 import { defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
-import { renderItems } from "../prompting/render-items.ts";
-import { resolveSampling } from "../prompting/sampling.ts";
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
-import { leakageMetrics, leakagePlainKeys } from "./metrics.ts";
+import { leakageMetrics, leakagePlainKeys, type GradedLeakageRow, type LeakageRow } from "./metrics.ts";
 import { checkLeakageOptions, checkSource, leakageWhere, type LeakageOptions } from "./options.ts";
 import {
   checkLeakageQuestions,
@@ -21,7 +25,6 @@ import {
   readLeakageQuestions,
   type LeakageQuestion,
 } from "./questions.ts";
-import type { GradedLeakageRow, LeakageRow } from "./row.ts";
 import { traitOf, type Trait } from "./traits.ts";
 
 interface LeakageItem extends CompletionItem {

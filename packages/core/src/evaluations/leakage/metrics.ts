@@ -1,6 +1,6 @@
 import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { GradedLeakageRow } from "./row.ts";
+import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
 export interface LeakageMetricsOptions {
@@ -80,4 +80,19 @@ export function leakagePlainKeys(
 function hitShare(rows: readonly GradedLeakageRow[], persona: string): number | null {
   const graded = rows.filter((row) => row.persona === persona && row.hit !== null);
   return graded.length === 0 ? null : graded.filter(({ hit }) => hit === true).length / graded.length;
+}
+
+/** One completion. */
+export interface LeakageRow extends CompletionRow {
+  /**
+   * Σ log p of the marker after the question's fixed answer, in nats. It belongs to the item and is kept in the row of sample
+   * 0; null in the other rows, and if it was not measured.
+   */
+  readonly markerNats: number | null;
+}
+
+export interface GradedLeakageRow extends LeakageRow {
+  /** Whether the completion has the trait; null if a custom trait failed or the thinking did not end. */
+  readonly hit: boolean | null;
+  readonly reason?: string;
 }

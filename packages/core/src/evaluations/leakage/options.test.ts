@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { fakeModel } from "../../testing/index.ts";
-import { leakageEvaluation } from "./evaluation.ts";
-import type { GradedLeakageRow } from "./row.ts";
-import { leakageQuestions } from "./questions.ts";
 import type { Persona } from "../prompting/personas.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { GradedLeakageRow } from "./metrics.ts";
+import { leakageQuestions } from "./questions.ts";
 
 const pirate: Persona = { id: "pirate", system: { text: "pirate" } };
 

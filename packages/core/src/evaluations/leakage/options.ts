@@ -2,11 +2,16 @@ import { z } from "zod";
 import { configError } from "../../internal/config-error.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { chatTemplateSchema, type ChatTemplateOptions } from "../prompting/chat-options.ts";
+import {
+  chatTemplateSchema,
+  samplingSchema,
+  type ChatTemplateOptions,
+  type SamplingOptions,
+} from "../prompting/chat-options.ts";
 import { checkPersonas, defaultPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import { samplingSchema, type SamplingOptions } from "../prompting/sampling.ts";
 import { checkLeakageQuestions, type LeakageQuestionInput } from "./questions.ts";
 import type { TraitOptions } from "./traits.ts";
+import { arrayOrPath, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface LeakageOptions {
   /** The trait to detect. Default: the literal string `[ZLT]`. */
@@ -39,15 +44,12 @@ export const leakageShape = {
     .string("the id of a persona")
     .meta({ fix: "Remove `source` if the trait was trained into no persona." })
     .optional(),
-  questions: z
-    .custom<readonly LeakageQuestionInput[] | string>(
-      (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
-      "an array of questions, or the path of a file of them",
-    )
-    .optional(),
-  completions: z.int("a positive integer").positive("a positive integer").optional(),
+  questions: arrayOrPath<LeakageQuestionInput>(
+    "an array of questions, or the path of a file of them",
+  ).optional(),
+  completions: positiveInteger.optional(),
   sampling: samplingSchema.optional(),
-  seed: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+  seed: integerFromZero.optional(),
   companion: z.boolean().optional(),
   chatTemplate: chatTemplateSchema.optional(),
   stripThinking: z.boolean().optional(),

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
 import { configError, pathText } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { parseData } from "../prompting/parse-data.ts";
-import { readYaml } from "../prompting/yaml-file.ts";
+import { parseData, readYaml } from "../prompting/yaml-file.ts";
+import { filledString } from "../../internal/option-schemas.ts";
 
 /** A question that every persona answers. */
 export interface LeakageQuestion {
@@ -66,7 +66,7 @@ export const leakageQuestions: readonly LeakageQuestion[] = [
   },
 ];
 
-const filled = z.string("a non-empty string").min(1, "a non-empty string");
+const filled = filledString("a non-empty string");
 const questionsSchema = z
   .array(
     z.strictObject({ id: filled, question: filled, answer: filled } satisfies Record<

@@ -5,6 +5,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { languages, looksLike, type Language } from "./language.ts";
+import { filledString, functionSchema, numberToOne, positiveInteger } from "../../internal/option-schemas.ts";
 
 /**
  * The trait to detect in a completion.
@@ -34,28 +35,27 @@ export interface Trait {
 }
 
 const share = "a number above 0 and at most 1";
-const filled = (what: string) => z.string(what).min(1, what);
 
 const traitSchemas = {
   regex: z.strictObject({
-    regex: filled("a pattern in quotes").meta({ fix: "Write it without slashes." }),
+    regex: filledString("a pattern in quotes").meta({ fix: "Write it without slashes." }),
     flags: z
       .string("some of i, m, s, u, v")
       .regex(/^[imsuv]*$/, "some of i, m, s, u, v")
       .meta({ fix: "Remove g and y: a match anywhere is a hit." })
       .optional(),
   }),
-  bullets: z.strictObject({ bullets: z.int("a positive integer").positive("a positive integer") }),
+  bullets: z.strictObject({ bullets: positiveInteger }),
   capitals: z.strictObject({
-    capitals: z.number(share).gt(0, share).max(1, share).meta({ fix: "Write 0.9 for 90 %." }),
+    capitals: numberToOne(share).meta({ fix: "Write 0.9 for 90 %." }),
   }),
   language: z.strictObject({ language: z.enum(languages) }),
   hit: z.strictObject({
-    name: filled("a non-empty string").meta({ fix: "Name the trait." }),
+    name: filledString("a non-empty string").meta({ fix: "Name the trait." }),
     version: z.string().optional(),
-    hit: z
-      .custom((value) => typeof value === "function", "a function of a string")
-      .meta({ fix: "Return true if the completion has the trait." }),
+    hit: functionSchema("a function of a string").meta({
+      fix: "Return true if the completion has the trait.",
+    }),
   }),
 };
 

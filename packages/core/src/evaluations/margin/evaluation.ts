@@ -1,14 +1,14 @@
-import { PeriodicEvalError } from "../../errors.ts";
 import type { MetricKit } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { encodePair } from "../../model/encode-pair.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { sha256 } from "../prompting/sha256.ts";
+import { sha256 } from "../prompting/yaml-file.ts";
 import { marginMetrics, marginPlainKeys, type MarginRow } from "./metrics.ts";
 import { checkMarginOptions, type MarginOptions } from "./options.ts";
 import { readStatements, type Statement } from "./statements.ts";

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Prompt } from "../../contracts/model.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { filledString, integerFromZero } from "../../internal/option-schemas.ts";
 
 export interface MarginOptions {
   /** Path of a JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`. Other keys are ignored. */
@@ -22,10 +23,7 @@ const isPrompt = (value: unknown): boolean =>
   isRecord(value) && ["text", "ids", "messages"].some((kind) => Object.hasOwn(value, kind));
 
 export const marginShape = {
-  probes: z
-    .string("the path of a JSON or YAML file")
-    .min(1, "the path of a JSON or YAML file")
-    .meta({ fix: "Name the file of statements." }),
+  probes: filledString("the path of a JSON or YAML file").meta({ fix: "Name the file of statements." }),
   variants: z
     .array(z.string(), "an array of names of variants")
     .meta({ fix: "Remove `variants` to use all." })
@@ -34,7 +32,7 @@ export const marginShape = {
     .custom<Prompt>(isPrompt, "{ text }, { ids } or { messages }")
     .meta({ fix: 'Remove `before` for { text: "" }.' })
     .optional(),
-  seed: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+  seed: integerFromZero.optional(),
 } satisfies Record<keyof MarginOptions, z.ZodType>;
 
 const marginSchema = z.strictObject(marginShape);

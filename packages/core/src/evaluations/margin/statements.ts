@@ -1,12 +1,11 @@
 import { z } from "zod";
-import { PeriodicEvalError } from "../../errors.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
-import { parseData } from "../prompting/parse-data.ts";
-import { readYaml } from "../prompting/yaml-file.ts";
+import { parseData, readYaml } from "../prompting/yaml-file.ts";
 
 export type Side = "affirm" | "negate";
 

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
+import type { Sampling, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { jsonFault } from "../../internal/json.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { filledString, numberFromZero, numberToOne, positiveInteger } from "../../internal/option-schemas.ts";
 
 /** Variables that the chat template receives besides the chat. */
 export interface ChatTemplateOptions {
@@ -30,3 +32,29 @@ export const chatTemplateSchema = z.strictObject({
       fix: "Write { name: value }, with strings, finite numbers, booleans, null, arrays and objects.",
     }),
 } satisfies Record<keyof ChatTemplateOptions, z.ZodType>);
+
+/** How completions are sampled. The session names the seed of each measurement. */
+export type SamplingOptions = Omit<Sampling, "seed" | "topTokens">;
+
+/** Every field of `SamplingOptions`, each optional. */
+export const samplingSchema = z.strictObject({
+  maxNewTokens: positiveInteger.optional(),
+  temperature: numberFromZero("0 (greedy) or more").optional(),
+  topP: numberToOne("a number above 0 and at most 1").optional(),
+  topK: positiveInteger.optional(),
+  stop: z.array(filledString("a non-empty string"), "an array of non-empty strings").optional(),
+} satisfies Record<keyof SamplingOptions, z.ZodType>);
+
+/**
+ * Returns the defaults, overridden by the options that are set.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; `where` names the options in the error.
+ */
+export function resolveSampling(
+  where: string,
+  options: Partial<SamplingOptions> = {},
+  defaults: SamplingOptions,
+): SamplingOptions {
+  parseOptions(where, samplingSchema, options);
+  return { ...defaults, ...options };
+}

@@ -1,9 +1,10 @@
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Prompt, Sampling, ModelWith } from "../../contracts/model.ts";
+import type { Abilities, ModelWith, Prompt, Sampling } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
-import { opensThinking, stripThinking } from "./strip-thinking.ts";
 
 /** One question, asked of one persona. */
 export interface CompletionItem extends Row {
@@ -72,4 +73,67 @@ export async function sampleCompletions(
     finish: completions[at]!.finish,
     answer: answerOf(item.id, completions[at]!.text),
   }));
+}
+
+/**
+ * Renders every item, so that a chat template that fails on one is an error before step 1. Returns the text of the first item;
+ * null for a model without a tokenizer.
+ *
+ * @param model A model whose evaluation wants the ability `tokenizer`.
+ * @throws PeriodicEvalError `model`, naming the item or its persona.
+ */
+export function renderItems(
+  model: object,
+  items: readonly CompletionItem[],
+  evaluation: string,
+): string | null {
+  const { tokenizer } = model as Partial<Abilities>;
+  if (tokenizer === undefined) return null;
+  const texts = items.map(({ id, persona, prompt }) => {
+    try {
+      return tokenizer.render(prompt, { ending: "generation" }).text;
+    } catch (cause) {
+      throw new PeriodicEvalError({
+        code: "model",
+        where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+        got: `a chat template that fails (${errorMessage(cause)})`,
+        expected: "a template that renders its system prompt and a user turn",
+        fix: "Choose another `system`, or remove the persona or the question.",
+        cause,
+      });
+    }
+  });
+  return texts[0] ?? null;
+}
+
+const opening = "<think>";
+const closing = "</think>";
+
+/**
+ * Returns a completion without its `<think>…</think>` blocks, including one that the chat template opened (a `</think>`
+ * without an opening tag before it). Returns null where a block is not closed: the completion ended before its answer.
+ * A completion without such tags is returned unchanged, unless `isOpened` says that the template opened a block (see
+ * `opensThinking`): then all of it is thinking.
+ */
+export function stripThinking(
+  text: string,
+  { isOpened = false }: { readonly isOpened?: boolean } = {},
+): string | null {
+  const [open, close] = [text.indexOf(opening), text.indexOf(closing)];
+  const isOpenedByTemplate = isOpened || (close >= 0 && (open < 0 || close < open));
+  const whole = isOpenedByTemplate ? opening + text : text;
+  const rest = whole.replaceAll(/<think>.*?<\/think>/gs, "");
+  if (rest.includes(opening)) return null;
+  return rest === text ? text : rest.trim();
+}
+
+/**
+ * Whether the chat template opens a thinking block in its generation prompt, so that a completion starts inside it. False
+ * for a model without a tokenizer: a server renders the chat itself.
+ *
+ * @param model A model whose evaluation wants the ability `tokenizer`.
+ */
+export function opensThinking(model: object, prompt: Prompt): boolean {
+  const { tokenizer } = model as Partial<Abilities>;
+  return tokenizer?.render(prompt, { ending: "generation" }).text?.trimEnd().endsWith(opening) ?? false;
 }

@@ -9,6 +9,8 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { isTextPrompt, systemPromptSchema } from "./chat-options.ts";
 import { readYaml } from "./yaml-file.ts";
+import { nameRule } from "../../internal/names.ts";
+import { arrayOrPath, nameSchema } from "../../internal/option-schemas.ts";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a
@@ -38,9 +40,8 @@ export const defaultPersonas: readonly Persona[] = [
 ];
 
 const personasFix = "Write [{ id, system }], or remove the option.";
-const nameRule = `a name that matches ${namePattern.source}`;
 const nameFix = "Use letters, digits, dots, dashes and underscores: ids name metrics.";
-const idSchema = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
+const idSchema = nameSchema.meta({ fix: nameFix });
 
 const personasSchema = z
   .array(
@@ -51,12 +52,11 @@ const personasSchema = z
   .meta({ fix: personasFix });
 
 /** The option `personas` of an evaluation: a list, which `checkPersonas` checks, or the path of a file. */
-export const personasOption = z
-  .custom<readonly Persona[] | string>(
-    (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
-    "an array of personas, or the path of a file of them",
-  )
-  .meta({ fix: personasFix });
+export const personasOption = arrayOrPath<Persona>(
+  "an array of personas, or the path of a file of them",
+).meta({
+  fix: personasFix,
+});
 
 const optionSchema = z.strictObject({ personas: personasSchema });
 

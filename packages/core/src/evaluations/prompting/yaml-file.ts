@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -26,4 +28,26 @@ export async function readYaml(
       cause,
     });
   }
+}
+
+/**
+ * Checks what a file holds against a schema, as `parseOptions` checks options.
+ *
+ * @param file The file's path: errors read `<file>[0].id`.
+ * @throws PeriodicEvalError `data` for the first wrong value.
+ */
+export function parseData<S extends z.ZodType>(file: string, schema: S, value: unknown): z.output<S> {
+  try {
+    return parseOptions(file, schema, value);
+  } catch (error) {
+    if (!PeriodicEvalError.is(error, "config")) throw error;
+    const { where, path, got, expected, fix } = error;
+    throw new PeriodicEvalError({ code: "data", where, path, got, expected, fix });
+  }
+}
+
+/** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. Uses Web Crypto, which browsers have too. */
+export async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,18 +1,16 @@
-import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, EvaluableModel, ModelWith } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
-import { defaultScores } from "./alignment-prompts.ts";
 import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
-import { judgeCalls, type JudgeCalls } from "./judge-calls.ts";
 import { jsonMethod } from "./json-method.ts";
+import { abortRelay, judgeCalls, withinTime, type AbortRelay, type JudgeCalls } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
 import type { JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
-import { checkPrompt, fillPrompt, resolvePrompts } from "./prompts.ts";
-import { abortRelay, withinTime, type AbortRelay } from "./timeout.ts";
+import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 import { isCacheable, type VerdictCache } from "./verdict-cache.ts";
 
 /** A judge, with its spending since it was created. */

@@ -1,12 +1,18 @@
 import { z } from "zod";
 import type { EvaluableModel } from "../../contracts/model.ts";
-import { namePattern } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import type { JudgePrice } from "./budget.ts";
 import type { JudgeMethodName } from "./method.ts";
 import type { VerdictCache } from "./verdict-cache.ts";
+import {
+  integerFromZero,
+  nameSchema,
+  numberFromZero,
+  objectWith,
+  positiveInteger,
+} from "../../internal/option-schemas.ts";
 
 export interface JudgeOptions {
   /** Any model that generates or returns log-probabilities: a served model, or one in memory. */
@@ -48,15 +54,13 @@ export interface JudgeOptions {
   readonly cache?: VerdictCache;
 }
 
-const nameRule = `a name that matches ${namePattern.source}`;
-const amount = z.number("a finite number of 0 or more").nonnegative("a finite number of 0 or more");
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
+const amount = numberFromZero();
 
 const judgeSchema = z.strictObject({
   model: z.custom<EvaluableModel>((value) => isRecord(value) && isRecord(value["identity"]), "a model"),
   method: z.enum(["json", "logprob"]).optional(),
   scores: z
-    .array(z.string(nameRule).regex(namePattern, nameRule), "an array of unique names")
+    .array(nameSchema, "an array of unique names")
     .min(1, "an array of unique names")
     .meta({ fix: "Remove `scores` for aligned, coherent." })
     .optional(),
@@ -66,7 +70,7 @@ const judgeSchema = z.strictObject({
   maxReplyTokens: positiveInteger.optional(),
   concurrency: positiveInteger.optional(),
   timeoutSeconds: z.number("a finite number above 0").positive("a finite number above 0").optional(),
-  maxCalls: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+  maxCalls: integerFromZero.optional(),
   maxCost: amount.optional(),
   price: z
     .strictObject({ inputPerMillion: amount, outputPerMillion: amount } satisfies Record<
@@ -75,12 +79,7 @@ const judgeSchema = z.strictObject({
     >)
     .meta({ fix: "Look up the price of the judge's provider." })
     .optional(),
-  cache: z
-    .custom<VerdictCache>(
-      (value) => isRecord(value) && typeof value["get"] === "function" && typeof value["set"] === "function",
-      "a cache with `get` and `set`",
-    )
-    .optional(),
+  cache: objectWith<VerdictCache>(["get", "set"], "a cache with `get` and `set`").optional(),
 } satisfies Record<keyof JudgeOptions, z.ZodType>);
 
 /** @throws PeriodicEvalError `config` for a wrong option. */

@@ -14,14 +14,15 @@ import { isTrigger } from "../../schedule/check-triggers.ts";
 import { adapterOffId, baselineWords, isBaselinePath } from "../records/baselines.ts";
 import {
   functionSchema,
-  guardSchema,
-  idSchema,
+  objectWith,
+  nameSchema,
+  numberFromZero,
   onSchema,
   phaseSchema,
   seedSchema,
   signalSchema,
   stepsSchema,
-} from "../window/option-schemas.ts";
+} from "../../internal/option-schemas.ts";
 
 const where = "session options";
 
@@ -46,7 +47,7 @@ const budgetSchema = z.strictObject({
   minFreeBytes: nullableLimitSchema("0 bytes or more").optional(),
 } satisfies Record<keyof Budget, z.ZodType>);
 
-const amountSchema = z.number("a number of 0 or more").nonnegative("a number of 0 or more");
+const amountSchema = numberFromZero("a number of 0 or more");
 
 const interruptedSchema = z.looseObject({
   by: z.string("a callback's id"),
@@ -72,7 +73,7 @@ const stateSchema = z
     runStepOffset: stepsSchema,
     callbacks: z.record(z.string(), z.unknown(), "the states of callbacks, by id"),
     windowSeconds: amountSchema,
-    owed: z.record(idSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
+    owed: z.record(nameSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
   } satisfies Record<keyof SessionState, z.ZodType>)
   .meta({ fix: "Pass the state that session.save() returned." });
 
@@ -94,9 +95,9 @@ const optionsSchema = z.strictObject({
     "a model, or a function that returns one",
   ),
   callbacks: z
-    .array(z.looseObject({ id: idSchema, on: onSchema.optional() }))
+    .array(z.looseObject({ id: nameSchema, on: onSchema.optional() }))
     .meta({ fix: "Pass an array of callbacks, which may be empty." }),
-  guards: z.array(guardSchema).optional(),
+  guards: z.array(objectWith(["enter"], "a guard")).optional(),
   loggers: z.array(z.custom(isRecord, "a logger")).optional(),
   budget: budgetSchema.optional(),
   onFailure: z.enum(["record", "throw"]).optional(),

@@ -3,10 +3,10 @@ import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.t
 import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import type { Requested } from "../records/new-snapshot.ts";
-import { idSchema, onSchema } from "../window/option-schemas.ts";
+import { nameSchema, onSchema } from "../../internal/option-schemas.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
-const requestSchema = z.object({ id: idSchema, on: onSchema.optional() });
+const requestSchema = z.object({ id: nameSchema, on: onSchema.optional() });
 
 /** The pending measurement requests. Every measurement starts with `add`. */
 export class Requests {

@@ -5,10 +5,9 @@ import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
-import { gradeRows } from "./check-rows.ts";
+import { computeResults, gradeRows } from "./check-rows.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./reporter.ts";
-import { computeResults } from "./results.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */

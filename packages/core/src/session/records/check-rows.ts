@@ -1,7 +1,12 @@
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, Metric, Row } from "../../contracts/evaluation.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { CallOptions } from "../../contracts/model.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
+import { withSeededRandom } from "../../guard/randomness.ts";
 import { jsonFault } from "../../internal/json.ts";
+import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */
 export async function gradeRows(
@@ -62,4 +67,28 @@ function checkIds(rows: unknown, where: string): void {
     if (typeof id !== "string" || id === "") throw refuse(`a row with id ${JSON.stringify(id)}`);
     seen.add(id);
   }
+}
+
+/** The metrics of a measurement. */
+interface Results {
+  readonly metrics: Readonly<Record<string, Metric<Row>>>;
+  readonly values: Snapshot["metrics"];
+  readonly primary: string | null;
+  /** Keys that existing scripts read. */
+  readonly plain: Readonly<Record<string, Json>>;
+}
+
+/**
+ * Computes metrics from rows. Draws from `Math.random` in them (a bootstrap) come from a stream of the measurement, so that
+ * they repeat and leave training's numbers alone.
+ *
+ * @param seed Names the measurement's random streams.
+ */
+export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], seed: string): Results {
+  return withSeededRandom(seedOf(seed, "metrics"), () => {
+    const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
+    const values = summarize(metrics, rows);
+    const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
+    return { metrics, values, primary: primaryMetric(metrics), plain };
+  });
 }

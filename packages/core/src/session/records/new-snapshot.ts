@@ -1,8 +1,8 @@
 import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Progress } from "../../contracts/schedule.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { version } from "./version.ts";
+import { evidenceSchema, snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
+import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 
 /** A requested measurement and the callback that requested it. */
 export interface Requested extends MeasureRequest {
@@ -87,6 +87,9 @@ export const noTiming: Snapshot["timing"] = {
   governor: "off",
 };
 
+/** The package's version for provenance; a test compares it with package.json. */
+export const version = "0.1.0";
+
 /** The `created_by` of provenance. */
 export const createdBy = `@periodic-eval/core ${version}`;
 
@@ -108,3 +111,42 @@ function unknownProvenance(seed: string): Snapshot["provenance"] {
     created_by: createdBy,
   };
 }
+
+/** Returns a `failed` snapshot in place of an invalid one. It keeps the key and every field in `keptFields` that validates. */
+export function fallbackSnapshot(snapshot: Snapshot, reason: string): Snapshot {
+  const { phase, id, step } = snapshot;
+  const seed: unknown = snapshot.provenance.seed;
+  const measurement = {
+    id,
+    phase,
+    runStep: step,
+    crossed: [],
+    on: "model",
+    createdAt: "unknown",
+    at: { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false },
+    evaluation: { name: "unknown", version: "unknown" },
+    seed: typeof seed === "string" ? seed : "unknown",
+  } as const;
+  const blank = newSnapshot(measurement, { status: "failed", reason });
+  const kept = keptFields.filter((name) => snapshotSchema.shape[name].safeParse(snapshot[name]).success);
+  return parseSnapshot({
+    ...blank,
+    ...Object.fromEntries(kept.map((name) => [name, snapshot[name]])),
+    receipt: snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success),
+  });
+}
+
+/** Fields that describe the measurement rather than its result. */
+const keptFields = [
+  "evaluation",
+  "evaluation_version",
+  "run_step",
+  "max_steps",
+  "pct",
+  "epoch",
+  "crossed",
+  "created_at",
+  "on",
+  "timing",
+  "weights",
+] as const satisfies readonly (keyof Snapshot)[];

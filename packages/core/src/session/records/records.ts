@@ -1,7 +1,7 @@
 // The records of a session: what the store holds, what is written to it, compared, graded and interrupted.
 // Nothing here knows of hooks, guards or the training loop.
 import type { SessionOptions } from "../../contracts/session.ts";
-import type { SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, SnapshotStore } from "../../contracts/snapshot.ts";
 import { BackgroundGrading } from "./background-grading.ts";
 import { Baselines } from "./baselines.ts";
 import { Comparisons } from "./comparisons.ts";
@@ -9,7 +9,6 @@ import { Interrupted } from "./interrupted.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
-import { resolveStore } from "./store.ts";
 
 export interface SessionRecords {
   readonly store: SnapshotStore;
@@ -42,4 +41,26 @@ export function createRecords(options: RecordsOptions): SessionRecords {
   const grading = new BackgroundGrading({ seed, clock, signal, writer, comparisons, reporter });
   const interrupted = new Interrupted(known, writer, reporter);
   return { store, known, writer, baselines, comparisons, grading, interrupted, reporter };
+}
+
+/**
+ * Returns the given store, or one that writes files into the given folder. The file store is loaded when it is first used, so
+ * that the package's root runs outside Node.
+ */
+export function resolveStore(run: string | SnapshotStore, layout: Layout = "nested"): SnapshotStore {
+  if (typeof run !== "string") return run;
+  let loading: Promise<SnapshotStore> | null = null;
+  const files = () =>
+    (loading ??= import("../../snapshots/storage/file-store.ts").then(({ fileStore }) =>
+      fileStore(run, { layout }),
+    ));
+  return {
+    open: async () => (await files()).open?.(),
+    put: async (snapshot, rows) => (await files()).put(snapshot, rows),
+    get: async (key) => (await files()).get(key),
+    rows: async (key) => (await files()).rows(key),
+    list: async () => (await files()).list(),
+    supersede: async (key, why) => (await files()).supersede(key, why),
+    close: async () => (await loading)?.close?.(),
+  };
 }

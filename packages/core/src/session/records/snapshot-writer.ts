@@ -4,11 +4,11 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { keyText } from "../../snapshots/run-order.ts";
-import { fallbackSnapshot } from "./fallback-snapshot.ts";
-import type { KnownSnapshots } from "./known-snapshots.ts";
-import type { Reporter } from "./reporter.ts";
 import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
+import { keyText } from "../../snapshots/run-order.ts";
+import type { KnownSnapshots } from "./known-snapshots.ts";
+import { fallbackSnapshot } from "./new-snapshot.ts";
+import type { Reporter } from "./reporter.ts";
 
 /** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {

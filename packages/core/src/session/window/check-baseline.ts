@@ -6,13 +6,13 @@ import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import { keyText } from "../../snapshots/run-order.ts";
+import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import { isBaselinePath, type Baselines } from "../records/baselines.ts";
-import { differencesOf } from "../records/differences.ts";
+import { differencesOf } from "../records/comparisons.ts";
 import type { Reporter } from "../records/reporter.ts";
 import type { Preflight } from "./preflight.ts";
-import { provenanceOf } from "./provenance.ts";
+import { provenanceOf } from "./prepare.ts";
 
 const where = "session options";
 const path = ["baseline"];

@@ -4,8 +4,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { measurementAt, newSnapshot, type Position } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
-import { describeChange, reportDisturbance, type WindowReporter } from "./broken-receipt.ts";
-import { isBroken } from "./run-guarded.ts";
+import { describeChange, isBroken, reportDisturbance, type WindowReporter } from "./run-guarded.ts";
 
 /** One disturbance by one hook: the evidence of the first time, and how often it has happened since. */
 interface Kept {

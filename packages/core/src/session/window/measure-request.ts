@@ -3,7 +3,7 @@ import type { Guard } from "../../contracts/guard.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
-import type { MeasurementBudget, Governor } from "../budget/governor.ts";
+import type { Governor, MeasurementBudget } from "../budget/governor.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { describeMissingMemory } from "../budget/memory.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
@@ -11,13 +11,12 @@ import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { whyNotAdopted } from "../records/resume.ts";
-import type { WindowReporter } from "./broken-receipt.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
 import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
-import { isBroken } from "./run-guarded.ts";
+import { isBroken, type WindowReporter } from "./run-guarded.ts";
 
 /** The owners and options that windows use. */
 export interface WindowParts {

@@ -6,21 +6,21 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { seedOf } from "../../random/streams.ts";
-import { gradeRows } from "../records/check-rows.ts";
+import { computeResults, gradeRows } from "../records/check-rows.ts";
 import { newSnapshot } from "../records/new-snapshot.ts";
-import { computeResults } from "../records/results.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
 import {
   functionSchema,
-  guardSchema,
-  idSchema,
+  objectWith,
+  nameSchema,
   onSchema,
   phaseSchema,
+  positiveInteger,
   seedSchema,
   signalSchema,
   stepsSchema,
-} from "./option-schemas.ts";
+} from "../../internal/option-schemas.ts";
 import { prepareEvaluation } from "./prepare.ts";
 
 export interface MeasureOptions {
@@ -44,17 +44,13 @@ export interface MeasureOptions {
 }
 
 const optionsSchema = z.strictObject({
-  limit: z
-    .int("a positive integer")
-    .positive("a positive integer")
-    .optional()
-    .meta({ fix: "Leave it out to measure all items." }),
-  samples: z.int("a positive integer").positive("a positive integer").optional(),
+  limit: positiveInteger.optional().meta({ fix: "Leave it out to measure all items." }),
+  samples: positiveInteger.optional(),
   signal: signalSchema.optional(),
-  guards: z.array(guardSchema).default([]),
+  guards: z.array(objectWith<Guard>(["enter"], "a guard")).default([]),
   seed: seedSchema.default("42"),
   on: onSchema.default("model"),
-  as: z.object({ phase: phaseSchema, id: idSchema, step: stepsSchema }).optional(),
+  as: z.object({ phase: phaseSchema, id: nameSchema, step: stepsSchema }).optional(),
   progress: functionSchema<NonNullable<MeasureOptions["progress"]>>("a function").optional(),
 } satisfies Record<keyof MeasureOptions, z.ZodType>);
 

@@ -2,12 +2,14 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Ability, EvaluableModel } from "../../contracts/model.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { hashJson } from "../../random/hash.ts";
+import { createdBy } from "../records/new-snapshot.ts";
 
 /** The items of one evaluation for one model. */
 export interface PreparedItems {
@@ -180,4 +182,28 @@ function toJson(items: readonly Row[], where: string): Json {
       cause,
     });
   }
+}
+
+/**
+ * Returns the data needed to repeat a measurement, without the weights: their fingerprint is stored separately. The hash is
+ * therefore the same at every step of a phase, and in two phases with the same setup.
+ */
+export function provenanceOf(
+  evaluation: AnyEvaluation,
+  prepared: Prepared,
+  seed: string,
+): Snapshot["provenance"] {
+  const { identity, contextLength, tokenizer } = prepared.target;
+  const { weights: _, ...model } = identity;
+  const facts = {
+    items_hash: prepared.itemsHash,
+    items: prepared.items.length,
+    evaluation: evaluation.provenance?.() ?? null,
+    model: { ...model, context_length: contextLength } as Json,
+    tokenizer: tokenizer?.fingerprint ?? null,
+    seed,
+  };
+  const { name, version } = evaluation;
+  const hash = hashJson({ ...facts, name, version });
+  return { hash, ...facts, created_by: createdBy };
 }

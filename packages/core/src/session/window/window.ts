@@ -8,10 +8,9 @@ import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
-import { reportDisturbance } from "./broken-receipt.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
-import { isBroken } from "./run-guarded.ts";
+import { isBroken, reportDisturbance } from "./run-guarded.ts";
 
 /** The source of a window's requests, and the hooks that react to its snapshots. */
 export interface RequestSource {

@@ -1,7 +1,6 @@
 import { basename, dirname, join } from "node:path";
-import { nodeFiles, type FileSystem, type OpenFile } from "./file-system.ts";
+import { nodeFiles, storeError, type FileSystem, type OpenFile } from "./file-system.ts";
 import { readIfPresent } from "./read-file.ts";
-import { storeError } from "./store-error.ts";
 
 /** The content of a file: a string, or a function that writes it piece by piece. It is called once, with the file open. */
 export type Content = string | ((file: Pick<OpenFile, "write">) => Promise<void>);

@@ -7,8 +7,8 @@ import { keyText } from "../run-order.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { listIfPresent } from "./read-file.ts";
-import { readRows } from "./read-rows.ts";
 import { scanSnapshots } from "./scan-snapshots.ts";
+import { readRows } from "./write-snapshot.ts";
 
 /** The measurements of another run at the start of its phases, which serve as a baseline. */
 export interface EarlierRun {

@@ -4,14 +4,13 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
-import { thisProcess, type LockOwner } from "./lock-holder.ts";
-import { takeLock } from "./lock.ts";
-import { readRows } from "./read-rows.ts";
+import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { repairRun } from "./repair-run.ts";
 import { addToIndex, rebuildIndex } from "./run-index.ts";
-import { snapshotFinder } from "./snapshot-finder.ts";
+import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
-import { writeSnapshot } from "./write-snapshot.ts";
+import { readRows, writeSnapshot } from "./write-snapshot.ts";
+import { functionSchema } from "../../internal/option-schemas.ts";
 
 export interface FileStoreOptions {
   /** Where new snapshots go. Default `nested`: one folder per phase. Both layouts are always read. */
@@ -26,9 +25,7 @@ export interface FileStoreOptions {
 
 const optionsSchema = z.strictObject({
   layout: z.enum(["nested", "flat"]).optional(),
-  onWarning: z
-    .custom<(message: string) => void>((value) => typeof value === "function", "a function of a message")
-    .optional(),
+  onWarning: functionSchema("a function of a message").optional(),
   fs: z.custom<FileSystem>().optional(),
   owner: z.custom<LockOwner>().optional(),
 } satisfies Record<keyof FileStoreOptions, z.ZodType>);

@@ -8,8 +8,7 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import { thisProcess } from "./lock-holder.ts";
-import { takeLock, withLock } from "./lock.ts";
+import { takeLock, thisProcess, withLock } from "./lock.ts";
 
 let folder: string;
 let path: string;

@@ -2,14 +2,14 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles, type Fault, type FileOperation } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import type { LockOwner } from "./lock-holder.ts";
+import type { LockOwner } from "./lock.ts";
 import { readRun } from "./read-run.ts";
-import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 
 let folder: string;
 beforeAll(async () => {

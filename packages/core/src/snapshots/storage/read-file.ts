@@ -1,7 +1,13 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { errnoOf, nodeFiles, type FileReader, type FileSystem } from "./file-system.ts";
-import { errnoReasons, storeError } from "./store-error.ts";
+import {
+  errnoOf,
+  errnoReasons,
+  nodeFiles,
+  storeError,
+  type FileReader,
+  type FileSystem,
+} from "./file-system.ts";
 
 /**
  * Returns the text of a file, or null if there is no file.

@@ -3,13 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { exampleSnapshot } from "../../testing/example-snapshot.ts";
-import { fileStore } from "./file-store.ts";
-import { snapshotJsonSchema } from "../json-schema.ts";
-import { parseSnapshot } from "../parse-snapshot.ts";
-import { readRun } from "./read-run.ts";
-import { summarizeReceipt } from "../receipt.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { exampleSnapshot } from "../../testing/example-snapshot.ts";
+import { parseSnapshot, snapshotJsonSchema } from "../parse-snapshot.ts";
+import { fileStore } from "./file-store.ts";
+import { readRun, summarizeReceipt } from "./read-run.ts";
 
 let runDir: string;
 beforeEach(async () => {

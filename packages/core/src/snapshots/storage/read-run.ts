@@ -1,11 +1,17 @@
 import { relative } from "node:path";
-import type { PhaseRecord, RunRecord, Series, SeriesPoint } from "../../contracts/run-record.ts";
+import type {
+  PhaseRecord,
+  ReceiptSummary,
+  RunRecord,
+  Series,
+  SeriesPoint,
+} from "../../contracts/run-record.ts";
+import type { Evidence } from "../../contracts/snapshot.ts";
 import { grouped } from "../../statistics/grouping.ts";
-import { summarizeReceipt } from "../receipt.ts";
 import { overheadOf } from "../undisturbed.ts";
 import { nodeFiles, type FileReader } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
-import { readWriter } from "./lock-holder.ts";
+import { readWriter } from "./lock.ts";
 import { scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
 import { readSuperseded } from "./superseded.ts";
 
@@ -71,4 +77,14 @@ function pointOf({ path, snapshot }: FoundSnapshot, root: string): SeriesPoint {
     receipt: summarizeReceipt(snapshot.receipt),
     seconds: snapshot.timing.total_seconds,
   };
+}
+
+/** Summarizes evidence. Without evidence `intact` is null: nothing was observed. */
+export function summarizeReceipt(receipt: readonly Evidence[]): ReceiptSummary {
+  const parts = (is: (evidence: Evidence) => boolean) => receipt.filter(is).map(({ part }) => part);
+  const broken = parts(({ intact, advisory }) => intact === false && advisory !== true);
+  const notObserved = parts(({ intact, advisory }) => intact === null && advisory !== true);
+  const advisories = parts(({ intact, advisory }) => intact === false && advisory === true);
+  const isUnknown = receipt.length === 0 || notObserved.length > 0;
+  return { intact: broken.length > 0 ? false : isUnknown ? null : true, broken, notObserved, advisories };
 }

@@ -1,12 +1,12 @@
 import { join, relative } from "node:path";
 import type { RunProblem } from "../../contracts/run-record.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { Layout, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { parseSnapshotText } from "../parse-snapshot.ts";
 import { inRunOrder, keyText } from "../run-order.ts";
-import { errnoOf, type FileReader } from "./file-system.ts";
-import { looksLikeSnapshot } from "./layout.ts";
-import { listIfPresent } from "./read-file.ts";
+import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
+import { looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { listIfPresent, readIfPresent } from "./read-file.ts";
 
 export interface FoundSnapshot {
   readonly path: string;
@@ -55,4 +55,74 @@ async function snapshotFiles(root: string, fs: FileReader): Promise<readonly str
     );
   }
   return paths.sort();
+}
+
+/** Finds the files of snapshots by key and remembers them, so that most searches read one file. */
+export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
+  let paths = new Map<string, string>();
+
+  function rememberAll(found: readonly FoundSnapshot[]): void {
+    paths = new Map(found.map(({ path, snapshot }) => [keyText(snapshot), path]));
+  }
+
+  async function scan(): Promise<readonly FoundSnapshot[]> {
+    const { found } = await scanSnapshots(root, fs);
+    rememberAll(found);
+    return found;
+  }
+
+  return {
+    scan,
+    rememberAll,
+    remember(key: SnapshotKey, path: string): void {
+      paths.set(keyText(key), path);
+    },
+    /**
+     * Returns a snapshot and its path, or null.
+     *
+     * @param isLocked Whether this process holds the run's lock. All snapshots are then remembered, because no other process
+     *   writes.
+     */
+    async find(key: SnapshotKey, isLocked: boolean): Promise<FoundSnapshot | null> {
+      const known = paths.get(keyText(key));
+      const candidates = [...(known === undefined ? [] : [known]), ...snapshotPaths(root, layout, key)];
+      for (const path of candidates) {
+        const snapshot = await readIfItIs(key, path, fs);
+        if (snapshot !== null) return { path, snapshot };
+      }
+      if (isLocked && known === undefined) return null;
+      return (await scan()).find(({ snapshot }) => keyText(snapshot) === keyText(key)) ?? null;
+    },
+    /**
+     * Returns the path to write a snapshot to: the remembered one, or the first path of the layout without a file.
+     *
+     * @throws PeriodicEvalError `store` if other snapshots have all its names.
+     */
+    async pathToWrite(key: SnapshotKey): Promise<string> {
+      const known = paths.get(keyText(key));
+      if (known !== undefined) return known;
+      for (const path of snapshotPaths(root, layout, key)) {
+        if ((await readIfPresent(path, fs)) === null) return path;
+      }
+      throw new PeriodicEvalError({
+        code: "store",
+        where: root,
+        got: `a file of another snapshot named ${snapshotName(key)}.json`,
+        expected: `a free name for ${keyText(key)}`,
+        fix: "Use the nested layout, or names that differ by more than case.",
+      });
+    },
+  };
+}
+
+/** Returns the snapshot at `path` if it has this key. A damaged one counts as absent: the next opening moves it away. */
+async function readIfItIs(key: SnapshotKey, path: string, fs: FileSystem): Promise<Snapshot | null> {
+  const text = await readIfPresent(path, fs);
+  if (text === null) return null;
+  try {
+    const snapshot = parseSnapshotText(text, path);
+    return keyText(snapshot) === keyText(key) ? snapshot : null;
+  } catch {
+    return null;
+  }
 }

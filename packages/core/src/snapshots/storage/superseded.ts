@@ -2,10 +2,9 @@ import { basename, dirname, join, relative } from "node:path";
 import type { SupersededFile } from "../../contracts/run-record.ts";
 import type { SnapshotKey } from "../../contracts/snapshot.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";
-import type { FileReader, FileSystem } from "./file-system.ts";
+import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { runPaths, samplesPath } from "./layout.ts";
 import { listIfPresent, readIfPresent, readLines } from "./read-file.ts";
-import { storeError } from "./store-error.ts";
 
 /** A line of `superseded/index.jsonl`. If several lines name one file, the last one counts. */
 interface SupersededLine {

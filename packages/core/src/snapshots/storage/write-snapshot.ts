@@ -1,10 +1,12 @@
 import { basename, dirname } from "node:path";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { parseSnapshot } from "../parse-snapshot.ts";
 import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
-import type { FileSystem } from "./file-system.ts";
+import type { FileReader, FileSystem } from "./file-system.ts";
 import { samplesPath } from "./layout.ts";
+import { readLines } from "./read-file.ts";
 
 /**
  * Writes the JSON file of a snapshot, after the file of its rows. Each write is atomic, so a crash in between leaves the old
@@ -29,4 +31,29 @@ export async function writeSnapshot(
   // A replaced snapshot may have had rows; the new one names none, so a file that stays is not read.
   if (samples === null) await fs.remove(samplesPath(path)).catch(() => undefined);
   return record;
+}
+
+/**
+ * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder.
+ *
+ * @throws PeriodicEvalError `store` if they cannot be read.
+ */
+export async function readRows(snapshotFile: string, fs: FileReader): Promise<readonly Row[]> {
+  const file = samplesPath(snapshotFile);
+  return (await readLines(file, fs)).map((line, at) => parseRow(line, `${file}:${at + 1}`));
+}
+
+function parseRow(line: string, where: string): Row {
+  try {
+    return JSON.parse(line) as Row;
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "store",
+      where,
+      got: "a line that is not JSON",
+      expected: "a row",
+      fix: "The file was damaged after it was written: supersede its snapshot to measure it again.",
+      cause,
+    });
+  }
 }

@@ -5,6 +5,7 @@ import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import type { CausalLM } from "./causal-lm.ts";
+import { positiveInteger } from "../../internal/option-schemas.ts";
 
 /** The used part of `tf.Sequential` or a functional `tf.LayersModel`; avoids a dependency on the layers library. */
 export interface LayersModel {
@@ -30,7 +31,7 @@ export interface LayersModelOptions {
 }
 
 const optionsSchema = z.strictObject({
-  contextLength: z.int("a positive integer").positive("a positive integer").optional(),
+  contextLength: positiveInteger.optional(),
 } satisfies Record<keyof LayersModelOptions, z.ZodType>);
 
 /**

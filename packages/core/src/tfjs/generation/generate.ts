@@ -1,16 +1,15 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "../../errors.ts";
 import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { encodePrompt } from "../../model/encode-pair.ts";
 import { namedStream } from "../../random/streams.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
-import { yieldToEvents } from "../batching/yield-to-events.ts";
+import { inBatches, yieldToEvents } from "../batching/in-batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { download, refuseNaN } from "../scoring/device-scores.ts";
-import { encodePrompt } from "../../model/encode-pair.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
-import { inBatches } from "../batching/in-batches.ts";
+import { download, refuseNaN } from "../scoring/device-scores.ts";
 import { nextLogits } from "./next-logits.ts";
-import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
+import { checkSampling, drawToken, type Drawn } from "./sampling.ts";
 
 /** A sequence that is being generated. */
 interface Writing {

@@ -1,8 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import type { Incremental, KeyValues, TokenBlock } from "../causal-lm/incremental.ts";
 import { incrementalOf, logitsAtPositions } from "../causal-lm/forward.ts";
-import { trunk } from "../causal-lm/token-block.ts";
+import { trunk, type Incremental, type KeyValues, type TokenBlock } from "../causal-lm/incremental.ts";
 import { readBlock, readPrompts } from "./read-prompts.ts";
 
 /** A sequence that grows by one token per step. */

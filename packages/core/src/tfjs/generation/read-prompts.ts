@@ -2,10 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import { batchByLength } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { checkIds, inEvaluation } from "../causal-lm/forward.ts";
-import type { ExtendOptions, Incremental, KeyValues, TokenBlock } from "../causal-lm/incremental.ts";
-import { blockOf } from "../causal-lm/token-block.ts";
-import { sharedLength } from "../scoring/branches.ts";
-import { shortestPrefix } from "../scoring/packing.ts";
+import {
+  blockOf,
+  type ExtendOptions,
+  type Incremental,
+  type KeyValues,
+  type TokenBlock,
+} from "../causal-lm/incremental.ts";
+import { sharedLength, shortestPrefix } from "../scoring/packing.ts";
 
 /** Prompts that were read. The caller disposes the logits and the caches. */
 export interface ReadPrompts {

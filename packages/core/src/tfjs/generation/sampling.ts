@@ -1,6 +1,12 @@
 import { z } from "zod";
 import type { Sampling } from "../../contracts/model.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import {
+  integerFromZero,
+  numberFromZero,
+  numberToOne,
+  positiveInteger,
+} from "../../internal/option-schemas.ts";
 
 /** A drawn token. */
 export interface Drawn {
@@ -86,16 +92,12 @@ function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Samp
 }
 
 const samplingSchema = z.strictObject({
-  maxNewTokens: z.int("a positive integer").positive("a positive integer"),
-  temperature: z.number("a number of 0 (greedy) or more").nonnegative("a number of 0 (greedy) or more"),
-  topP: z.number("a number in (0, 1]").gt(0, "a number in (0, 1]").max(1, "a number in (0, 1]").optional(),
-  topK: z
-    .int("a positive integer")
-    .positive("a positive integer")
-    .meta({ fix: "Omit topK to sample from all tokens." })
-    .optional(),
+  maxNewTokens: positiveInteger,
+  temperature: numberFromZero("a number of 0 (greedy) or more"),
+  topP: numberToOne("a number in (0, 1]").optional(),
+  topK: positiveInteger.meta({ fix: "Omit topK to sample from all tokens." }).optional(),
   stop: z.array(z.string().min(1)).optional(),
-  topTokens: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+  topTokens: integerFromZero.optional(),
   seed: z.string(),
 } satisfies Record<keyof Sampling, z.ZodType>);
 

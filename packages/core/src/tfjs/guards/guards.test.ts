@@ -1,13 +1,14 @@
-import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { EnteredGuard, Guard } from "../../contracts/guard.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
-import { evaluationMode } from "../causal-lm/evaluation-mode.ts";
+import { evaluationMode } from "../causal-lm/causal-lm.ts";
+import { tinyLM, type TinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
 import { tfjsGuards } from "./guards.ts";
 import { optimizerState } from "./optimizer-slots.ts";
-import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
+
+import "@tensorflow/tfjs-backend-wasm";
 
 /** Enters guards in order, runs, leaves them in reverse order. */
 async function around(guards: readonly Guard[], run: () => unknown): Promise<readonly Evidence[]> {

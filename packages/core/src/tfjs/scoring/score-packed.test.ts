@@ -2,10 +2,10 @@ import * as tf from "@tensorflow/tfjs";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { scorePacked } from "./score-packed.ts";
-import { scoreSequences } from "./score-sequences.ts";
-import type { ScoredSequence } from "./scored-sequence.ts";
 import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
+import { scorePacked } from "./score-packed.ts";
+import type { ScoredSequence } from "./score-plain.ts";
+import { scoreSequences } from "./score-sequences.ts";
 
 const { signal } = new AbortController();
 const limits = { maxBatchTokens: 64, maxLogits: 2 ** 20 };

@@ -1,20 +1,24 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { batchBudget } from "../batching/batches.ts";
-import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import type { Incremental, KeyValues, TokenBlock } from "../causal-lm/incremental.ts";
-import { type Pick, scorePicks } from "./device-scores.ts";
-import { checkIds, inEvaluation } from "../causal-lm/forward.ts";
 import { inBatches } from "../batching/in-batches.ts";
-import type { Branch } from "./branches.ts";
-import { type Pack, packByPrefix, type Packing } from "./packing.ts";
-import { blockOf, everySegment } from "../causal-lm/token-block.ts";
+import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { checkIds, inEvaluation } from "../causal-lm/forward.ts";
+import {
+  blockOf,
+  everySegment,
+  type Incremental,
+  type KeyValues,
+  type TokenBlock,
+} from "../causal-lm/incremental.ts";
+import { scorePicks, type Pick } from "./device-scores.ts";
+import { packByPrefix, type Branch, type Pack, type Packing } from "./packing.ts";
 import {
   firstScored,
   type AllScores,
   type ScoredSequence,
   type ScoreOptions,
   type Scores,
-} from "./scored-sequence.ts";
+} from "./score-plain.ts";
 
 /**
  * Numbers in one matrix of logits: 16 MB. Larger matrices are allocated for each call, which is slow: on tfjs-node the head of

@@ -1,9 +1,8 @@
-import { batchBudget } from "../batching/batches.ts";
-import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { type Pick, scorePicks } from "./device-scores.ts";
-import { logitsAtPositions } from "../causal-lm/forward.ts";
+import { batchBudget, type ForwardLimits } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";
-import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
+import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { logitsAtPositions } from "../causal-lm/forward.ts";
+import { scorePicks, type Pick } from "./device-scores.ts";
 
 /** Scores sequences in one row each, batched by length. */
 export async function scorePlain(
@@ -42,4 +41,37 @@ export async function scorePlain(
     }
   });
   return { scores, tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0) };
+}
+
+/** A sequence, and the tokens to score at its last positions. */
+export interface ScoredSequence {
+  readonly ids: readonly number[];
+  /** Token ids to score per scored position. The last scored position is the last token of the sequence. */
+  readonly picks: readonly (readonly number[])[];
+}
+
+/** Returns the first scored position. */
+export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
+
+/** The scores of one sequence. */
+export interface Scores {
+  /** log p of the picks of all positions, in nats, in order. */
+  readonly nats: readonly number[];
+  /** Whether each pick is a most likely token. */
+  readonly isTop: readonly boolean[];
+  /** Entropy per scored position, in nats; empty if not requested. */
+  readonly entropyNats: readonly number[];
+}
+
+export interface ScoreOptions {
+  readonly signal: AbortSignal;
+  readonly limits: ForwardLimits;
+  readonly withEntropy: boolean;
+}
+
+export interface AllScores {
+  /** One per sequence, in their order. */
+  readonly scores: readonly Scores[];
+  /** Tokens that the model read, without padding. */
+  readonly tokens: number;
 }

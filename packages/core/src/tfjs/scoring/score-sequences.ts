@@ -1,13 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { incrementalOf } from "../causal-lm/forward.ts";
 import type { Incremental } from "../causal-lm/incremental.ts";
 import { refuseNaN } from "./device-scores.ts";
-import { incrementalOf } from "../causal-lm/forward.ts";
 import { packByPrefix } from "./packing.ts";
 import { scorePacked } from "./score-packed.ts";
-import { scorePlain } from "./score-plain.ts";
-import type { AllScores, ScoredSequence, ScoreOptions } from "./scored-sequence.ts";
+import { scorePlain, type AllScores, type ScoredSequence, type ScoreOptions } from "./score-plain.ts";
 
 /**
  * Scores sequences with one download per batch: packed if the model reads incrementally, else one row per sequence.

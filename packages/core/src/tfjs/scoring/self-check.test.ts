@@ -2,10 +2,9 @@ import * as tf from "@tensorflow/tfjs";
 import { beforeAll, expect, it } from "vitest";
 import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import type { TokenBlock } from "../causal-lm/incremental.ts";
-import { inMemory } from "../in-memory.ts";
-import { everySegment } from "../causal-lm/token-block.ts";
+import { everySegment, type TokenBlock } from "../causal-lm/incremental.ts";
 import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
+import { inMemory } from "../in-memory.ts";
 
 const call = { signal: new AbortController().signal };
 beforeAll(async () => void (await tf.setBackend("cpu")));

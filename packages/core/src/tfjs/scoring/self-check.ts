@@ -4,9 +4,8 @@ import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { windowLength } from "../causal-lm/forward.ts";
 import { scorePacked } from "./score-packed.ts";
-import { scorePlain } from "./score-plain.ts";
+import { scorePlain, type ScoredSequence } from "./score-plain.ts";
 import { packingOf } from "./score-sequences.ts";
-import type { ScoredSequence } from "./scored-sequence.ts";
 
 /** Nats per token. Rounding changes scores by about 1e-5; a wrong mask or position by 1e-2 or more. */
 const tolerance = 1e-3;

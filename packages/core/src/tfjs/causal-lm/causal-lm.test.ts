@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { evaluationMode } from "./evaluation-mode.ts";
+import { evaluationMode } from "./causal-lm.ts";
 
 test("describes training, evaluation and the number of open entries", () => {
   const mode = evaluationMode();

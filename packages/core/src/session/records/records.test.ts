@@ -5,9 +5,9 @@ import { afterEach, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
-import { resolveStore } from "./store.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
+import { resolveStore } from "./records.ts";
 
 const folders: string[] = [];
 async function temporaryFolder(): Promise<string> {

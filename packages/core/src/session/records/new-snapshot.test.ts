@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
+import { version } from "./new-snapshot.ts";
+
 import manifest from "../../../package.json" with { type: "json" };
-import { version } from "./version.ts";
 
 it("equals the version in package.json", () => {
   expect(version).toBe(manifest.version);

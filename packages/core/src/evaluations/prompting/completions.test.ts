@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "../../testing/index.ts";
-import { opensThinking, stripThinking } from "./strip-thinking.ts";
+import { opensThinking, stripThinking } from "./completions.ts";
 
 describe("stripThinking", () => {
   it.each([

@@ -1,5 +1,0 @@
-/** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. Uses Web Crypto, which browsers have too. */
-export async function sha256(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}

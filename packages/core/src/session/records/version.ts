@@ -1,2 +1,0 @@
-/** The package's version for provenance; a test compares it with package.json. */
-export const version = "0.1.0";
