@@ -1,3 +1,4 @@
+import { toMilliseconds } from "../../internal/timeout.ts";
 import type { VerdictSpending } from "../../contracts/grading.ts";
 import type { CallOptions, RequestEnded, Usage } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -128,8 +129,7 @@ export async function withinTime<T>(
       own.abort(reason);
     };
     stops.add(stop);
-    // setTimeout accepts at most 2³¹ − 1 milliseconds.
-    timer = setTimeout(() => stop(timeoutError(where, seconds)), Math.min(1000 * seconds, 2 ** 31 - 1));
+    timer = setTimeout(() => stop(timeoutError(where, seconds)), toMilliseconds(seconds));
   });
   try {
     return await Promise.race([work(own.signal), stopped]);

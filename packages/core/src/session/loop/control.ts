@@ -1,8 +1,13 @@
 import type { Control, SessionOptions } from "../../contracts/session.ts";
-import type { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 
 /** The answer to a step at which nothing is requested of the loop. */
 export const noControl: Control = Object.freeze({ stop: null, save: null });
+
+/** Returns the error for a call of a session's method in the wrong state or with a wrong argument. */
+export function misuse(method: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `session.${method}`, got, expected, fix });
+}
 
 /** Requests to the training loop: stop, save, or an error to throw. */
 export class LoopControl {

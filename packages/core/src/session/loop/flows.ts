@@ -6,7 +6,7 @@ import { abortReason } from "../records/interrupted.ts";
 import { supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
 import { beginSession } from "./begin.ts";
-import { misuse } from "./calls.ts";
+import { misuse } from "./control.ts";
 import { checkMaxSteps } from "./options.ts";
 import type { SessionParts } from "./parts.ts";
 

@@ -1,6 +1,7 @@
 import type { Logger, PhaseBegin, RunProgress, SessionEvent } from "../../contracts/session.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { resolvesWithin } from "../../internal/timeout.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "close";
@@ -11,34 +12,21 @@ const loggerPatienceSeconds = 60;
 /** Loggers that did not answer in time. No session calls them again, except for `close`. */
 const unresponsive = new WeakSet<Logger>();
 
-/** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
-export interface SessionLog {
-  event(event: SessionEvent): void;
-  warn(where: string, message: string): void;
-  begin(at: PhaseBegin): Flow<void>;
-  train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void>;
-  snapshot(snapshot: Snapshot): Flow<void>;
-  close(): Flow<void>;
-}
-
 /**
  * Logs a warning outside a session, before it begins or after it is closed. The warning goes to the console if no logger
  * receives events.
  */
 export function logWarning(loggers: readonly Logger[], where: string, message: string): void {
-  createLog(loggers).warn(where, message);
+  new SessionLog(loggers).warn(where, message);
 }
 
 /** Closes loggers, and waits for each at most for its patience. An error of one is logged to the others. */
 export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
-  await drive(createLog(loggers).close());
+  await drive(new SessionLog(loggers).close());
 }
 
-export function createLog(loggers: readonly Logger[]): SessionLog {
-  return new Loggers(loggers);
-}
-
-class Loggers implements SessionLog {
+/** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
+export class SessionLog {
   readonly #loggers: readonly Logger[];
   readonly #listeners: readonly Logger[];
   /** Loggers whose first error was reported. */
@@ -95,7 +83,8 @@ class Loggers implements SessionLog {
       if (logger[what] === undefined || (unresponsive.has(logger) && what !== "close")) continue;
       try {
         const answer = call(logger);
-        if (isPromise(answer) && !(yield* wait(isAnsweredInTime(answer, logger)))) this.#giveUp(logger, what);
+        if (isPromise(answer) && !(yield* wait(resolvesWithin(answer, patienceOf(logger)))))
+          this.#giveUp(logger, what);
       } catch (error) {
         this.#reportFailure(logger, what, error);
       }
@@ -123,17 +112,3 @@ class Loggers implements SessionLog {
 }
 
 const patienceOf = ({ patienceSeconds = loggerPatienceSeconds }: Logger): number => patienceSeconds;
-
-/** Whether a logger's promise resolves within its patience. Throws if the promise rejects by then. */
-async function isAnsweredInTime(answer: PromiseLike<unknown>, logger: Logger): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeUp = new Promise<boolean>((resolve) => {
-    // setTimeout takes at most 2³¹ − 1 milliseconds. The timer keeps a process alive that only waits for the logger.
-    timer = setTimeout(() => resolve(false), Math.min(1000 * patienceOf(logger), 2 ** 31 - 1));
-  });
-  try {
-    return await Promise.race([Promise.resolve(answer).then(() => true), timeUp]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -1,45 +1,25 @@
 import { plainConsoleLogger } from "../../console/console-logger.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
-import { createRecords, type SessionRecords } from "../records/records.ts";
+import { createRecords } from "../records/records.ts";
 import { HookEvidence } from "../window/hook-evidence.ts";
-import type { WindowParts } from "../window/measure-request.ts";
 import { Preflight } from "../window/preflight.ts";
 import type { WindowReporter } from "../window/run-guarded.ts";
 import { LoopControl } from "./control.ts";
 import { Hooks } from "./hooks.ts";
-import { createLog, type SessionLog } from "./log-events.ts";
+import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
 import { Requests } from "./requests.ts";
 
 /** The owners of a session's state. Each changes only its own. */
-export interface SessionParts {
-  readonly options: SessionOptions;
-  readonly callbacks: readonly TrainerCallback[];
-  readonly log: SessionLog;
-  readonly control: LoopControl;
-  readonly clock: PhaseClock;
-  readonly progress: PhaseProgress;
-  readonly requests: Requests;
-  readonly hooks: Hooks;
-  readonly governor: Governor;
-  readonly records: SessionRecords;
-  readonly preflight: Preflight;
-  readonly window: WindowParts;
-  /** Aborted when measuring must end. */
-  readonly signal: AbortSignal;
-  /** Ends the measurement that is running, as an abort does. */
-  endMeasuring(): void;
-  endGrading(): void;
-}
+export type SessionParts = ReturnType<typeof createParts>;
 
-export function createParts(options: SessionOptions): SessionParts {
+export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
-  const log = createLog(options.loggers ?? [plainConsoleLogger()]);
+  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
   const control = new LoopControl(options);
   const reporter = createReporter(log, control);
   const [measuring, grading] = [new AbortController(), new AbortController()];
@@ -86,7 +66,9 @@ export function createParts(options: SessionOptions): SessionParts {
     ...parts,
     preflight,
     window,
+    /** Aborted when measuring must end. */
     signal,
+    /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),
     endGrading: () => grading.abort(new Error("the session is closed")),
   };

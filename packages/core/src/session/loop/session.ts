@@ -1,13 +1,14 @@
 // A session: requests (hooks) → window → outcome → records. `openSession` wires the owners of its state.
 // Rooms import each other in one direction: loop → window → records, and budget below window.
+import type { Awaitable } from "../../contracts/json.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { Control, Session, SessionOptions } from "../../contracts/session.ts";
-import { misuse, SessionCalls } from "./calls.ts";
+import { drive, type Flow } from "../../internal/maybe-async.ts";
 import { closeSession } from "./close.ts";
-import { noControl } from "./control.ts";
+import { misuse, noControl } from "./control.ts";
 import { SessionFlows } from "./flows.ts";
 import { checkSessionOptions } from "./options.ts";
-import { createParts } from "./parts.ts";
+import { createParts, type SessionParts } from "./parts.ts";
 
 /** Most steps end in this value, so that they need not make a promise. */
 const noControlLater: Promise<Control> = Promise.resolve(noControl);
@@ -28,11 +29,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   const parts = createParts(options);
   const { progress, control, hooks } = parts;
   const flows = new SessionFlows(parts);
-  const calls = new SessionCalls({
-    throwError: () => control.throwError(),
-    interrupt: () => parts.endMeasuring(),
-    close: () => closeSession(parts, flows.hasBegun),
-  });
+  const { run, close } = callsOf(parts, flows);
   const session: Session = {
     phase: progress.phase,
     get progress(): Progress {
@@ -41,20 +38,20 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     get brokenReceipt(): string | null {
       return control.brokenReceipt;
     },
-    begin: async (known = {}) => calls.run("begin", () => flows.begin(known.maxSteps)),
-    stepBegin: async () => calls.run("stepBegin", () => flows.stepBegin()),
+    begin: async (known = {}) => run("begin", () => flows.begin(known.maxSteps)),
+    stepBegin: async () => run("stepBegin", () => flows.stepBegin()),
     stepEnd(at = {}) {
       try {
-        const answer = calls.run("stepEnd", () => flows.stepEnd(at));
+        const answer = run("stepEnd", () => flows.stepEnd(at));
         return answer === noControl ? noControlLater : Promise.resolve(answer);
       } catch (error) {
         return Promise.reject(error);
       }
     },
-    log: async (metrics) => calls.run("log", () => flows.log(metrics)),
-    save: async () => calls.run("save", () => flows.save()),
-    end: async () => calls.run("end", () => flows.end()),
-    fail: async (error) => calls.run("fail", () => flows.fail(error)),
+    log: async (metrics) => run("log", () => flows.log(metrics)),
+    save: async () => run("save", () => flows.save()),
+    end: async () => run("end", () => flows.end()),
+    fail: async (error) => run("fail", () => flows.fail(error)),
     async close() {
       if (hooks.running !== null)
         throw misuse(
@@ -63,10 +60,59 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
           "a call outside of hooks, because close waits for them",
           "End training with requestStop(reason), and close the session where it was opened.",
         );
-      return calls.close();
+      return close();
     },
   };
-  return { session, close: () => calls.close() };
+  return { session, close };
+}
+
+/** The calls of a session's methods: one at a time, and none after `close`. */
+function callsOf(parts: SessionParts, flows: SessionFlows) {
+  let running: string | null = null;
+  let onDone: (() => void) | null = null;
+  let closing: Promise<void> | null = null;
+
+  function* finish<T>(flow: Flow<T>): Flow<T> {
+    try {
+      const result = yield* flow;
+      parts.control.throwError();
+      return result;
+    } finally {
+      running = null;
+      onDone?.();
+    }
+  }
+
+  async function closeNow(): Promise<void> {
+    if (running !== null) {
+      parts.endMeasuring();
+      await new Promise<void>((resolve) => (onDone = resolve));
+    }
+    await closeSession(parts, flows.hasBegun);
+  }
+
+  return {
+    /** Runs a method to its end, without a turn of the event loop if it waits for nothing. */
+    run<T>(method: string, flow: () => Flow<T>): Awaitable<T> {
+      if (running !== null)
+        throw misuse(
+          method,
+          `a call while ${running} is running`,
+          "one call at a time",
+          `Await session.${running}().`,
+        );
+      if (closing !== null)
+        throw misuse(method, "a call after close", "an open session", "Open another session.");
+      running = method;
+      return drive(finish(flow()));
+    },
+    /** Closes once, after the call that is running. Only the first call of `close` throws what went wrong. */
+    async close(): Promise<void> {
+      if (closing !== null) return closing.catch(() => undefined);
+      closing = closeNow();
+      return closing;
+    },
+  };
 }
 
 /**

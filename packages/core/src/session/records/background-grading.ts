@@ -3,6 +3,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
 import { computeResults, gradeRows } from "./check-rows.ts";
@@ -74,15 +75,7 @@ export class BackgroundGrading {
   /** Waits until all grading is done, for at most `seconds`. Returns whether it is done. */
   async drain(seconds: number): Promise<boolean> {
     if (this.#gradings.size === 0) return true;
-    const done = Promise.all(this.#gradings.values()).then(() => true);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const timeUp = new Promise<boolean>((resolve) => {
-      // setTimeout takes at most 2³¹ − 1 milliseconds.
-      timer = setTimeout(() => resolve(false), Math.min(1000 * seconds, 2 ** 31 - 1));
-    });
-    const isDone = await Promise.race([done, timeUp]);
-    clearTimeout(timer);
-    return isDone;
+    return resolvesWithin(Promise.all(this.#gradings.values()), seconds);
   }
 
   #whenGraded(id: string): Promise<void> {

@@ -87,15 +87,14 @@ export class Interrupted {
         {
           by,
           evaluation: { name },
-          crossed,
-          on,
           plannedLooks,
+          ...rest
         },
       ]) => {
         const callback = callbacks.find((one) => one.id === by);
         const evaluation = callback?.asks?.find((one) => one.name === name);
         if (callback === undefined || evaluation === undefined) return [];
-        return [{ id, evaluation, crossed, on, plannedComparisons: plannedLooks, callback }];
+        return [{ ...rest, id, evaluation, plannedComparisons: plannedLooks, callback }];
       },
     );
   }

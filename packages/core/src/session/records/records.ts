@@ -10,18 +10,9 @@ import { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 
-export interface SessionRecords {
-  readonly store: SnapshotStore;
-  readonly known: KnownSnapshots;
-  readonly writer: SnapshotWriter;
-  readonly baselines: Baselines;
-  readonly comparisons: Comparisons;
-  readonly grading: BackgroundGrading;
-  readonly interrupted: Interrupted;
-  readonly reporter: Reporter;
-}
+export type SessionRecords = ReturnType<typeof createRecords>;
 
-export interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseline" | "familywise"> {
+interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseline" | "familywise"> {
   readonly phase: string;
   readonly seed: string;
   readonly clock: () => number;
@@ -30,7 +21,7 @@ export interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | 
   readonly reporter: Reporter;
 }
 
-export function createRecords(options: RecordsOptions): SessionRecords {
+export function createRecords(options: RecordsOptions) {
   const { run, layout, baseline = "phase_start", familywise, phase, seed, clock, reporter } = options;
   const store = resolveStore(run, layout);
   const known = new KnownSnapshots(phase);

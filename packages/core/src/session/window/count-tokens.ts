@@ -1,19 +1,13 @@
 import { isCount } from "../../internal/is-count.ts";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
 
-/** A model whose tokens are counted. */
-export interface CountedModel {
-  readonly model: EvaluableModel;
-  /** Returns the tokens so far; null if the engine reported none, or something that is not a count. */
-  tokens(): number | null;
-}
-
 /**
- * Wraps a model so that the tokens it and its base read and generate are counted.
+ * Wraps a model so that the tokens it and its base read and generate are counted. `tokens` returns their number so far; null if
+ * the engine reported none, or something that is not a count.
  *
  * @param onCall Called before each call of the model.
  */
-export function countTokens(model: EvaluableModel, onCall: () => void = () => undefined): CountedModel {
+export function countTokens(model: EvaluableModel, onCall: () => void = () => undefined) {
   let tokens: number | null = null;
   const add = (more: number) => void (tokens = (tokens ?? 0) + more);
   return { model: counting(model, add, onCall), tokens: () => (isCount(tokens) ? tokens : null) };

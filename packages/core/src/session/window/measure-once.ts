@@ -4,6 +4,8 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { drive } from "../../internal/maybe-async.ts";
+import { toMilliseconds } from "../../internal/timeout.ts";
+import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
@@ -90,6 +92,19 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   return { ...facts, kind: "measured", provenance: provenance!, rows: outcome.value };
 }
 
+/** Returns the timing of a snapshot with so many rows. */
+export const timingOf = (
+  { guardsSeconds, measureSeconds, tokens }: Measured,
+  items: number,
+): Snapshot["timing"] => ({
+  ...noTiming,
+  total_seconds: guardsSeconds + measureSeconds,
+  guards_seconds: guardsSeconds,
+  measure_seconds: measureSeconds,
+  items,
+  tokens,
+});
+
 /** Runs `measure` and records when it had come how far. */
 class CourseRecorder {
   readonly #one: MeasureOnce;
@@ -153,17 +168,15 @@ class CourseRecorder {
   }
 }
 
-/** Ends one measurement when its time is up. */
-interface Deadline {
-  readonly signal: AbortSignal;
-  /** Reads the clock. Must be called wherever a measurement can end. */
-  check(): void;
-  /** Must be called when the measurement is over. */
-  stop(): void;
-}
+type Deadline = ReturnType<typeof deadlineAt>;
 
-/** @param at Returns when time is up, on the clock, each time it is called; null for never. */
-export function deadlineAt(at: () => number | null, clock: () => number): Deadline {
+/**
+ * Ends one measurement when its time is up. `check` reads the clock and must be called wherever a measurement can end; `stop` must
+ * be called when the measurement is over.
+ *
+ * @param at Returns when time is up, on the clock, each time it is called; null for never.
+ */
+export function deadlineAt(at: () => number | null, clock: () => number) {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const check = () => {
@@ -172,7 +185,7 @@ export function deadlineAt(at: () => number | null, clock: () => number): Deadli
     if (end === null || controller.signal.aborted) return;
     const left = end - clock();
     // A timer also reaches an engine in the middle of a call, if the engine pauses there.
-    if (left > 0) timer = setTimeout(check, Math.min(1000 * left, 2 ** 31 - 1));
+    if (left > 0) timer = setTimeout(check, toMilliseconds(left));
     else controller.abort(timeIsUp());
   };
   check();

@@ -101,11 +101,8 @@ export async function measureRequest(
   if (allowance.first === 0 && allowance.why !== null && !isAdoptable)
     return { kind: "skipped", reason: allowance.why, governor: allowance.governor };
 
-  const { measured, saved, supersede } = await measureUnlessAdopted(
-    parts,
-    { requested, measurement, prepared },
-    { window, existing, allowance },
-  );
+  const attempt = { prepared, window, existing, allowance };
+  const { measured, saved, supersede } = await measureUnlessAdopted(parts, ready, attempt);
   if (measured.kind === "adopted") return { kind: "adopted", existing: existing!, measured };
   const expected = expectedRows(requested.evaluation, prepared);
   const isWhole = measured.kind === "measured" && measured.rows.length >= expected;
@@ -126,23 +123,19 @@ function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, expect
   return first < expected ? why : null;
 }
 
+/** A request whose turn has come. */
+interface Attempt {
+  readonly prepared: Prepared;
+  readonly window: OpenWindow;
+  readonly existing: Snapshot | null;
+  readonly allowance: MeasurementBudget;
+}
+
 async function measureUnlessAdopted(
   { guards, signal, clock, reporter }: WindowParts,
-  { requested, measurement, prepared }: ReadyRequest & { readonly prepared: Prepared },
-  {
-    window,
-    existing,
-    allowance,
-  }: {
-    readonly window: OpenWindow;
-    readonly existing: Snapshot | null;
-    readonly allowance: MeasurementBudget;
-  },
-): Promise<{
-  readonly measured: Measured;
-  readonly saved: Snapshot["saved"];
-  readonly supersede: string | null;
-}> {
+  { requested, measurement }: ReadyRequest,
+  { prepared, window, existing, allowance }: Attempt,
+) {
   const { id, phase, seed, on, at } = measurement;
   const evaluation: AnyEvaluation = requested.evaluation;
   const total = expectedRows(evaluation, prepared);

@@ -8,7 +8,7 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { seedOf } from "../../random/streams.ts";
 import { computeResults, gradeRows } from "../records/check-rows.ts";
 import { newSnapshot } from "../records/new-snapshot.ts";
-import { measureOnce, type Measured } from "./measure-once.ts";
+import { measureOnce, timingOf } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
 import {
   functionSchema,
@@ -118,7 +118,7 @@ export async function measure(
       provenance: measured.provenance!,
       weights: measured.weights,
       receipt: [...measured.receipt],
-      timing: timingOf(measured, raw.length, gradeSeconds),
+      timing: { ...timingOf(measured, raw.length), grade_seconds: gradeSeconds },
     },
   );
   return { snapshot: { ...plain, ...record }, rows };
@@ -127,20 +127,3 @@ export async function measure(
 /** Turns an evaluation's name into a valid id. */
 const idOf = ({ name }: AnyEvaluation): string =>
   name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
-
-function timingOf(
-  { guardsSeconds, measureSeconds, tokens }: Measured,
-  items: number,
-  gradeSeconds: number | null,
-): Snapshot["timing"] {
-  return {
-    total_seconds: guardsSeconds + measureSeconds,
-    guards_seconds: guardsSeconds,
-    measure_seconds: measureSeconds,
-    grade_seconds: gradeSeconds,
-    items,
-    tokens,
-    overhead_percent: null,
-    governor: "off",
-  };
-}

@@ -6,7 +6,7 @@ import { abortReason } from "../records/interrupted.ts";
 import { newSnapshot, noTiming, type Position } from "../records/new-snapshot.ts";
 import { adoptSnapshot } from "../records/resume.ts";
 import type { Failure } from "../records/snapshot-writer.ts";
-import type { Measured } from "./measure-once.ts";
+import { timingOf } from "./measure-once.ts";
 import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
 
 /** Turns the outcome of a request into its snapshot. */
@@ -56,7 +56,8 @@ async function recordMeasured(
       ...(checkpoint === null ? [] : [checkpointEvidence(checkpoint)]),
     ],
     timing: {
-      ...timingOf(measured, rows.length, measurement.at.step, clock),
+      ...timingOf(measured, rows.length),
+      overhead_percent: overheadPercent(measurement.at.step, clock),
       governor: decision,
     },
   });
@@ -95,7 +96,10 @@ async function recordFailed(
     status: "failed" as const,
     reason: aborted ?? errorMessage(error),
     receipt: [...(measured?.receipt ?? []), ...hookEvidence.take(callback)],
-    ...(measured !== undefined && { weights: measured.weights, timing: timingOf(measured, 0, step, clock) }),
+    ...(measured !== undefined && {
+      weights: measured.weights,
+      timing: { ...timingOf(measured, 0), overhead_percent: overheadPercent(step, clock) },
+    }),
     ...(measured?.provenance != null && { provenance: measured.provenance }),
   };
   if (aborted === null) {
@@ -134,23 +138,9 @@ async function recordWithoutRows(
   return writer.commit(kept, rows, { failure });
 }
 
-function timingOf(
-  { guardsSeconds, measureSeconds, tokens }: Measured,
-  items: number,
-  step: number,
-  clock: PhaseClock,
-): Snapshot["timing"] {
+/** Returns the overhead of the phase so far; null before the first step, when there is no training to compare with. */
+function overheadPercent(step: number, clock: PhaseClock): number | null {
   const { wall, windows } = clock.seconds();
   const training = wall - windows;
-  return {
-    total_seconds: guardsSeconds + measureSeconds,
-    guards_seconds: guardsSeconds,
-    measure_seconds: measureSeconds,
-    grade_seconds: null,
-    items,
-    tokens,
-    // Before the first step there is no training to compare with.
-    overhead_percent: step > 0 && training > 0 ? (100 * windows) / training : null,
-    governor: "off",
-  };
+  return step > 0 && training > 0 ? (100 * windows) / training : null;
 }

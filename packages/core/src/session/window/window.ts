@@ -65,22 +65,20 @@ class Window {
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
-    const open = { justLeft: [] as readonly Evidence[], broken: null as string | null };
+    let justLeft: readonly Evidence[] = [];
+    let broken: string | null = null;
     for (const one of ready) {
       governor.reach(one.requested.id);
-      const outcome = await this.#take(one, open);
+      const outcome = await this.#take(one, justLeft, broken);
       await recordOutcome(this.#parts, one, outcome, this.#position);
       const evidence = evidenceOf(outcome);
       if (evidence === null) continue;
-      open.justLeft = evidence;
-      open.broken ??= await this.#checkReceipt(one.requested.id, evidence);
+      justLeft = evidence;
+      broken ??= await this.#checkReceipt(one.requested.id, evidence);
     }
   }
 
-  async #take(
-    ready: ReadyRequest,
-    { justLeft, broken }: { readonly justLeft: readonly Evidence[]; readonly broken: string | null },
-  ): Promise<Outcome> {
+  async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
     const { preflight, signal } = this.#parts;
     const reason = broken ?? preflight.whyUnavailable(ready.requested.evaluation);
     if (reason !== null) return { kind: "skipped", reason, governor: "off" };
