@@ -36,17 +36,11 @@ function lifecycleChecks(check: MakeCheck, makeCallback: () => Awaitable<Trainer
     }),
     check("completes a phase without drawing from Math.random", (callback) =>
       withoutMathRandom(async () => {
-        const phase = phaseOf(callback, steps);
-        await phase.begin();
-        await phase.run(1, steps);
-        await phase.end();
+        await phaseOf(callback, steps).runAll();
       }),
     ),
     check("completes a phase of unknown length", async (callback) => {
-      const phase = phaseOf(callback, null);
-      await phase.begin();
-      await phase.run(1, steps);
-      await phase.end();
+      await phaseOf(callback, null).runAll();
     }),
     check("accepts errors, and snapshots of other callbacks", async (callback) => {
       const phase = phaseOf(callback, steps);
@@ -72,9 +66,7 @@ function requestChecks(check: MakeCheck, makeCallback: () => Awaitable<TrainerCa
   return [
     check("requests only evaluations of `asks`, under valid ids", async (callback) => {
       const phase = phaseOf(callback, steps);
-      await phase.begin();
-      await phase.run(1, steps);
-      await phase.end();
+      await phase.runAll();
       for (const { request } of phase.requests) {
         expectThat(
           nameSchema.safeParse(request.id).success,
@@ -100,9 +92,7 @@ function requestChecks(check: MakeCheck, makeCallback: () => Awaitable<TrainerCa
         await before.begin();
         await before.run(1, at);
         const after = phaseOf(await makeCallback(), steps, before.checkpoint());
-        await after.begin();
-        await after.run(at + 1, steps);
-        await after.end();
+        await after.runAll(at + 1);
         expectEqual(
           [...before.requests, ...after.requests].map(describe),
           whole,
@@ -164,7 +154,7 @@ function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Ch
     previous = progress;
     progress = next;
   };
-  return {
+  const phase = {
     requests,
     context,
     checkpoint: (): Checkpoint => ({
@@ -191,14 +181,18 @@ function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Ch
       await callback.onTrainEnd?.(context());
       await callback.close?.();
     },
+    async runAll(from = 1) {
+      await phase.begin();
+      await phase.run(from, steps);
+      await phase.end();
+    },
   };
+  return phase;
 }
 
 async function requestsOf(callback: TrainerCallback) {
   const phase = phaseOf(callback, steps);
-  await phase.begin();
-  await phase.run(1, steps);
-  await phase.end();
+  await phase.runAll();
   return phase.requests.map(describe);
 }
 

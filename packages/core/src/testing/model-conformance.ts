@@ -1,5 +1,11 @@
 import type { Awaitable } from "../contracts/json.ts";
-import type { Abilities, EvaluableModel, LogLikelihoodRequest, Sampling } from "../contracts/model.ts";
+import type {
+  Abilities,
+  Ability,
+  EvaluableModel,
+  LogLikelihoodRequest,
+  Sampling,
+} from "../contracts/model.ts";
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { withoutMathRandom } from "./math-random.ts";
 
@@ -56,6 +62,15 @@ export function modelConformance(makeModel: () => Awaitable<EvaluableModel>): re
 
 type MakeCheck = (name: string, run: (model: EvaluableModel) => Promise<void>) => Check;
 
+/** Makes checks of one ability, which pass for models without it. */
+const checksOf =
+  <A extends Exclude<Ability, "tokenizer">>(ability: A, check: MakeCheck) =>
+  (name: string, run: (ask: Abilities[A], model: EvaluableModel) => Promise<void>): Check =>
+    check(`${ability}: ${name}`, async (model) => {
+      const ask = model[ability]?.bind(model) as Abilities[A] | undefined;
+      if (ask !== undefined) await run(ask, model);
+    });
+
 function tokenizerChecks(check: MakeCheck): readonly Check[] {
   const when = (name: string, run: (tokenizer: Abilities["tokenizer"]) => void) =>
     check(`tokenizer: ${name}`, async ({ tokenizer }) => {
@@ -98,13 +113,7 @@ function tokenizerChecks(check: MakeCheck): readonly Check[] {
 }
 
 function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
-  const when = (
-    name: string,
-    run: (ask: Abilities["logLikelihoods"], model: EvaluableModel) => Promise<void>,
-  ) =>
-    check(`logLikelihoods: ${name}`, async (model) => {
-      if (model.logLikelihoods !== undefined) await run(model.logLikelihoods.bind(model), model);
-    });
+  const when = checksOf("logLikelihoods", check);
   return [
     when("returns an empty array for no requests", async (ask) =>
       expectEqual(await ask([], live()), [], "answers"),
@@ -158,17 +167,14 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
       expectClose(whole!.sumNats, next!.nats[0]!, "the same token, requested both ways");
     }),
     when("rejects for an aborted signal", async (ask) => {
-      await expectRejects(() => ask(pairs, { signal: AbortSignal.abort() }), "an aborted call rejects");
+      await expectRejects(() => ask(pairs, aborted), "an aborted call rejects");
     }),
   ];
 }
 
 function nextTokenChecks(check: MakeCheck): readonly Check[] {
   const prompts = contexts.map((text) => ({ text }));
-  const when = (name: string, run: (ask: Abilities["nextToken"], model: EvaluableModel) => Promise<void>) =>
-    check(`nextToken: ${name}`, async (model) => {
-      if (model.nextToken !== undefined) await run(model.nextToken.bind(model), model);
-    });
+  const when = checksOf("nextToken", check);
   return [
     when("returns an empty array for no requests", async (ask) =>
       expectEqual(await ask([], live()), [], "answers"),
@@ -208,7 +214,7 @@ function nextTokenChecks(check: MakeCheck): readonly Check[] {
     }),
     when("rejects for an aborted signal", async (ask) => {
       await expectRejects(
-        () => ask([{ prompt: prompts[0]!, candidates: [1] }], { signal: AbortSignal.abort() }),
+        () => ask([{ prompt: prompts[0]!, candidates: [1] }], aborted),
         "an aborted call rejects",
       );
     }),
@@ -220,10 +226,7 @@ function generateChecks(check: MakeCheck): readonly Check[] {
     prompt: { text },
     sampling: sampling(changes),
   });
-  const when = (name: string, run: (ask: Abilities["generate"]) => Promise<void>) =>
-    check(`generate: ${name}`, async (model) => {
-      if (model.generate !== undefined) await run(model.generate.bind(model));
-    });
+  const when = checksOf("generate", check);
   return [
     when("returns an empty array for no requests", async (ask) =>
       expectEqual(await ask([], live()), [], "answers"),
@@ -267,10 +270,7 @@ function generateChecks(check: MakeCheck): readonly Check[] {
       expectEqual(cut!.finish, "stop", "finish");
     }),
     when("rejects for an aborted signal", async (ask) => {
-      await expectRejects(
-        () => ask([request(contexts[0]!)], { signal: AbortSignal.abort() }),
-        "an aborted call rejects",
-      );
+      await expectRejects(() => ask([request(contexts[0]!)], aborted), "an aborted call rejects");
     }),
   ];
 }
@@ -279,9 +279,8 @@ function sampling(changes: Partial<Sampling>): Sampling {
   return { maxNewTokens: 8, temperature: 0, seed: "seed", ...changes };
 }
 
-function live() {
-  return { signal: new AbortController().signal };
-}
+const live = () => ({ signal: new AbortController().signal });
+const aborted = { signal: AbortSignal.abort() };
 
 function expectClose(got: number, expected: number, what: string, tolerance = toleranceNats): void {
   if (!(Math.abs(got - expected) <= tolerance))

@@ -40,6 +40,8 @@ const key = (changes: Partial<SnapshotKey> = {}): SnapshotKey => ({
   ...changes,
 });
 
+const stepsIn = async (store: SnapshotStore) => (await store.list()).map(({ step }) => step);
+
 function basicChecks(check: MakeCheck): readonly Check[] {
   return [
     check("is empty at first", async (store) => {
@@ -134,18 +136,10 @@ function supersedeChecks(check: MakeCheck): readonly Check[] {
       await store.supersede(key(), "a test");
       expectEqual(await store.get(key()), null, "get");
       expectEqual(await store.rows(key()), [], "rows");
-      expectEqual(
-        (await store.list()).map(({ step }) => step),
-        [20],
-        "list",
-      );
+      expectEqual(await stepsIn(store), [20], "list");
       await store.put(exampleSnapshot({ status: "failed" }), []);
       await store.supersede(key(), "again");
-      expectEqual(
-        (await store.list()).map(({ step }) => step),
-        [20],
-        "list after superseding twice",
-      );
+      expectEqual(await stepsIn(store), [20], "list after superseding twice");
     }),
     check("does nothing when it supersedes a missing snapshot", async (store) => {
       await store.supersede(key({ step: 5 }), "a test");
@@ -174,11 +168,7 @@ function safetyChecks(check: MakeCheck): readonly Check[] {
     check("accepts concurrent writes, as from background grading", async (store) => {
       const steps = Array.from({ length: 8 }, (_, step) => step);
       await Promise.all(steps.map((step) => store.put(exampleSnapshot({ step }), [{ id: String(step) }])));
-      expectEqual(
-        (await store.list()).map(({ step }) => step),
-        steps,
-        "steps",
-      );
+      expectEqual(await stepsIn(store), steps, "steps");
     }),
     check("opens and closes repeatedly", async (store) => {
       await store.open?.();
