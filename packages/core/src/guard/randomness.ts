@@ -1,7 +1,6 @@
 import type { Guard } from "../contracts/guard.ts";
 import { namedStream } from "../random/streams.ts";
 
-/** A replacement of `Math.random`. */
 interface Replacement {
   draw(): number;
 }

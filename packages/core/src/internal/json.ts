@@ -1,6 +1,5 @@
 import type { Json } from "../contracts/json.ts";
 
-/** Returns a deep copy. */
 export function copyJson<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }

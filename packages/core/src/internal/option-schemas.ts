@@ -15,10 +15,8 @@ export const numberToOne = (expected: string) => z.number(expected).gt(0, expect
 
 export const filledString = (expected: string) => z.string(expected).min(1, expected);
 
-/** A name that becomes a file name or names a metric. */
 export const nameSchema = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
 
-/** The name of a phase, which becomes a folder name. */
 export const phaseSchema = z.custom<string>(isPhaseName, phaseRule).meta({ fix: nameFix });
 
 export const seedSchema = z.string("a string").meta({ fix: "Put the seed in quotes." });

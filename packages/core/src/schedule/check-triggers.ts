@@ -27,7 +27,6 @@ export function checkTriggers(triggers: unknown, where: string, path: ValuePath 
   return triggers as readonly Trigger[];
 }
 
-/** @throws PeriodicEvalError `config` */
 export function checkTrigger(trigger: unknown, where: string, path: ValuePath = []): void {
   if (!isRecord(trigger))
     throw configError({

@@ -32,7 +32,6 @@ export function observeRows<R extends Row>(
   return seen;
 }
 
-/** Returns the observations of some of the rows. */
 export function observationsOf<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
   const found: Observed[] = [];
   for (const row of rows) {

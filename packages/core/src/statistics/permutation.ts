@@ -53,7 +53,6 @@ export function detectableSampled(stderr: number | null, alpha: number): number 
     : (normalQuantile(1 - alpha / 2) + normalQuantile(power)) * stderr;
 }
 
-/** One question of the test. */
 interface Part {
   /** Deviations from the question's mean over both measurements. */
   readonly deviations: readonly number[];

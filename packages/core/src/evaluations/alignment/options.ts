@@ -103,10 +103,8 @@ export const alignmentShape = {
 
 const alignmentSchema = z.strictObject(alignmentShape);
 
-/** Names the options in errors. */
 export const alignmentWhere = "alignment options";
 
-/** @throws PeriodicEvalError `config` for a wrong option, or for options that exclude each other. */
 export function checkAlignmentOptions(options: AlignmentOptions): void {
   const where = alignmentWhere;
   parseOptions(where, alignmentSchema, options);

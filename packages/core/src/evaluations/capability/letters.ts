@@ -12,11 +12,9 @@ import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from
 export interface LettersOptions {
   readonly questions: QuestionSource;
   readonly system: SystemPrompt;
-  /** Asks every question as each persona, instead of with `system`. */
   readonly personas?: () => Promise<readonly Persona[]>;
 }
 
-/** A question, and its persona if there are personas. */
 interface LettersItem extends ArcQuestion {
   readonly persona?: string;
   readonly system?: SystemPrompt;

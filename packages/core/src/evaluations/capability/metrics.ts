@@ -92,7 +92,6 @@ export interface ChoiceRow extends Row {
   readonly reason?: string;
 }
 
-/** Returns the row of a question that could not be scored. */
 export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason: string): ChoiceRow {
   const { id, labels, gold } = item;
   return { id, status, labels, gold, predicted: null, correct: null, nats: null, truncatedTokens: 0, reason };
@@ -105,7 +104,6 @@ interface ScoredChoice {
   readonly truncatedTokens: number;
 }
 
-/** Returns the row of a scored question. */
 export function scored(
   { id, labels, gold }: ArcQuestion,
   { predicted: at, nats, truncatedTokens }: ScoredChoice,

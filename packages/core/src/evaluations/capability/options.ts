@@ -59,7 +59,6 @@ export const capabilityShape = {
 const capabilitySchema = z.strictObject(capabilityShape);
 const where = "capability options";
 
-/** @throws PeriodicEvalError `config` for a wrong option, or for options that exclude each other. */
 export function checkCapabilityOptions(options: CapabilityOptions): void {
   parseOptions(where, capabilitySchema, options);
   const { method = "letters", system, personas, shots } = options;
@@ -98,7 +97,6 @@ export function checkCapabilityOptions(options: CapabilityOptions): void {
     });
 }
 
-/** @throws PeriodicEvalError `config` if the pool has fewer questions than `shots`. */
 export function checkPoolSize(shots: number, poolSize: number): void {
   if (poolSize >= shots) return;
   throw configError({

@@ -29,7 +29,6 @@ export interface Against {
   ): Promise<readonly NextToken[]>;
 }
 
-/** The measured model without its adapter. */
 export const againstBase: Against = {
   name: "base",
   provenance: {},

@@ -33,7 +33,6 @@ export const klShape = {
 
 const klSchema = z.strictObject(klShape);
 
-/** @throws PeriodicEvalError `config` for a wrong option or an evaluation without `prompts`. */
 export function checkKLOptions(options: KLOptions): void {
   const where = "klEvaluation options";
   parseOptions(where, klSchema, options);

@@ -1,7 +1,6 @@
 import type { Abilities, CallOptions, LogLikelihoodRequest, Prompt } from "../../contracts/model.ts";
 import type { Trait } from "./traits.ts";
 
-/** A question with its fixed answer. */
 export interface AnsweredPrompt {
   readonly prompt: Prompt;
   readonly answer: string;

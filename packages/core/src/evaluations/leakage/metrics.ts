@@ -4,7 +4,6 @@ import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
 export interface LeakageMetricsOptions {
-  /** Id of the persona that the trait is trained into; null if there is none. */
   readonly source: string | null;
   readonly hasMarkerLogProb: boolean;
 }
@@ -60,7 +59,6 @@ export interface LeakagePlainKeysOptions {
   readonly personas: readonly string[];
 }
 
-/** Keys at the snapshot's top level. */
 export function leakagePlainKeys(
   rows: readonly GradedLeakageRow[],
   { trait, source, completions, personas }: LeakagePlainKeysOptions,

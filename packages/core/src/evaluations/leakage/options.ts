@@ -57,10 +57,8 @@ export const leakageShape = {
 
 const leakageSchema = z.strictObject(leakageShape);
 
-/** Names the options in errors. */
 export const leakageWhere = "leakage options";
 
-/** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkLeakageOptions(options: LeakageOptions): void {
   parseOptions(leakageWhere, leakageSchema, options);
   const { personas = defaultPersonas, source = null, questions } = options;
@@ -71,7 +69,6 @@ export function checkLeakageOptions(options: LeakageOptions): void {
   if (questions !== undefined && typeof questions !== "string") checkLeakageQuestions(questions);
 }
 
-/** @throws PeriodicEvalError `config` unless the source is one of several personas. */
 export function checkSource(source: string | null, personas: readonly Persona[]): void {
   const ids = personas.map(({ id }) => id);
   if (source === null || (ids.includes(source) && ids.length > 1)) return;

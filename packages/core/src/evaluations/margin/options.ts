@@ -37,6 +37,5 @@ export const marginShape = {
 
 const marginSchema = z.strictObject(marginShape);
 
-/** @throws PeriodicEvalError `config` for a wrong option. */
 export const checkMarginOptions = (options: MarginOptions): void =>
   void parseOptions("margin options", marginSchema, options);

@@ -9,7 +9,6 @@ import type { JudgeCall } from "./method.ts";
 export type Tally = { -readonly [Key in keyof VerdictSpending]: VerdictSpending[Key] };
 
 export interface JudgeCallsOptions {
-  /** Names the judge in errors. */
   readonly where: string;
   readonly timeoutSeconds: number;
   readonly price: JudgePrice | null;
@@ -21,7 +20,6 @@ export interface JudgeCallsOptions {
 export interface RunningCall {
   readonly outer: CallOptions;
   readonly relay: AbortRelay;
-  /** The spending of this answer. */
   readonly tally: Tally;
   readonly again: Grant["again"];
 }
@@ -94,7 +92,6 @@ export function judgeCalls({
 export interface AbortRelay {
   readonly signal: AbortSignal;
   readonly stops: Set<(reason: unknown) => void>;
-  /** Removes the listener. */
   close(): void;
 }
 

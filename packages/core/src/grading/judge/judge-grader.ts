@@ -29,7 +29,6 @@ interface Judge {
   readonly cache: VerdictCache | undefined;
   /** The spending of no call. */
   readonly zero: VerdictSpending;
-  /** The spending since the judge was created. */
   readonly total: { -readonly [Key in keyof JudgeSpending]: JudgeSpending[Key] };
 }
 
@@ -134,7 +133,6 @@ function promptsFor(
   });
 }
 
-/** Judges one answer within the budget. */
 async function judgeAnswer(
   { method, calls, zero }: Judge,
   prompts: readonly string[],

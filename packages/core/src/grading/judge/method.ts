@@ -36,7 +36,6 @@ export const greedy = { temperature: 0, seed: "judge" } as const;
 /** Returns the judge's prompt as a chat: one user turn, no system prompt. */
 export const judgeChat = (prompt: string) => ({ messages: [{ role: "user", content: prompt }] });
 
-/** Requests one completion of a prompt in one call. */
 export function completionOf(
   model: ModelWith<"generate">,
   prompt: string,

@@ -82,7 +82,6 @@ const judgeSchema = z.strictObject({
   cache: objectWith<VerdictCache>(["get", "set"], "a cache with `get` and `set`").optional(),
 } satisfies Record<keyof JudgeOptions, z.ZodType>);
 
-/** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkJudgeOptions(options: JudgeOptions): void {
   const where = "judgeGrader options";
   parseOptions(where, judgeSchema, options);

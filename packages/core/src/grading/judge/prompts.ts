@@ -44,7 +44,6 @@ export function resolvePrompts(
   );
 }
 
-/** @throws PeriodicEvalError `config` for a prompt without `{answer}`. */
 export function checkPrompt(where: string, prompt: unknown): asserts prompt is string {
   parseOptions(where, promptSchema, prompt);
 }

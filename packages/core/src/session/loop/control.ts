@@ -21,7 +21,6 @@ export class LoopControl {
     this.#options = options;
   }
 
-  /** The first broken receipt that ends training; null without one. */
   get brokenReceipt(): string | null {
     return this.#brokenReceipt;
   }

@@ -31,7 +31,6 @@ const noMetrics: Metrics = Object.freeze({});
 
 export interface HooksOptions {
   readonly callbacks: readonly TrainerCallback[];
-  /** The guards that are entered around every hook. */
   readonly guards: readonly Guard[];
   readonly signal: AbortSignal;
   readonly log: SessionLog;
@@ -49,7 +48,6 @@ export class Hooks {
   #running: string | null = null;
   /** The last state that each callback returned, or that the checkpoint held. */
   readonly #states = new Map<string, Json>();
-  /** Numbers that hooks reported for the loggers. */
   readonly #reported: Metrics[] = [];
 
   constructor(options: HooksOptions) {
@@ -65,7 +63,6 @@ export class Hooks {
     return this.#reported.shift();
   }
 
-  /** Calls a hook of every callback that has it. */
   call(hook: PlainHook, metrics: Metrics = noMetrics): Flow<void> {
     return this.#options.callbacks.some((callback) => callback[hook] !== undefined)
       ? this.#callEach(hook, metrics)
@@ -96,7 +93,6 @@ export class Hooks {
       this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
   }
 
-  /** Passes a checkpoint's states to the callbacks. */
   restore(states: Readonly<Record<string, Json>>): void {
     for (const callback of this.#options.callbacks) {
       const state = states[callback.id];

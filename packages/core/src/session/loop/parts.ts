@@ -66,7 +66,6 @@ export function createParts(options: SessionOptions) {
     ...parts,
     preflight,
     window,
-    /** Aborted when measuring must end. */
     signal,
     /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),

@@ -42,7 +42,6 @@ export class PhaseProgress {
     return this.#previous;
   }
 
-  /** Steps of earlier phases. */
   get runStepOffset(): number {
     return this.#runStepOffset;
   }

@@ -70,7 +70,6 @@ export class Requests {
     return this.#pending.splice(0);
   }
 
-  /** Refuses further requests. */
   close(): void {
     this.#isOpen = false;
   }

@@ -24,7 +24,6 @@ export interface Ungraded {
 export interface GradingOptions {
   readonly seed: string;
   readonly clock: () => number;
-  /** Aborted when grading must end. */
   readonly signal: AbortSignal;
   readonly writer: SnapshotWriter;
   readonly comparisons: Comparisons;

@@ -101,7 +101,6 @@ export class Baselines {
     this.#reporter.warn("comparison", message);
   }
 
-  /** Warns that a measurement is not compared, unless there was a warning about its id before. */
   warnOnceNotCompared(id: string, message: string): void {
     if (!this.#warned.has(id)) this.warnNotCompared(id, message);
   }

@@ -69,7 +69,6 @@ function checkIds(rows: unknown, where: string): void {
   }
 }
 
-/** The metrics of a measurement. */
 interface Results {
   readonly metrics: Readonly<Record<string, Metric<Row>>>;
   readonly values: Snapshot["metrics"];

@@ -171,7 +171,6 @@ export function reserveComparison(
   return { baseline: { [primary]: reserved }, previous: null };
 }
 
-/** Returns where the snapshot compared with is found. */
 function placeOf(
   ofId: string,
   { snapshot, earlier }: Baseline,
@@ -185,7 +184,6 @@ function placeOf(
   };
 }
 
-/** The parts of a snapshot that say how its evaluation was set up. */
 type Setup = Pick<Snapshot, "evaluation" | "evaluation_version" | "on"> & {
   readonly provenance: Pick<Snapshot["provenance"], "evaluation" | "tokenizer">;
 };

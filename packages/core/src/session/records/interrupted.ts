@@ -33,12 +33,10 @@ export class Interrupted {
     return this.#measurements.size === 0;
   }
 
-  /** Returns what a checkpoint's state lists. */
   toState(): Readonly<Record<string, InterruptedMeasurement>> {
     return Object.fromEntries(this.#measurements);
   }
 
-  /** Returns the thresholds of an interrupted measurement. */
   crossedOf(id: string): readonly Crossing[] {
     return this.#measurements.get(id)?.crossed ?? [];
   }

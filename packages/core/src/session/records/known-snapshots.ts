@@ -43,7 +43,6 @@ export class KnownSnapshots {
     return this.#settled.has(keyText(key));
   }
 
-  /** Returns the snapshot of this key if it is settled, else null. */
   getSettled(key: SnapshotKey): Snapshot | null {
     return this.isSettled(key) ? this.get(key) : null;
   }
@@ -53,7 +52,6 @@ export class KnownSnapshots {
     return this.isSettled(key) ? null : this.get(key);
   }
 
-  /** Adds or replaces a snapshot and marks it as settled. */
   settle(snapshot: Snapshot): void {
     const key = keyText(snapshot);
     this.#snapshots.set(key, snapshot);
@@ -72,12 +70,10 @@ export class KnownSnapshots {
       .sort((a, b) => a.step - b.step);
   }
 
-  /** Returns all settled snapshots, in the run's order. */
   settled(): Snapshot[] {
     return this.all().filter((snapshot) => this.isSettled(snapshot));
   }
 
-  /** Returns the snapshots of this phase that are not settled. */
   unsettled(): Snapshot[] {
     return this.all().filter((snapshot) => !this.isSettled(snapshot));
   }

@@ -4,7 +4,6 @@ import type { Progress } from "../../contracts/schedule.ts";
 import { evidenceSchema, snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
 import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 
-/** A requested measurement and the callback that requested it. */
 export interface Requested extends MeasureRequest {
   readonly callback: TrainerCallback;
 }
@@ -36,7 +35,6 @@ export interface Measurement {
   readonly createdAt: string;
 }
 
-/** Returns the measurement that is taken at a position. */
 export function measurementAt(
   { phase, progress: at, runStep, seed, now }: Position,
   { id, crossed, on, evaluation }: Pick<Measurement, "id" | "crossed" | "on" | "evaluation">,
@@ -75,7 +73,6 @@ export function newSnapshot(
   };
 }
 
-/** The timing of a snapshot for which nothing was measured. */
 export const noTiming: Snapshot["timing"] = {
   total_seconds: 0,
   guards_seconds: 0,
@@ -90,7 +87,6 @@ export const noTiming: Snapshot["timing"] = {
 /** The package's version for provenance; a test compares it with package.json. */
 export const version = "0.1.0";
 
-/** The `created_by` of provenance. */
 export const createdBy = `@periodic-eval/core ${version}`;
 
 /** Returns the percent of the phase; null if its length is unknown or 0. */
@@ -98,7 +94,6 @@ export function percentOf({ step, maxSteps }: Pick<Progress, "step" | "maxSteps"
   return maxSteps === null || maxSteps === 0 ? null : (100 * step) / maxSteps;
 }
 
-/** Returns the provenance of a measurement for which nothing could be prepared. */
 function unknownProvenance(seed: string): Snapshot["provenance"] {
   return {
     hash: null,

@@ -8,7 +8,6 @@ import { spentBy } from "./comparisons.ts";
 import { percentOf, type Measurement } from "./new-snapshot.ts";
 import type { SessionRecords } from "./records.ts";
 
-/** A measurement that is about to be taken. */
 interface Candidate {
   readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
   readonly on: "model" | "base";

@@ -22,7 +22,6 @@ export interface Announcement {
   readonly failure: Failure | null;
 }
 
-/** A snapshot on its way to the store. */
 interface Unwritten {
   readonly snapshot: Snapshot;
   readonly rows: readonly Row[];
@@ -92,7 +91,6 @@ export class SnapshotWriter {
     this.announce(written, failure ?? (error === null ? null : { callback, error }));
   }
 
-  /** Queues a snapshot for loggers and hooks. */
   announce(snapshot: Snapshot, failure: Failure | null = null): void {
     this.#announcements.push({ snapshot, failure });
   }

@@ -44,7 +44,6 @@ export class HookEvidence {
     );
   }
 
-  /** Returns and forgets the evidence of a callback's hooks. */
   take(callback: TrainerCallback): Evidence[] {
     const kept = [...(this.#kept.get(callback)?.values() ?? [])];
     this.#kept.delete(callback);

@@ -30,7 +30,6 @@ export interface MeasureOnce {
   readonly portions?: (done: number, seconds: number) => number;
   /** Returns when the measurement is cut off, on the clock; null for never. */
   readonly deadline?: () => number | null;
-  /** Called with the number of rows so far. */
   progress(done: number): void;
   /** Called before measuring. Returns true if a snapshot already holds the result, and nothing needs to be measured. */
   before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;

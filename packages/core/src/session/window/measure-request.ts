@@ -18,11 +18,9 @@ import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
 import { isBroken, type WindowReporter } from "./run-guarded.ts";
 
-/** The owners and options that windows use. */
 export interface WindowParts {
   readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
   readonly guards: readonly Guard[];
-  /** Aborted when measuring must end. */
   readonly signal: AbortSignal;
   readonly clock: PhaseClock;
   readonly governor: Governor;
@@ -41,7 +39,6 @@ export interface ReadyRequest {
 
 /** The state of the open window that a request needs. */
 export interface OpenWindow {
-  /** The guards' evidence of the measurement just before. */
   readonly justLeft: readonly Evidence[];
   /** Saves the weights once; returns undefined without `saveAtFiring`. */
   readonly saveWeights: () => Promise<Snapshot["saved"]> | undefined;
@@ -123,7 +120,6 @@ function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, expect
   return first < expected ? why : null;
 }
 
-/** A request whose turn has come. */
 interface Attempt {
   readonly prepared: Prepared;
   readonly window: OpenWindow;

@@ -79,7 +79,6 @@ function tooManyRows(where: string, rows: number, items: number, samplesPerItem:
   });
 }
 
-/** Returns the number of rows in a whole measurement. */
 export function expectedRows(
   { samplesPerItem = 1 }: Pick<AnyEvaluation, "samplesPerItem">,
   { items }: Pick<Prepared, "items">,

@@ -53,7 +53,6 @@ export class Preflight {
     }
   }
 
-  /** Returns the model as it is now. */
   async modelAt(at: Progress): Promise<EvaluableModel> {
     const { model } = this.#options;
     return typeof model === "function" ? model(at) : model;

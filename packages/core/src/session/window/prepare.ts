@@ -11,7 +11,6 @@ import { nearest } from "../../internal/nearest.ts";
 import { hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
 
-/** The items of one evaluation for one model. */
 export interface PreparedItems {
   /** Names the model: the items may depend on its tokenizer and context length. */
   readonly model: string;

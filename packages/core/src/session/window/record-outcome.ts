@@ -9,7 +9,6 @@ import type { Failure } from "../records/snapshot-writer.ts";
 import { timingOf } from "./measure-once.ts";
 import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
 
-/** Turns the outcome of a request into its snapshot. */
 export async function recordOutcome(
   parts: WindowParts,
   ready: ReadyRequest,

@@ -99,7 +99,6 @@ export interface WindowReporter extends Reporter {
   receiptBroken(message: string, makeError: () => PeriodicEvalError): void;
 }
 
-/** Reports that a guard saw training disturbed. */
 export function reportDisturbance(
   reporter: WindowReporter,
   evidence: Evidence,

@@ -14,7 +14,6 @@ import { isBroken, reportDisturbance } from "./run-guarded.ts";
 
 /** The source of a window's requests, and the hooks that react to its snapshots. */
 export interface RequestSource {
-  /** Removes and returns all pending requests. */
   take(): readonly Requested[];
   /** Runs the hooks for new snapshots. They may request more, which the same window measures. */
   announce(): Promise<void>;

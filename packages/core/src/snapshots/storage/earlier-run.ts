@@ -18,7 +18,6 @@ export interface EarlierRun {
   readonly problems: readonly RunProblem[];
   /** Returns the snapshot of `id` before step 1, from the phase of this name, else from the first phase that has one. */
   startOf(phase: string, id: string): Snapshot | null;
-  /** @throws PeriodicEvalError `store` if they cannot be read. */
   rows(snapshot: Snapshot): Promise<readonly Row[]>;
 }
 

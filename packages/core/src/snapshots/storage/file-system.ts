@@ -79,7 +79,6 @@ export function errnoOf(error: unknown): string | null {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
 
-/** Explanations of system error codes. */
 export const errnoReasons: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the device",
   EDQUOT: "disk quota exceeded",

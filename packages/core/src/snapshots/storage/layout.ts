@@ -25,12 +25,10 @@ export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): r
     : [join(root, `${name}.json`), join(root, `${name}.${key.phase}.json`)];
 }
 
-/** Returns the file name of a snapshot, without its extension. */
 export function snapshotName({ id, step }: SnapshotKey): string {
   return `${id}_step_${step}`;
 }
 
-/** Returns the path of the rows of a snapshot. */
 export function samplesPath(snapshotPath: string): string {
   return snapshotPath.replace(/\.json$/, ".samples.jsonl");
 }

@@ -5,7 +5,6 @@ import { batchByLength, type BatchBudget, type BatchCost } from "./batches.ts";
 
 /** A batch size that fits into memory. */
 interface MemoryLimit {
-  /** Rows × longest row. */
   readonly maxTokens: number;
   /** Σ rows × longest row of the batches since the limit was set. */
   done: number;

@@ -11,7 +11,6 @@ import { download, refuseNaN } from "../scoring/device-scores.ts";
 import { nextLogits } from "./next-logits.ts";
 import { checkSampling, drawToken, type Drawn } from "./sampling.ts";
 
-/** A sequence that is being generated. */
 interface Writing {
   readonly prompt: readonly number[];
   readonly sampling: Sampling;

@@ -7,7 +7,6 @@ import { readBlock, readPrompts } from "./read-prompts.ts";
 /** A sequence that grows by one token per step. */
 export interface Growing {
   readonly prompt: readonly number[];
-  /** Tokens drawn so far. */
   readonly ids: readonly number[];
 }
 

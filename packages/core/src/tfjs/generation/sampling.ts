@@ -8,7 +8,6 @@ import {
   positiveInteger,
 } from "../../internal/option-schemas.ts";
 
-/** A drawn token. */
 export interface Drawn {
   readonly token: number;
   /** log p of the token in the model's distribution, before temperature, top-k and top-p. */

@@ -113,7 +113,6 @@ interface Watched {
   readonly slots: readonly NamedWeight[];
   /** Data ids of the weights, then of the slots. */
   readonly ids: readonly object[];
-  /** The number of variables, for the evidence. */
   readonly summary: string;
 }
 

@@ -47,7 +47,6 @@ export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntro
 }
 
 export interface PicksOptions {
-  /** Number of scored positions. */
   readonly rows: number;
   /** Their `row` is the index of a scored position. */
   readonly picks: readonly Pick[];
@@ -57,9 +56,7 @@ export interface PicksOptions {
 }
 
 export interface PickedScores {
-  /** log p of each pick, in nats, in their order. */
   readonly nats: readonly number[];
-  /** Whether each pick is a most likely token. */
   readonly isTop: readonly boolean[];
   /** Entropy per row, in nats; empty if not requested. */
   readonly entropyNats: readonly number[];

@@ -71,7 +71,6 @@ function packOf(sequences: readonly ScoredSequence[], { members, shared }: Group
 
 /** Consecutive tokens that several sequences share, after a beginning that they also share. */
 export interface Branch {
-  /** Indices of the sequences that contain it. */
   readonly members: readonly number[];
   /** Positions of its tokens: `from` ≤ position < `to`. */
   readonly from: number;

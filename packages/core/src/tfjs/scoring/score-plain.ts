@@ -50,14 +50,12 @@ export interface ScoredSequence {
   readonly picks: readonly (readonly number[])[];
 }
 
-/** Returns the first scored position. */
 export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
 
 /** The scores of one sequence. */
 export interface Scores {
   /** log p of the picks of all positions, in nats, in order. */
   readonly nats: readonly number[];
-  /** Whether each pick is a most likely token. */
   readonly isTop: readonly boolean[];
   /** Entropy per scored position, in nats; empty if not requested. */
   readonly entropyNats: readonly number[];
