@@ -15,26 +15,38 @@ import { nearest } from "./nearest.ts";
  * and other instances, which pass through by reference.
  *
  * @param where Names the options in the error: `session options`, `SFTTrainer config`.
- * @throws PeriodicEvalError `config` for the first wrong option, with its `path` within `value`.
+ * @param base Where `value` is within those options.
+ * @throws PeriodicEvalError `config` for the first wrong option, with its `path`.
  */
-export function parseOptions<S extends z.ZodType>(where: string, schema: S, value: unknown): z.output<S> {
+export function parseOptions<S extends z.ZodType>(
+  where: string,
+  schema: S,
+  value: unknown,
+  base: ValuePath = [],
+): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { path, value: wrong, expected } = describeZodIssue(parsed.error, value);
   // A misspelt key causes two issues, a missing key and an unknown one. The unknown key explains both.
-  refuseUnknownKey(where, schema, wrong === undefined ? path.slice(0, -1) : path, value);
+  refuseUnknownKey(where, schema, wrong === undefined ? path.slice(0, -1) : path, value, base);
   const known = keysOf(schemaAt(schema, path));
   const options = known === null ? "" : ` (${known.join(", ")})`;
   throw configError({
     where,
-    path,
+    path: [...base, ...path],
     value: wrong,
     expected: `${expected}${options}`,
     fix: fixOf(schema, path) ?? suggestion(schemaAt(schema, path), wrong) ?? "Correct the option.",
   });
 }
 
-function refuseUnknownKey(where: string, schema: z.ZodType, path: ValuePath, value: unknown): void {
+function refuseUnknownKey(
+  where: string,
+  schema: z.ZodType,
+  path: ValuePath,
+  value: unknown,
+  base: ValuePath,
+): void {
   const options = valueAt(value, path);
   const known = keysOf(schemaAt(schema, path));
   if (!isRecord(options) || known === null) return;
@@ -43,7 +55,7 @@ function refuseUnknownKey(where: string, schema: z.ZodType, path: ValuePath, val
   const close = nearest(key, known);
   throw configError({
     where,
-    path: [...path, key],
+    path: [...base, ...path, key],
     got: `the unknown option "${key}"`,
     expected: `one of ${known.join(", ")}`,
     fix: close === null ? "Remove it." : `Did you mean "${close}"?`,

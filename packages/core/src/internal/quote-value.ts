@@ -1,10 +1,8 @@
-const maxLength = 200;
-
 /**
- * Returns a value as an error message quotes it: JSON, cut to 200 characters. Also handles values that `JSON.stringify` renders
+ * Returns a value as an error message quotes it: JSON, cut to `maxLength` characters. Also handles values that `JSON.stringify` renders
  * as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
  */
-export function quoteValue(value: unknown): string {
+export function quoteValue(value: unknown, maxLength = 200): string {
   if (typeof value === "number") return String(value);
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";

@@ -1,6 +1,7 @@
 import { hashJson } from "../random/hash.ts";
 import type { Json } from "../contracts/json.ts";
-import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
+import type { CallOptions, EvaluableModel, GenerateRequest, NextTokenRequest } from "../contracts/model.ts";
+import { wrapModel, type Ask } from "./wrap-model.ts";
 
 /** A view of a model that caches answers. */
 export interface SharedModel {
@@ -20,62 +21,27 @@ const maximumCandidates = 256;
  */
 export function shareGenerations(model: EvaluableModel): SharedModel {
   const kept: Map<string, unknown>[] = [];
+  const once = <Q, A>(ask: Ask<Q, A>): Ask<Q, A> => {
+    const answers = new Map<string, A>();
+    kept.push(answers);
+    return (requests, options) => answer(ask, answers, requests, options);
+  };
   return {
-    model: sharing(model, kept),
+    model: wrapModel(model, once),
     forget: () => kept.forEach((answers) => answers.clear()),
   };
 }
 
-function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): EvaluableModel {
-  const { contextLength, tokenizer, base } = model;
-  const once = <Q, A>(
-    ask: (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>,
-    isKept: (request: Q) => boolean = () => true,
-  ) => {
-    const answers = new Map<string, A>();
-    kept.push(answers);
-    return (requests: readonly Q[], options: CallOptions) =>
-      answer(requests, options, { ask, isKept, answers });
-  };
-  return {
-    get identity() {
-      return model.identity;
-    },
-    contextLength,
-    ...(tokenizer && { tokenizer }),
-    ...(model.logLikelihoods && {
-      logLikelihoods: once((requests, options) => model.logLikelihoods!(requests, options)),
-    }),
-    ...(model.nextToken && {
-      nextToken: once(
-        (requests, options) => model.nextToken!(requests, options),
-        ({ candidates }) => candidates.length <= maximumCandidates,
-      ),
-    }),
-    ...(model.generate && {
-      generate: once(
-        (requests, options) => model.generate!(requests, options),
-        ({ sampling }) => sampling.topTokens === undefined,
-      ),
-    }),
-    ...(model.textEntropies && {
-      textEntropies: once((texts, options) => model.textEntropies!(texts, options)),
-    }),
-    ...(base && { base: sharing(base, kept) }),
-    ...(model.check && { check: (options: CallOptions) => model.check!(options) }),
-  };
-}
-
-interface Asking<Q, A> {
-  readonly ask: (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>;
-  readonly isKept: (request: Q) => boolean;
-  readonly answers: Map<string, A>;
+function isKept(request: unknown): boolean {
+  const { candidates, sampling } = request as Partial<NextTokenRequest & GenerateRequest>;
+  return (candidates?.length ?? 0) <= maximumCandidates && sampling?.topTokens === undefined;
 }
 
 async function answer<Q, A>(
+  ask: Ask<Q, A>,
+  answers: Map<string, A>,
   requests: readonly Q[],
   options: CallOptions,
-  { ask, isKept, answers }: Asking<Q, A>,
 ): Promise<readonly A[]> {
   // The model would throw too.
   options.signal.throwIfAborted();

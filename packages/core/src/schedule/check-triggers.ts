@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Trigger } from "../contracts/schedule.ts";
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
-import { configError, pathText } from "../internal/config-error.ts";
+import type { ValuePath } from "../errors.ts";
+import { configError } from "../internal/config-error.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { nearest } from "../internal/nearest.ts";
 import { parseOptions } from "../internal/parse-options.ts";
@@ -37,13 +37,7 @@ export function checkTrigger(trigger: unknown, where: string, path: ValuePath = 
       fix: 'Write everyPercent(20), or { every: 20, unit: "percent" }.',
     });
   checkUnit(trigger, where, path);
-  try {
-    parseOptions(`${where}${pathText(path)}`, schemaOf(trigger), trigger);
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    const { code, where: place, got, expected, fix } = error;
-    throw new PeriodicEvalError({ code, where: place, path: [...path, ...error.path], got, expected, fix });
-  }
+  parseOptions(where, schemaOf(trigger), trigger, path);
 }
 
 export function isTrigger(value: unknown): value is Trigger {

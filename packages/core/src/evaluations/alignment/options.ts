@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
+import { repeatedId } from "../../internal/repeated-id.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
@@ -118,13 +119,6 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
       expected: "one of the two",
       fix: "Remove `system`: each persona has its own.",
     });
-  const at = anchors.findIndex(({ id }, i) => anchors.findIndex((one) => one.id === id) < i);
-  if (at >= 0)
-    throw configError({
-      where,
-      path: ["anchors", at, "id"],
-      got: `"${anchors[at]!.id}" twice`,
-      expected: "unique ids",
-      fix: "Rename one of the two.",
-    });
+  const repeated = repeatedId(anchors, ["anchors"]);
+  if (repeated !== null) throw configError({ where, ...repeated });
 }

@@ -169,10 +169,7 @@ const fieldText = (value: Readonly<Record<string, unknown>>, name: string): stri
     ? `${name} = ${shortened(value[name])}`
     : `no ${name} (keys: ${Object.keys(value).join(", ")})`;
 
-function shortened(value: unknown): string {
-  const text = quoteValue(value);
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
-}
+const shortened = (value: unknown): string => quoteValue(value, 58);
 
 const badData = (
   where: string,

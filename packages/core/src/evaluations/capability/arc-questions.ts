@@ -143,10 +143,7 @@ const isFilledArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length >= 2 && value.every(isFilled);
 const isId = (value: unknown): value is string | number => isFilled(value) || Number.isSafeInteger(value);
 
-function shortened(value: unknown): string {
-  const text = quoteValue(value);
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
-}
+const shortened = (value: unknown): string => quoteValue(value, 58);
 
 const badData = (
   where: string,

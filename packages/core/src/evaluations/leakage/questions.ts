@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { configError, pathText } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { parseData, readYaml } from "../prompting/yaml-file.ts";
+import { repeatedId } from "../../internal/repeated-id.ts";
 import { filledString } from "../../internal/option-schemas.ts";
 
 /** A question that every persona answers. */
@@ -87,7 +88,7 @@ const optionSchema = z.strictObject({ questions: questionsSchema });
 export async function readLeakageQuestions(file: string): Promise<readonly LeakageQuestion[]> {
   const { value } = await readYaml(file, "leakage options.questions");
   const questions = parseData(file, questionsSchema, withDefaults(value));
-  const repeated = repeatedId(questions, []);
+  const repeated = repeatedId(questions);
   if (repeated !== null)
     throw new PeriodicEvalError({
       code: "data",
@@ -118,15 +119,4 @@ function withDefaults(value: unknown): unknown {
       ? { id: `q${at + 1}`, answer: plainAnswer, ...question }
       : question;
   });
-}
-
-function repeatedId(questions: readonly LeakageQuestion[], path: ValuePath) {
-  const at = questions.findIndex(({ id }, i) => questions.findIndex((one) => one.id === id) < i);
-  if (at < 0) return null;
-  return {
-    path: [...path, at, "id"],
-    got: `"${questions[at]!.id}" twice`,
-    expected: "unique ids",
-    fix: "Rename one of the two.",
-  };
 }

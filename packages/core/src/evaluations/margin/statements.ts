@@ -79,7 +79,4 @@ function statementsOf(file: string, variant: string, value: unknown): readonly S
   );
 }
 
-function shortened(value: unknown): string {
-  const quoted = quoteValue(value);
-  return quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted;
-}
+const shortened = (value: unknown): string => quoteValue(value, 80);

@@ -3,6 +3,7 @@ import type { ErrorCode, ValuePath } from "../../errors.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
+import { repeatedId } from "../../internal/repeated-id.ts";
 import { configError, pathText } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
@@ -68,9 +69,8 @@ const optionSchema = z.strictObject({ personas: personasSchema });
  */
 export function checkPersonas(where: string, personas: readonly Persona[]): void {
   parseOptions(where, optionSchema, { personas });
-  const at = indexOfRepeatedId(personas);
-  if (at !== null)
-    throw configError({ where, path: ["personas", at, "id"], ...repeatedId(personas[at]!.id) });
+  const repeated = repeatedId(personas, ["personas"]);
+  if (repeated !== null) throw configError({ where, ...repeated });
 }
 
 /**
@@ -96,7 +96,7 @@ interface PersonasPlace {
 export function parsePersonas(value: unknown, { where, path = [], code }: PersonasPlace): readonly Persona[] {
   const wrong = (inner: ValuePath, details: { got: string; expected: string; fix: string }) => {
     const full = [...path, ...inner];
-    return new PeriodicEvalError({ code, where: `${where}${pathText(full)}`, path: full, ...details });
+    return new PeriodicEvalError({ ...details, code, where: `${where}${pathText(full)}`, path: full });
   };
   const entries = entriesOf(value, wrong);
   if (entries.length === 0) throw wrong([], { got: "no personas", expected: "at least one", fix: writeMap });
@@ -111,23 +111,12 @@ export function parsePersonas(value: unknown, { where, path = [], code }: Person
       fix: system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
     });
   });
-  const at = indexOfRepeatedId(personas);
-  if (at !== null) throw wrong([at, "id"], repeatedId(personas[at]!.id));
+  const repeated = repeatedId(personas);
+  if (repeated !== null) throw wrong(repeated.path, repeated);
   return personas;
 }
 
 const writeMap = "Write `id: system prompt` on each line.";
-
-const repeatedId = (id: string) => ({
-  got: `"${id}" twice`,
-  expected: "unique ids",
-  fix: "Rename one of the two.",
-});
-
-function indexOfRepeatedId(personas: readonly Persona[]): number | null {
-  const at = personas.findIndex(({ id }, i) => personas.findIndex((one) => one.id === id) < i);
-  return at < 0 ? null : at;
-}
 
 interface Entry {
   readonly id: unknown;
