@@ -11,7 +11,7 @@ import { nestedSubset } from "../kit/subset.ts";
 import { resolveSampling } from "../prompting/chat-options.ts";
 import { completionItemsPerBatch, renderItems, sampleCompletions } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
-import { sha256 } from "../prompting/yaml-file.ts";
+import { readHashed } from "../prompting/yaml-file.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { judgeRows, selectJudgePrompts } from "./judge-rows.ts";
 import {
@@ -136,9 +136,8 @@ async function questionsOf(path: string | undefined): Promise<{
     const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
     return { questions: defaultAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
-  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  const text = await readTextFile(path, "alignment options.questions");
-  const source = { questions: "file", file_sha256: await sha256(text) };
+  const { text, sha256 } = await readHashed(path, "alignment options.questions");
+  const source = { questions: "file", file_sha256: sha256 };
   return { questions: await parseAlignmentQuestions(text, path), source };
 }
 

@@ -102,13 +102,11 @@ export const alignmentShape = {
     .optional(),
 } satisfies Record<keyof AlignmentOptions, z.ZodType>;
 
-const alignmentSchema = z.strictObject(alignmentShape);
-
 export const alignmentWhere = "alignment options";
 
 export function checkAlignmentOptions(options: AlignmentOptions): void {
   const where = alignmentWhere;
-  parseOptions(where, alignmentSchema, options);
+  parseOptions(where, z.strictObject(alignmentShape), options);
   const { system, personas, anchors = [] } = options;
   if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
   if (personas !== undefined && system !== undefined)

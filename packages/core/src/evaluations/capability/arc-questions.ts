@@ -5,7 +5,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { hashJson } from "../../random/hash.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { sha256 } from "../prompting/yaml-file.ts";
+import { readHashed } from "../prompting/yaml-file.ts";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {
@@ -183,7 +183,6 @@ export async function readQuestions(
   path: string,
   where: string,
 ): Promise<{ readonly questions: readonly ArcQuestion[]; readonly sha256: string }> {
-  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  const text = await readTextFile(path, where);
-  return { questions: parseArcQuestions(text, path), sha256: await sha256(text) };
+  const { text, sha256 } = await readHashed(path, where);
+  return { questions: parseArcQuestions(text, path), sha256 };
 }

@@ -56,11 +56,10 @@ export const capabilityShape = {
     .optional(),
 } satisfies Record<keyof CapabilityOptions, z.ZodType>;
 
-const capabilitySchema = z.strictObject(capabilityShape);
 const where = "capability options";
 
 export function checkCapabilityOptions(options: CapabilityOptions): void {
-  parseOptions(where, capabilitySchema, options);
+  parseOptions(where, z.strictObject(capabilityShape), options);
   const { method = "letters", system, personas, shots } = options;
   if (shots !== undefined && method !== "cloze")
     throw configError({

@@ -31,11 +31,9 @@ export const klShape = {
   limit: positiveInteger.meta({ fix: "Remove `limit` to use all prompts." }).optional(),
 } satisfies Record<keyof KLOptions, z.ZodType>;
 
-const klSchema = z.strictObject(klShape);
-
 export function checkKLOptions(options: KLOptions): void {
   const where = "klEvaluation options";
-  parseOptions(where, klSchema, options);
+  parseOptions(where, z.strictObject(klShape), options);
   if (options.of.prompts !== undefined) return;
   throw configError({
     where,

@@ -55,12 +55,10 @@ export const leakageShape = {
   stripThinking: z.boolean().optional(),
 } satisfies Record<keyof LeakageOptions, z.ZodType>;
 
-const leakageSchema = z.strictObject(leakageShape);
-
 export const leakageWhere = "leakage options";
 
 export function checkLeakageOptions(options: LeakageOptions): void {
-  parseOptions(leakageWhere, leakageSchema, options);
+  parseOptions(leakageWhere, z.strictObject(leakageShape), options);
   const { personas = defaultPersonas, source = null, questions } = options;
   if (typeof personas !== "string") {
     checkPersonas(leakageWhere, personas);

@@ -2,15 +2,17 @@ import type { MetricKit } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
+import { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { encodePair } from "../../model/encode-pair.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { sha256 } from "../prompting/yaml-file.ts";
 import { marginMetrics, marginPlainKeys, type MarginRow } from "./metrics.ts";
-import { checkMarginOptions, type MarginOptions } from "./options.ts";
+import { marginShape, type MarginOptions } from "./options.ts";
 import { readStatements, type Statement } from "./statements.ts";
 
 /**
@@ -31,7 +33,7 @@ import { readStatements, type Statement } from "./statements.ts";
  * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function marginEvaluation(options: MarginOptions) {
-  checkMarginOptions(options);
+  parseOptions("margin options", z.strictObject(marginShape), options);
   const { probes, variants, before = { text: "" }, seed = 42 } = options;
   let provenance: Json = null;
   let all: readonly Statement[] = [];

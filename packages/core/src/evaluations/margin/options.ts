@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { Prompt } from "../../contracts/model.ts";
 import { isRecord } from "../../internal/is-record.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
 import { filledString, integerFromZero } from "../../internal/option-schemas.ts";
 
 export interface MarginOptions {
@@ -34,8 +33,3 @@ export const marginShape = {
     .optional(),
   seed: integerFromZero.optional(),
 } satisfies Record<keyof MarginOptions, z.ZodType>;
-
-const marginSchema = z.strictObject(marginShape);
-
-export const checkMarginOptions = (options: MarginOptions): void =>
-  void parseOptions("margin options", marginSchema, options);

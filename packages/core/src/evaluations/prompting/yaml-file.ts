@@ -46,6 +46,13 @@ export function parseData<S extends z.ZodType>(file: string, schema: S, value: u
   }
 }
 
+/** Reads a text file and the SHA-256 of its text. `where` names the option that holds the path. */
+export async function readHashed(path: string, where: string) {
+  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
+  const text = await readTextFile(path, where);
+  return { text, sha256: await sha256(text) };
+}
+
 /** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. Uses Web Crypto, which browsers have too. */
 export async function sha256(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));

@@ -23,19 +23,13 @@ export interface Grant {
   settle(used: Pick<VerdictSpending, "calls" | "cost">): void;
 }
 
-export interface JudgeBudget {
-  /** Reserves calls; waits if only unsettled reservations prevent it. Returns the reached cap (`maxCalls 5`) instead. */
-  take(calls: number, mostCost: number): Promise<Grant | string>;
-}
+export type JudgeBudget = ReturnType<typeof openBudget>;
 
 /**
  * Returns a budget whose caps hold under concurrency: an answer is judged only if its calls fit at their maximum cost. After a
  * cap has rejected one answer, it rejects all later ones.
  */
-export function openBudget(caps: {
-  readonly maxCalls: number | null;
-  readonly maxCost: number | null;
-}): JudgeBudget {
+export function openBudget(caps: { readonly maxCalls: number | null; readonly maxCost: number | null }) {
   const used = { calls: 0, cost: 0 };
   const held = { calls: 0, cost: 0 };
   let reached: string | null = null;
@@ -49,7 +43,8 @@ export function openBudget(caps: {
     return null;
   };
   return {
-    async take(calls, mostCost) {
+    /** Reserves calls; waits if only unsettled reservations prevent it. Returns the reached cap (`maxCalls 5`) instead. */
+    async take(calls: number, mostCost: number): Promise<Grant | string> {
       for (;;) {
         if (reached !== null) return reached;
         const over = overrun(calls, mostCost);

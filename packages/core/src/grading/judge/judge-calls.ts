@@ -24,26 +24,17 @@ export interface RunningCall {
   readonly again: Grant["again"];
 }
 
-export interface JudgeCalls {
-  /** Returns the maximum cost of a call: a token has at least one byte, and a chat template adds a few tokens. */
-  mostCost(prompt: string): number;
-  /** Returns a function that runs calls and adds their requests to the tallies. */
-  runner(call: RunningCall): JudgeCall;
-}
+export type JudgeCalls = ReturnType<typeof judgeCalls>;
 
-export function judgeCalls({
-  where,
-  timeoutSeconds,
-  price,
-  maxOutputTokens,
-  total,
-}: JudgeCallsOptions): JudgeCalls {
+export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total }: JudgeCallsOptions) {
+  /** Returns the maximum cost of a call: a token has at least one byte, and a chat template adds a few tokens. */
   const mostCost = (prompt: string): number => {
     if (price === null) return 0;
     const inputTokens = new TextEncoder().encode(prompt).length + 64;
     return costOf({ inputTokens, outputTokens: maxOutputTokens }, price);
   };
 
+  /** Returns a function that runs calls and adds their requests to the tallies. */
   const runner =
     ({ outer, relay, tally, again }: RunningCall): JudgeCall =>
     async (prompt, work, usageOf) => {

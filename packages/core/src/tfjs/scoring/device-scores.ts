@@ -8,42 +8,30 @@ export interface Pick {
   readonly token: number;
 }
 
-/** Scores on the device. The caller disposes the tensors. */
-export interface RowScores {
-  /** log p of each pick, in nats, [P]. */
-  readonly nats: tf.Tensor1D;
-  /** 1 if the pick's logit is the largest of its row (or tied), else 0, [P]. */
-  readonly isTop: tf.Tensor1D;
-  /** Entropy per row, in nats, [N]; null if not requested. */
-  readonly entropy: tf.Tensor1D | null;
-}
-
 /**
- * Scores picked tokens on the device of the logits. N rows, V vocabulary, P picks; logits float32 [N, V].
+ * Scores picked tokens on the device of the logits. N rows, V vocabulary, P picks; logits float32 [N, V]. Must run inside
+ * `tf.tidy`.
  *
- * @returns Tensors that the caller disposes, unless it calls this inside `tf.tidy`.
+ * @returns log p of each pick in nats, [P]; whether its logit is the largest of its row (or tied), 1 or 0, [P]; and, if requested,
+ *   the entropy of each row in nats, [N].
  */
-export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntropy: boolean): RowScores {
-  const [nats, isTop, entropy] = tf.tidy(() => {
-    const vocabulary = logits.shape[1];
-    const rows = tf.tensor1d(
-      picks.map(({ row }) => row),
-      "int32",
-    );
-    const flat = tf.tensor1d(
-      picks.map(({ row, token }) => row * vocabulary + token),
-      "int32",
-    );
-    const { top, probabilities, logSum } = partition(logits);
-    const picked = tf.gather(tf.reshape(logits, [-1]), flat);
-    const ofPicks = [
-      tf.sub(picked, tf.gather(logSum, rows)),
-      tf.cast(tf.greaterEqual(picked, tf.gather(top, rows)), "float32"),
-    ] as [tf.Tensor1D, tf.Tensor1D];
-    if (!withEntropy) return ofPicks;
-    return [...ofPicks, tf.sub(logSum, tf.sum(tf.mul(probabilities, logits), 1))] as tf.Tensor1D[];
-  }) as [tf.Tensor1D, tf.Tensor1D, tf.Tensor1D?];
-  return { nats, isTop, entropy: entropy ?? null };
+function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntropy: boolean): tf.Tensor1D[] {
+  const vocabulary = logits.shape[1];
+  const rows = tf.tensor1d(
+    picks.map(({ row }) => row),
+    "int32",
+  );
+  const flat = tf.tensor1d(
+    picks.map(({ row, token }) => row * vocabulary + token),
+    "int32",
+  );
+  const { top, probabilities, logSum } = partition(logits);
+  const picked = tf.gather(tf.reshape(logits, [-1]), flat);
+  const nats = tf.sub<tf.Tensor1D>(picked, tf.gather(logSum, rows));
+  const isTop = tf.cast<tf.Tensor1D>(tf.greaterEqual(picked, tf.gather(top, rows)), "float32");
+  return withEntropy
+    ? [nats, isTop, tf.sub<tf.Tensor1D>(logSum, tf.sum(tf.mul(probabilities, logits), 1))]
+    : [nats, isTop];
 }
 
 export interface PicksOptions {
@@ -78,8 +66,7 @@ export async function scorePicks(
   const scoresOf = ({ from, to, members }: (typeof chunks)[number]): tf.Tensor1D[] =>
     tf.tidy(() => {
       const own = members.map((index) => ({ ...picks[index]!, row: picks[index]!.row - from }));
-      const { nats, isTop, entropy } = scoreRows(logitsOf(from, to), own, withEntropy);
-      return entropy ? [nats, isTop, entropy] : [nats, isTop];
+      return scoreRows(logitsOf(from, to), own, withEntropy);
     });
   const values = await download(tf.tidy(() => tf.concat(chunks.flatMap(scoresOf))));
   const nats: number[] = [];
