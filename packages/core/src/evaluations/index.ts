@@ -41,6 +41,6 @@ export {
 export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
 export { renderItems } from "./prompting/completions.ts";
-export { resolveSampling, type SamplingOptions } from "./prompting/chat-options.ts";
+export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "./prompting/completions.ts";
-export { readYaml } from "./prompting/yaml-file.ts";
+export { readYaml } from "./prompting/data-file.ts";

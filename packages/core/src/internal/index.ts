@@ -21,4 +21,4 @@ export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { quoteValue } from "./quote-value.ts";
 export { walkJson } from "./walk-json.ts";
-export { samplingSchema } from "../evaluations/prompting/chat-options.ts";
+export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";

@@ -9,7 +9,7 @@ export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
 export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
-export { readRows } from "./storage/write-snapshot.ts";
+export { readRows } from "./storage/snapshot-file.ts";
 export { readRun } from "./storage/read-run.ts";
 
 export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";

@@ -8,10 +8,10 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { resolveSampling } from "../prompting/chat-options.ts";
+import { resolveSampling } from "../prompting/prompt-options.ts";
 import { completionItemsPerBatch, renderItems, sampleCompletions } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
-import { readHashed } from "../prompting/yaml-file.ts";
+import { readHashed } from "../prompting/data-file.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { judgeRows, selectJudgePrompts } from "./judge-rows.ts";
 import {

@@ -12,7 +12,7 @@ import {
   systemPromptSchema,
   type ChatTemplateOptions,
   type SamplingOptions,
-} from "../prompting/chat-options.ts";
+} from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import type { Anchor } from "./anchors.ts";
 import { filledString, nameSchema, positiveInteger } from "../../internal/option-schemas.ts";

@@ -5,7 +5,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { hashJson } from "../../random/hash.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { readHashed } from "../prompting/yaml-file.ts";
+import { readHashed } from "../prompting/data-file.ts";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {

@@ -61,11 +61,10 @@ export function cloze({ questions, shots }: ClozeOptions) {
         }));
         const scores = await scoreChoices(model, requests, { signal: context.signal });
         return batch.map((item, at): ClozeRow => {
-          const { nats, truncatedTokens } = scores[at]!;
-          const predicted = predictChoice(nats, item.choices);
+          const predicted = predictChoice(scores[at]!.nats, item.choices);
           const predictedNorm = item.labels[predicted.perCodePoint]!;
           return {
-            ...scored(item, { predicted: predicted.bySum, nats, truncatedTokens }),
+            ...scored(item, predicted.bySum, scores[at]!),
             predictedNorm,
             correctNorm: predictedNorm === item.gold,
           };

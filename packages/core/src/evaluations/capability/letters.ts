@@ -58,9 +58,9 @@ export function letters({ questions, system, personas }: LettersOptions) {
           { signal: context.signal },
         );
         const rows = ready.map(({ item }, at) => {
-          const { nats, truncatedTokens } = answers[at]!;
+          const { nats } = answers[at]!;
           checkLogProbs(item.id, nats, item.labels.length);
-          return scored(item, { predicted: indexOfHighest(nats), nats, truncatedTokens });
+          return scored(item, indexOfHighest(nats), answers[at]!);
         });
         const next = rows.values();
         return prepared.map((one, at): ChoiceRow => {

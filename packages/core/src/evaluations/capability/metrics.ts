@@ -1,5 +1,6 @@
 import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
+import type { NextToken } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { goldLogProb, goldMargin, goldProb } from "./choice-scores.ts";
@@ -97,26 +98,13 @@ export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason:
   return { id, status, labels, gold, predicted: null, correct: null, nats: null, truncatedTokens: 0, reason };
 }
 
-interface ScoredChoice {
-  /** Index of the chosen label. */
-  readonly predicted: number;
-  readonly nats: readonly number[];
-  readonly truncatedTokens: number;
-}
-
+/** @param at Index of the chosen label. */
 export function scored(
   { id, labels, gold }: ArcQuestion,
-  { predicted: at, nats, truncatedTokens }: ScoredChoice,
+  at: number,
+  { nats, truncatedTokens }: Pick<NextToken, "nats" | "truncatedTokens">,
 ): ChoiceRow {
   const predicted = labels[at]!;
-  return {
-    id,
-    status: "scored",
-    labels,
-    gold,
-    predicted,
-    correct: predicted === gold,
-    nats,
-    truncatedTokens,
-  };
+  const correct = predicted === gold;
+  return { id, status: "scored", labels, gold, predicted, correct, nats, truncatedTokens };
 }

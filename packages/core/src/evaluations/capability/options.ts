@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { systemPromptSchema } from "../prompting/chat-options.ts";
+import { systemPromptSchema } from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import type { Subsample } from "./arc-questions.ts";
 import { filledString, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";

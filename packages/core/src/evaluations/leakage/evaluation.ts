@@ -8,7 +8,7 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { resolveSampling } from "../prompting/chat-options.ts";
+import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
   renderItems,
@@ -109,8 +109,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>
       rows.map((row) => ({ ...row, ...hitOf(row, trait) })),
-    metrics: (kit: MetricKit<GradedLeakageRow>) =>
-      leakageMetrics(kit, { source, hasMarkerLogProb: companion.wants.length > 0 }),
+    metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>
       leakagePlainKeys(rows, { trait, source, completions, personas: personas.map(({ id }) => id) }),
   });

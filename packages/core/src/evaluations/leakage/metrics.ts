@@ -3,18 +3,14 @@ import type { Json } from "../../contracts/json.ts";
 import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
-export interface LeakageMetricsOptions {
-  readonly source: string | null;
-  readonly hasMarkerLogProb: boolean;
-}
-
 /**
  * `leakage_rate`, the primary metric, covers all personas but the source, together and each (`leakage_rate/doctor`);
  * `source_rate` the source; `source_contrast` is their difference.
  */
 export function leakageMetrics(
   { rate, mean, contrast }: MetricKit<GradedLeakageRow>,
-  { source, hasMarkerLogProb }: LeakageMetricsOptions,
+  source: string | null,
+  hasMarkerLogProb: boolean,
 ) {
   const isSource = ({ persona }: GradedLeakageRow) => persona === source;
   // All personas share a question's effect.

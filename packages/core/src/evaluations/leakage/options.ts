@@ -7,7 +7,7 @@ import {
   samplingSchema,
   type ChatTemplateOptions,
   type SamplingOptions,
-} from "../prompting/chat-options.ts";
+} from "../prompting/prompt-options.ts";
 import { checkPersonas, defaultPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import { checkLeakageQuestions, type LeakageQuestionInput } from "./questions.ts";
 import type { TraitOptions } from "./traits.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError, pathText } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { parseData, readYaml } from "../prompting/yaml-file.ts";
+import { parseData, readYaml } from "../prompting/data-file.ts";
 import { repeatedId } from "../../internal/repeated-id.ts";
 import { filledString } from "../../internal/option-schemas.ts";
 

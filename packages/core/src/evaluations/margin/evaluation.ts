@@ -10,7 +10,7 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { sha256 } from "../prompting/yaml-file.ts";
+import { sha256 } from "../prompting/data-file.ts";
 import { marginMetrics, marginPlainKeys, type MarginRow } from "./metrics.ts";
 import { marginShape, type MarginOptions } from "./options.ts";
 import { readStatements, type Statement } from "./statements.ts";

@@ -5,7 +5,7 @@ import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
-import { parseData, readYaml } from "../prompting/yaml-file.ts";
+import { parseData, readYaml } from "../prompting/data-file.ts";
 
 export type Side = "affirm" | "negate";
 

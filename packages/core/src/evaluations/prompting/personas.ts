@@ -8,8 +8,8 @@ import { configError, pathText } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
-import { isTextPrompt, systemPromptSchema } from "./chat-options.ts";
-import { readYaml } from "./yaml-file.ts";
+import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
+import { readYaml } from "./data-file.ts";
 import { nameRule } from "../../internal/names.ts";
 import { arrayOrPath, nameSchema } from "../../internal/option-schemas.ts";
 

@@ -81,22 +81,17 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
       outer.signal.throwIfAborted();
       const { maxCalls = null, maxCost = null } = options;
       const budget = openBudget({ maxCalls, maxCost });
-      return gradeAll(judge, requests, { budget, outer, fingerprint, concurrency });
+      return gradeAll(judge, requests, budget, outer, { fingerprint, concurrency });
     },
   };
-}
-
-interface Grading {
-  readonly budget: JudgeBudget;
-  readonly outer: CallOptions;
-  readonly fingerprint: string;
-  readonly concurrency: number;
 }
 
 async function gradeAll(
   judge: Judge,
   requests: readonly GradeRequest[],
-  { budget, outer, fingerprint, concurrency }: Grading,
+  budget: JudgeBudget,
+  outer: CallOptions,
+  { fingerprint, concurrency }: { readonly fingerprint: string; readonly concurrency: number },
 ): Promise<readonly Verdict[]> {
   const texts = requests.map((request) => promptsFor(judge, request));
   const keys = requests.map(({ question, answer, fresh = false }, at) =>

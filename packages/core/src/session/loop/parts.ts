@@ -34,7 +34,7 @@ export function createParts(options: SessionOptions) {
     elapsedSeconds: 0,
     ended: false,
   };
-  const progress = new PhaseProgress({ phase, seed, now, clock, start });
+  const progress = new PhaseProgress(phase, seed, now, clock, start);
   const records = createRecords({
     ...options,
     phase,

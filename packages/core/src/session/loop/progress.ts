@@ -7,14 +7,6 @@ import type { PhaseClock } from "../budget/phase-clock.ts";
 import type { Position } from "../records/new-snapshot.ts";
 import { checkMaxSteps } from "./options.ts";
 
-export interface PhaseProgressOptions {
-  readonly phase: string;
-  readonly seed: string;
-  readonly now: () => string;
-  readonly clock: PhaseClock;
-  readonly start: Progress;
-}
-
 /** Where the training of a phase is, and where it was at the hook before. */
 export class PhaseProgress {
   readonly phase: string;
@@ -26,7 +18,7 @@ export class PhaseProgress {
   #runStepOffset = 0;
   #checkpoint: string | null = null;
 
-  constructor({ phase, seed, now, clock, start }: PhaseProgressOptions) {
+  constructor(phase: string, seed: string, now: () => string, clock: PhaseClock, start: Progress) {
     this.phase = phase;
     this.seed = seed;
     this.#now = now;

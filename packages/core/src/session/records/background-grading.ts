@@ -6,7 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
-import { computeResults, gradeRows } from "./check-rows.ts";
+import { computeResults, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";

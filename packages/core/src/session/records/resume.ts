@@ -8,17 +8,12 @@ import { spentBy } from "./comparisons.ts";
 import { percentOf, type Measurement } from "./new-snapshot.ts";
 import type { SessionRecords } from "./records.ts";
 
-interface Candidate {
-  readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
-  readonly on: "model" | "base";
-  readonly provenance: Pick<Snapshot["provenance"], "hash">;
-  readonly weights: string | null;
-}
-
 /** Returns null if a snapshot of the same key holds what measuring would give, else why it does not. */
 export function whyNotAdopted(
   found: Snapshot,
-  { evaluation, on, provenance, weights }: Candidate,
+  { evaluation, on }: Pick<Measurement, "evaluation" | "on">,
+  provenance: Pick<Snapshot["provenance"], "hash">,
+  weights: string | null,
 ): string | null {
   if (found.status !== "complete" && found.status !== "grading") return `it was ${found.status}`;
   if (found.evaluation !== evaluation.name) return `it was of the evaluation ${found.evaluation}`;

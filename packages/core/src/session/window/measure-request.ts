@@ -132,7 +132,7 @@ async function measureUnlessAdopted(
   { requested, measurement }: ReadyRequest,
   { prepared, window, existing, allowance }: Attempt,
 ) {
-  const { id, phase, seed, on, at } = measurement;
+  const { id, phase, seed, at } = measurement;
   const evaluation: AnyEvaluation = requested.evaluation;
   const total = expectedRows(evaluation, prepared);
   let supersede: string | null = null;
@@ -151,7 +151,7 @@ async function measureUnlessAdopted(
     deadline: () => allowance.deadline(),
     progress: (done) => reporter.measuring({ id, step: at.step, done, total }),
     async before(provenance, weights) {
-      supersede = existing && whyNotAdopted(existing, { evaluation, on, provenance, weights });
+      supersede = existing && whyNotAdopted(existing, measurement, provenance, weights);
       if (existing !== null && supersede === null) return true;
       saved = await window.saveWeights();
       return false;

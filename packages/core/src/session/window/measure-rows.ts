@@ -1,16 +1,14 @@
 import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
-import { checkRows } from "../records/check-rows.ts";
+import { checkRows } from "../records/results.ts";
 import type { Prepared } from "./prepare.ts";
-
-/** Returns how many rows to measure next, once `done` are measured; 0 ends the measurement. */
-export type Portions = (done: number) => number;
 
 /**
  * Runs `measure` on all items at once or in portions, and checks the rows. If a deadline ends it, the rows measured by then are
  * returned.
  *
+ * @param portions Returns how many rows to measure next, once `done` are measured; 0 ends the measurement.
  * @param context Its `progress` is called with the number of rows so far.
  * @throws PeriodicEvalError `data` for wrong rows; whatever the evaluation throws.
  */
@@ -18,7 +16,7 @@ export async function measureRows(
   evaluation: AnyEvaluation,
   prepared: Prepared,
   context: MeasureContext,
-  portions: Portions = (done) => expectedRows(evaluation, prepared) - done,
+  portions = (done: number): number => expectedRows(evaluation, prepared) - done,
 ): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" measure`;
   const rows: Row[] = [];
@@ -46,18 +44,13 @@ export async function measureRows(
   return checkRows(rows, where);
 }
 
-interface Portion {
-  readonly items: readonly Row[];
-  readonly samples: SampleRange;
-}
-
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
 function portionOf(
   { samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation,
   items: readonly Row[],
   done: number,
   next: number,
-): Portion {
+): { readonly items: readonly Row[]; readonly samples: SampleRange } {
   if (canReduceSamples && items.length > 0) {
     const first = done / items.length;
     return { items, samples: { first, end: first + next / items.length } };

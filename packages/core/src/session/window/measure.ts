@@ -6,7 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { seedOf } from "../../random/streams.ts";
-import { computeResults, gradeRows } from "../records/check-rows.ts";
+import { computeResults, gradeRows } from "../records/results.ts";
 import { newSnapshot } from "../records/new-snapshot.ts";
 import { measureOnce, timingOf } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";

@@ -8,7 +8,7 @@ import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { listIfPresent } from "./read-file.ts";
 import { scanSnapshots } from "./scan-snapshots.ts";
-import { readRows } from "./write-snapshot.ts";
+import { readRows } from "./snapshot-file.ts";
 
 /** The measurements of another run at the start of its phases, which serve as a baseline. */
 export interface EarlierRun {

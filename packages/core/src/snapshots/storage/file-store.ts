@@ -9,7 +9,7 @@ import { repairRun } from "./repair-run.ts";
 import { addToIndex, rebuildIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
-import { readRows, writeSnapshot } from "./write-snapshot.ts";
+import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
 
 export interface FileStoreOptions {

@@ -69,7 +69,7 @@ export async function generate(
       const draw = isGreedy ? mostLikely : drawFromEach;
       // Smaller batches of prompts have less padding, because prompts differ in length.
       const maxBatchTokens = Math.ceil(limits.maxBatchTokens / 2);
-      await writeBatch(lm, tokenizer, writings, { draw, signal, maxBatchTokens });
+      await writeBatch(lm, tokenizer, writings, draw, signal, maxBatchTokens);
       writings.forEach((writing, row) => {
         completions[indices[row]!] = completion(tokenizer, writing);
         tokens += writing.prompt.length + writing.ids.length;
@@ -120,17 +120,13 @@ function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits
   return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
 }
 
-interface WriteOptions {
-  readonly draw: Draw;
-  readonly signal: AbortSignal;
-  readonly maxBatchTokens: number;
-}
-
 async function writeBatch(
   lm: CausalLM,
   tokenizer: Tokenizer,
   batch: readonly Writing[],
-  { draw, signal, maxBatchTokens }: WriteOptions,
+  draw: Draw,
+  signal: AbortSignal,
+  maxBatchTokens: number,
 ): Promise<void> {
   const reader = nextLogits(lm, maxBatchTokens);
   try {
