@@ -6,7 +6,6 @@ export type * from "./contracts/grading.ts";
 export type * from "./contracts/guard.ts";
 export type * from "./contracts/json.ts";
 export type * from "./contracts/model.ts";
-export type * from "./contracts/snapshot.ts";
 export type * from "./contracts/schedule.ts";
 export type * from "./contracts/session.ts";
 export type {

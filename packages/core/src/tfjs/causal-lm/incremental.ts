@@ -72,12 +72,6 @@ export interface KeyValues {
 /** The last segment of tokens from which all later blocks continue. */
 export const everySegment = 2 ** 31 - 1;
 
-/** Returns the segments of tokens from which all later blocks continue. */
-export const trunk = (tokens: number): Pick<TokenBlock, "segments" | "lastSegments"> => ({
-  segments: new Int32Array(tokens),
-  lastSegments: new Int32Array(tokens).fill(everySegment),
-});
-
 /** Returns a block with one sequence per row, padded on the right. The sequences continue from position `start`. */
 export function blockOf(rows: readonly (readonly number[])[], start: number): TokenBlock {
   const [batch, length] = [rows.length, Math.max(...rows.map((ids) => ids.length))];

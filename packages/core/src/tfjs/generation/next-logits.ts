@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, logitsAtPositions } from "../causal-lm/forward.ts";
-import { trunk, type Incremental, type KeyValues, type TokenBlock } from "../causal-lm/incremental.ts";
+import { everySegment, type Incremental, type KeyValues, type TokenBlock } from "../causal-lm/incremental.ts";
 import { readBlock, readPrompts } from "./read-prompts.ts";
 
 /** A sequence that grows by one token per step. */
@@ -96,7 +96,8 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
       length: 1,
       ids: Int32Array.from(rows, ({ ids }) => ids.at(-1)!),
       positions: Int32Array.from(rows, ({ prompt, ids }) => prompt.length + ids.length - 1),
-      ...trunk(rows.length),
+      segments: new Int32Array(rows.length),
+      lastSegments: new Int32Array(rows.length).fill(everySegment),
     };
     const isSmall = tail === null && own !== null && own.batch * own.length < copiedTokens;
     const into = isSmall ? own : tail;
