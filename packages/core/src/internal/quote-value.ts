@@ -1,6 +1,6 @@
 /**
- * Returns a value as an error message quotes it: JSON, cut to `maxLength` characters. Also handles values that `JSON.stringify` renders
- * as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
+ * Returns a value as an error message quotes it: JSON, cut to `maxLength` characters. Also handles values that `JSON.stringify`
+ * renders as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
  */
 export function quoteValue(value: unknown, maxLength = 200): string {
   if (typeof value === "number") return String(value);

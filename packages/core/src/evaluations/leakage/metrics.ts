@@ -3,10 +3,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
-/**
- * `leakage_rate`, the primary metric, covers all personas but the source, together and each (`leakage_rate/doctor`);
- * `source_rate` the source; `source_contrast` is their difference.
- */
+/** The metrics that `leakageEvaluation` describes. */
 export function leakageMetrics(
   { rate, mean, contrast }: MetricKit<GradedLeakageRow>,
   source: string | null,

@@ -98,11 +98,7 @@ export async function readLeakageQuestions(file: string): Promise<readonly Leaka
   return questions;
 }
 
-/**
- * Returns the questions of the option `questions`, with ids and answers.
- *
- * @throws PeriodicEvalError `config` for a wrong question or a repeated id.
- */
+/** Returns the questions of the option `questions`, with ids and answers. */
 export function checkLeakageQuestions(given: readonly LeakageQuestionInput[]): readonly LeakageQuestion[] {
   const where = "leakage options";
   const { questions } = parseOptions(where, optionSchema, { questions: withDefaults(given) });

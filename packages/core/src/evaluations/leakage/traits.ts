@@ -69,12 +69,7 @@ const anyKey = z.strictObject(
   ),
 );
 
-/**
- * Returns the trait that an option `marker` describes.
- *
- * @param where Names the options that contain `marker`.
- * @throws PeriodicEvalError `config` for anything but a trait.
- */
+/** Returns the trait that the option `marker` of the options `where` describes. */
 export function traitOf(marker: TraitOptions, where: string): Trait {
   const kind = kindOf(marker, where);
   if (kind !== "marker") parseOptions(where, z.strictObject({ marker: traitSchemas[kind] }), { marker });

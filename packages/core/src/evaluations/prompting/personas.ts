@@ -61,12 +61,7 @@ export const personasOption = arrayOrPath<Persona>(
 
 const optionSchema = z.strictObject({ personas: personasSchema });
 
-/**
- * Checks the list that an option `personas` holds.
- *
- * @param where Names the options that contain `personas`.
- * @throws PeriodicEvalError `config` for a wrong persona, or an id that occurs twice.
- */
+/** Checks the list that an option `personas` of the options `where` holds. */
 export function checkPersonas(where: string, personas: readonly Persona[]): void {
   parseOptions(where, optionSchema, { personas });
   const repeated = repeatedId(personas, ["personas"]);

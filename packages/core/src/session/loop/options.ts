@@ -144,11 +144,7 @@ export function checkSessionOptions(options: SessionOptions): void {
     });
 }
 
-/**
- * Checks the number of steps that a session's method was given. Runs at every step.
- *
- * @throws PeriodicEvalError `config` unless it is a non-negative integer or null.
- */
+/** Checks the number of steps that a session's method was given. Runs at every step. */
 export function checkMaxSteps(method: string, maxSteps: unknown): void {
   if (isMaxSteps(maxSteps)) return;
   throw configError({

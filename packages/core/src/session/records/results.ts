@@ -31,8 +31,6 @@ export async function gradeRows(
 /**
  * Checks that rows are JSON and have unique ids, which pair the rows of two measurements. Returns them as they will be read
  * back after a resume.
- *
- * @throws PeriodicEvalError `data`
  */
 export function checkRows(rows: unknown, where: string): readonly Row[] {
   checkIds(rows, where);

@@ -62,11 +62,7 @@ export async function openBaseline(check: BaselineCheck): Promise<void> {
   });
 }
 
-/**
- * Checks a baseline without measuring: reads the earlier run that it names, or checks that the model has an adapter.
- *
- * @throws PeriodicEvalError `config` or `model`, as `openBaseline`.
- */
+/** Checks a baseline without measuring: reads the earlier run that it names, or checks that the model has an adapter. */
 export async function checkBaseline(baseline: string, model: EvaluableModel): Promise<void> {
   if (baseline === "adapter_off" && model.base === undefined) {
     throw new PeriodicEvalError({

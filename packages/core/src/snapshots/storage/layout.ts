@@ -38,11 +38,7 @@ export function looksLikeSnapshot(fileName: string): boolean {
   return /_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
 }
 
-/**
- * Checks that a key can be a file name.
- *
- * @throws PeriodicEvalError `config`.
- */
+/** Checks that a key can be a file name. */
 export function checkKey({ phase, id }: SnapshotKey): void {
   checkPhaseName("phase", phase);
   checkName("id", id);

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../../contracts/model.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { encodePrompt } from "../../model/encode-pair.ts";
 import { namedStream } from "../../random/streams.ts";
@@ -9,7 +10,7 @@ import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
 import { download, refuseNaN } from "../scoring/device-scores.ts";
 import { nextLogits } from "./next-logits.ts";
-import { checkSampling, drawToken, type Drawn } from "./sampling.ts";
+import { samplingSchema, drawToken, type Drawn } from "./sampling.ts";
 
 interface Writing {
   readonly prompt: readonly number[];
@@ -45,7 +46,7 @@ export async function generate(
   limits: ForwardLimits,
 ): Promise<readonly Completion[]> {
   const prompts = requests.map(({ prompt, sampling }) => {
-    checkSampling(sampling);
+    parseOptions("sampling", samplingSchema, sampling);
     return fitted(lm, encodePrompt(tokenizer, prompt), sampling);
   });
   const completions: Completion[] = [];

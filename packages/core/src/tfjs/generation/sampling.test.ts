@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Sampling } from "../../contracts/model.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 import { namedStream } from "../../random/streams.ts";
-import { checkSampling, drawToken } from "./sampling.ts";
+import { drawToken, samplingSchema } from "./sampling.ts";
 
 const base: Sampling = { maxNewTokens: 1, temperature: 1, seed: "s" };
 /** Probabilities .5, .3, .15, .05 at ids 2, 0, 3, 1. */
@@ -91,6 +92,7 @@ it.each([
   [{ stop: ["a", ""] }, /stop/],
   [{ top_p: 0.5 }, /top_p/],
 ])("refuses %j", (wrong, message) => {
-  expect(() => checkSampling({ ...base, ...wrong })).toThrow(message);
-  expect(() => checkSampling(base)).not.toThrow();
+  const check = (sampling: unknown) => parseOptions("sampling", samplingSchema, sampling);
+  expect(() => check({ ...base, ...wrong })).toThrow(message);
+  expect(() => check(base)).not.toThrow();
 });

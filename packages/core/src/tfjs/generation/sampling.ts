@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Sampling } from "../../contracts/model.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
 import {
   integerFromZero,
   numberFromZero,
@@ -90,7 +89,7 @@ function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Samp
   return end === -1 ? kept : kept.subarray(0, end + 1);
 }
 
-const samplingSchema = z.strictObject({
+export const samplingSchema = z.strictObject({
   maxNewTokens: positiveInteger,
   temperature: numberFromZero("a number of 0 (greedy) or more"),
   topP: numberToOne("a number in (0, 1]").optional(),
@@ -99,12 +98,3 @@ const samplingSchema = z.strictObject({
   topTokens: integerFromZero.optional(),
   seed: z.string(),
 } satisfies Record<keyof Sampling, z.ZodType>);
-
-/**
- * Checks the settings of one request.
- *
- * @throws PeriodicEvalError `config` with the path of the wrong setting.
- */
-export function checkSampling(sampling: Sampling): void {
-  parseOptions("sampling", samplingSchema, sampling);
-}
