@@ -1,6 +1,6 @@
 export { drawExamples, type FewShot } from "./documents/few-shot.ts";
 export { readDocuments, type ReadDocuments } from "./documents/read-documents.ts";
-export type { DataRow, PlacedRow } from "./documents/rows.ts";
+export type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";

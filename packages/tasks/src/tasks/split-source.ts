@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
-import { dataError } from "../documents/rows.ts";
+import { dataError } from "@periodic-eval/core/hub";
 
 /** Where a split of a task's data is, in a folder and on the hub. */
 export interface TaskSplit {

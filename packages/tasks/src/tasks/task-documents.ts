@@ -3,7 +3,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { configError, quoteValue } from "@periodic-eval/core/internal";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
-import type { DataRow, PlacedRow } from "../documents/rows.ts";
+import type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
 import type { Documents } from "../families/family.ts";
 import { harnessPrompt } from "./harness-prompt.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";
