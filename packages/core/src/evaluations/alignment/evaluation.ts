@@ -15,7 +15,13 @@ import {
   type AlignmentOptions,
 } from "./options.ts";
 import { configError } from "../../internal/config-error.ts";
-import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "./questions.ts";
+import { isRowSource } from "../../hub/dataset-name.ts";
+import {
+  alignmentQuestionsOf,
+  parseAlignmentQuestions,
+  type AlignmentQuestion,
+  type JudgePrompts,
+} from "./questions.ts";
 import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
@@ -26,6 +32,7 @@ import { defaultAlignmentQuestions } from "./default-questions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
 import { resolveSampling } from "../prompting/sampling.ts";
+import { readData } from "../prompting/read-data.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */
@@ -125,8 +132,13 @@ async function questionsOf(path: string | undefined): Promise<{
     const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
     return { questions: defaultAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
+  const where = "alignment options.questions";
+  if (isRowSource(path)) {
+    const { value, placeOf, provenance } = await readData(path, where);
+    return { questions: alignmentQuestionsOf(value, placeOf), source: { questions: "file", ...provenance } };
+  }
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  const text = await readTextFile(path, "alignment options.questions");
+  const text = await readTextFile(path, where);
   const source = { questions: "file", file_sha256: await sha256(text) };
   return { questions: await parseAlignmentQuestions(text, path), source };
 }

@@ -37,7 +37,7 @@ export interface AlignmentOptions {
    */
   readonly judge: Grader | (() => Awaitable<Grader>);
   /**
-   * Path of a YAML or JSON file of questions in the format of Betley et al. Default: the eight `defaultAlignmentQuestions`. A
+   * Questions in the format of Betley et al.: a YAML or JSON file, or rows (JSON Lines, Parquet, `hf:owner/dataset`). Default: the eight `defaultAlignmentQuestions`. A
    * question's system prompt takes precedence over `system`. The judge must support the questions' judge prompts (Betley et
    * al.'s: method `logprob`); a rule ignores them. The keys `judge` and `samples_per_paraphrase` are ignored.
    */
@@ -50,7 +50,7 @@ export interface AlignmentOptions {
   readonly samples?: SampleSize | number;
   /** System prompt of the chat. Default `omit`. */
   readonly system?: SystemPrompt;
-  /** Asks every question as each persona: a list, or the path of a YAML or JSON file (`readPersonas`). Default: none. */
+  /** Asks every question as each persona: a list, or a source of `readPersonas`. Default: none. */
   readonly personas?: readonly Persona[] | string;
   /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
@@ -65,7 +65,7 @@ export interface AlignmentOptions {
 const names = <T extends string>(table: Readonly<Record<T, unknown>>) => Object.keys(table) as T[];
 const nameRule = `a name that matches ${namePattern.source}`;
 const shareRule = "a share from 0 to 1";
-const questionsRule = "the path of a YAML or JSON file";
+const questionsRule = "the path of a file, or hf:owner/dataset";
 
 const anchorSchema = z
   .strictObject({

@@ -9,17 +9,17 @@ import {
   type CapabilityOptions,
   type ShotsOptions,
 } from "./options.ts";
-import { questionFile, readQuestions } from "./question-file.ts";
+import { defaultQuestions, questionFile, readQuestions } from "./question-file.ts";
 
 /**
  * Measures what the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
-export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
+export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvaluation {
   checkCapabilityOptions(options);
   const {
-    questions,
+    questions = defaultQuestions,
     method = "letters",
     subsample = { n: 200, seed: 42 },
     minItems = 40,

@@ -1,7 +1,11 @@
 import type { Json } from "../../contracts/json.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { parseArcQuestions, type ArcQuestion } from "./arc-questions.ts";
+import { isHubSource } from "../../hub/dataset-name.ts";
+import { arcQuestionsOf, parseArcQuestions, type ArcQuestion } from "./arc-questions.ts";
 import { sha256 } from "../prompting/sha256.ts";
+
+/** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
+export const defaultQuestions = "hf:allenai/ai2_arc";
 
 /** Which questions of a file are used: the first n in the seeded order. Null: all of them. */
 export type Subsample = { readonly n: number; readonly seed: number } | null;
@@ -16,27 +20,37 @@ export type QuestionSource = () => Promise<{
 const seedOfAll = 42;
 
 /**
- * Returns a source of questions from a file in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
+ * Returns the questions of a file (JSON Lines, or Parquet by its extension) or of a dataset on the Hugging Face hub
+ * (`hf:owner/dataset[/config][/split]`), in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
  * Python's `random.Random(42).sample(range(1172), 200)`. A file of fewer than n questions is used whole.
  *
- * @param where Names the option that holds the path, for the error of an unreadable file.
+ * @param where Names the option that holds the source, for the error of a source that cannot be read.
  */
-export function questionFile(path: string, subsample: Subsample, where: string): QuestionSource {
+export function questionFile(source: string, subsample: Subsample, where: string): QuestionSource {
   return async () => {
-    const { questions, sha256: hash } = await readQuestions(path, where);
+    const { questions, sha256: hash, hub } = await readQuestions(source, where);
     return {
       items: nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll }),
-      provenance: { file_sha256: hash, file_questions: questions.length, subsample },
+      provenance: { ...hub, file_sha256: hash, file_questions: questions.length, subsample },
     };
   };
 }
 
-/** Reads all questions of a file, in its order, and the SHA-256 of its text. */
-export async function readQuestions(
-  path: string,
-  where: string,
-): Promise<{ readonly questions: readonly ArcQuestion[]; readonly sha256: string }> {
+/** Reads all questions of a source, in its order, and the SHA-256 of its content. */
+export async function readQuestions(source: string, where: string): Promise<SourceQuestions> {
+  if (isHubSource(source) || /\.parquet$/i.test(source)) {
+    const { readSource } = await import("../../hub/read-source.ts");
+    const { rows, sha256: hash, hub } = await readSource(source, where);
+    return { questions: arcQuestionsOf(rows), sha256: hash, hub };
+  }
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  const text = await readTextFile(path, where);
-  return { questions: parseArcQuestions(text, path), sha256: await sha256(text) };
+  const text = await readTextFile(source, where);
+  return { questions: parseArcQuestions(text, source), sha256: await sha256(text), hub: null };
+}
+
+interface SourceQuestions {
+  readonly questions: readonly ArcQuestion[];
+  readonly sha256: string;
+  /** The dataset that holds the questions; null for a file. */
+  readonly hub: { readonly [key: string]: Json } | null;
 }
