@@ -86,12 +86,14 @@ export async function fetchSplit(source: string, where: string): Promise<Dataset
 }
 
 /**
- * Returns a split in the cache, or null unless it is complete. Makes no request.
+ * Returns a split in the cache; null unless the cache holds all its files. Makes no request.
  *
- * @throws PeriodicEvalError `data` for a source that names no split of the cached dataset.
+ * @throws PeriodicEvalError `data` for a malformed source.
  */
 export async function cachedSplit(source: string, where: string): Promise<DatasetSplit | null> {
-  const held = await cachedSplitOf(openDataset(source, where));
+  const opened = openDataset(source, where);
+  // A dataset in the cache may lack the split.
+  const held = await cachedSplitOf(opened).catch(() => null);
   return held === null || held.missing.length > 0 ? null : held.split;
 }
 
