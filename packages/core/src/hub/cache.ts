@@ -53,7 +53,8 @@ export function openHubCache({ type, name }: Pick<HubRepo, "type" | "name">) {
     async listing(commit: string): Promise<readonly HubFile[] | null> {
       const text = await readFile(listing(commit), "utf8").catch(() => "null");
       try {
-        return JSON.parse(text) as readonly HubFile[] | null;
+        const files = JSON.parse(text) as unknown;
+        return Array.isArray(files) ? (files as readonly HubFile[]) : null;
       } catch {
         return null;
       }

@@ -1,5 +1,4 @@
-import { nearest } from "../internal/nearest.ts";
-import { dataError } from "./rows.ts";
+import { dataError, didYouMean } from "./rows.ts";
 
 /** Begins every source that is a dataset on the hub. */
 export const hubPrefix = "hf:";
@@ -91,11 +90,10 @@ function chosen(
   if (asked !== null && names.includes(asked)) return asked;
   if (asked === null && names.includes(usual)) return usual;
   if (asked === null && names.length === 1) return names[0]!;
-  const guess = asked === null ? null : nearest(asked, names);
   throw dataError(
     where,
     asked === null ? `no ${kind} of ${of}, which has ${names.length}` : `the ${kind} "${asked}" of ${of}`,
     `one of ${names.join(", ")}`,
-    guess === null ? "Write hf:owner/dataset/config/split." : `Did you mean "${guess}"?`,
+    didYouMean(asked, names) ?? "Write hf:owner/dataset/config/split.",
   );
 }

@@ -1,6 +1,6 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { cachedSplit, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/core/hub";
-import { configError, nearest } from "@periodic-eval/core/internal";
+import { cachedSplit, didYouMean, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/core/hub";
+import { configError } from "@periodic-eval/core/internal";
 import {
   datasets,
   downloadDataset,
@@ -65,11 +65,10 @@ async function fileOf(source: string, where: string): Promise<DatasetFile> {
 
 function unknownDataset(name: string): PeriodicEvalError {
   const names = datasets.map((one) => one.name);
-  const guess = nearest(name, names);
   return configError({
     where: "data get",
     value: name,
     expected: `${names.join(", ")}, or hf:owner/dataset`,
-    fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
+    fix: didYouMean(name, names) ?? "Name one of these.",
   });
 }

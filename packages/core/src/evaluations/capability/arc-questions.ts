@@ -3,7 +3,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { hashJson } from "../../random/hash.ts";
-import type { PlacedRow } from "../../hub/rows.ts";
+import { isFilled, type PlacedRow } from "../../hub/rows.ts";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {
@@ -178,7 +178,6 @@ function contentName({ question, labels, choices, gold }: Omit<ArcQuestion, "id"
   return `q-${hashJson([question, labels, choices, gold]).replace(/^.*:/, "").slice(0, 12)}`;
 }
 
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 const isFilledArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length >= 2 && value.every(isFilled);
 const isId = (value: unknown): value is string | number => isFilled(value) || Number.isSafeInteger(value);
