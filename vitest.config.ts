@@ -45,7 +45,12 @@ function withTestData(file: string): string {
 export default defineConfig(({ mode }) => ({
   ssr: { resolve: { conditions: ["@periodic-eval/source", "node", "import", "default"] } },
   test: {
-    env: { ...softwareGpu, ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }) },
+    // A test that reads the hub starts one on the loopback interface.
+    env: {
+      ...softwareGpu,
+      HF_HUB_OFFLINE: "1",
+      ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }),
+    },
     // Detects hangs, not slowness: a shared machine can take many times as long.
     testTimeout: 300_000,
     hookTimeout: 300_000,

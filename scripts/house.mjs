@@ -32,6 +32,7 @@ export const rooms = {
     "grading/",
     "snapshots/",
     "snapshots/storage/",
+    "hub/",
     "console/",
     "callback/",
     "evaluations/kit/",
@@ -127,7 +128,7 @@ export const rooms = {
 
 /** Packages and modules that a room of core may import; everywhere else in core they are forbidden, dynamic imports too. */
 export const outsideOfCore = [
-  { pattern: /^node:/, allowedIn: ["snapshots/storage/", "config/", "testing/"] },
+  { pattern: /^node:/, allowedIn: ["snapshots/storage/", "hub/", "config/", "testing/"] },
   { pattern: /^@tensorflow\//, allowedIn: ["tfjs/", "testing/"] },
   { pattern: /^(mathjs|node:https?|undici|axios|hono)$/, allowedIn: [] },
 ];

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
 import { addAudit } from "./commands/audit/command.ts";
 import { addCompare } from "./commands/compare/command.ts";
+import { addData } from "./commands/data/command.ts";
 import { addDemo } from "./commands/demo/command.ts";
 import { addEval } from "./commands/eval/command.ts";
 import { addExport } from "./commands/export/command.ts";
@@ -28,6 +29,7 @@ const commands = [
   addTrain,
   addEval,
   addAudit,
+  addData,
   addReport,
   addPlan,
   addCompare,

@@ -1,6 +1,6 @@
 export { drawExamples, type FewShot } from "./documents/few-shot.ts";
 export { readDocuments, type ReadDocuments } from "./documents/read-documents.ts";
-export type { DataRow, PlacedRow } from "./documents/rows.ts";
+export type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
@@ -42,6 +42,8 @@ export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from
 export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
 export type { ShownToken } from "./audit/shown-tokens.ts";
+export { datasets, downloadAdvice, type DatasetFile, type TaskDataset } from "./tasks/datasets.ts";
+export { downloadDataset, type DownloadedFile } from "./tasks/download-dataset.ts";
 export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";

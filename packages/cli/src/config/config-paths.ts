@@ -109,12 +109,12 @@ const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: r
 
 /**
  * A baseline without a separator is a keyword: as a path, a misspelt keyword would be reported as a missing folder. A
- * preference is a path only if it names a file. Data may be a dataset on the Hub (`hf:`).
+ * preference is a path only if it names a file. Rows may be a dataset on the Hub (`hf:`).
  */
 const isPath = (key: string, value: string): boolean => {
   if (key === "baseline") return /[\\/]/.test(value);
   if (key === "preference") return /[\\/]|\.ya?ml$/.test(value);
-  return !evaluationFiles.includes(key) || !value.startsWith("hf:");
+  return !value.startsWith("hf:");
 };
 
 /** Returns the value at a path, or undefined if there is none. */

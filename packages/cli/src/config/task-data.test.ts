@@ -19,3 +19,7 @@ it.each([
     `expected ${join(data, "arc_easy")} or ${join(data, "arc")}.`,
   );
 });
+
+it("returns a dataset that is named instead of a folder", () => {
+  expect(dataFolderOf("gsm8k", "hf:openai/gsm8k")).toBe("hf:openai/gsm8k");
+});

@@ -1,14 +1,18 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { isHubSource } from "@periodic-eval/core/hub";
+import { downloadAdvice } from "@periodic-eval/tasks";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /**
  * Returns the name of a task's folder in a data folder: the task's name or the longest prefix that exists (`truthfulqa` for
- * `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`).
+ * `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`). A dataset that is named instead, `hf:owner/dataset`, is returned as it is.
  *
  * @throws PeriodicEvalError `config` if no such folder exists.
  */
 export function dataFolderOf(task: string, data: string): string {
+  if (isHubSource(data)) return data;
+  checkDataFolder(data, task);
   const words = task.split("_");
   const names = words.map((_, at) => words.slice(0, words.length - at).join("_"));
   const found = names.find((name) => existsSync(join(data, name)));
@@ -18,18 +22,23 @@ export function dataFolderOf(task: string, data: string): string {
     where: `--data ${data}`,
     got: `no folder for ${task}`,
     expected: names.map((name) => join(data, name)).join(" or "),
-    fix: "Pass the folder that contains one folder for each task.",
+    fix: ["Pass the folder that contains one folder for each task.", downloadAdvice(task) ?? ""]
+      .join(" ")
+      .trim(),
   });
 }
 
-/** @throws PeriodicEvalError `config` if the path is not a folder. */
-export function checkDataFolder(data: string): void {
+/**
+ * @param task A task whose data is needed, if known: the error says how to get it.
+ * @throws PeriodicEvalError `config` if the path is not a folder.
+ */
+export function checkDataFolder(data: string, task?: string): void {
   if (existsSync(data) && statSync(data).isDirectory()) return;
   throw new PeriodicEvalError({
     code: "config",
     where: "--data",
     got: data,
     expected: "an existing folder",
-    fix: "Check the path.",
+    fix: `Check the path. ${(task && downloadAdvice(task)) ?? "`periodic-eval data get NAME --out FOLDER` writes one."}`,
   });
 }

@@ -38,7 +38,7 @@ test("rejects wrong options at construction", () => {
   expect(made({ id: "a/b" })).toThrow('got "a/b"');
   expect(made({ on: "bse" })).toThrow('options.on: got "bse", expected "model" or "base".');
   expect(made({ atStart: "false" })).toThrow('atStart: got "false", expected true or false');
-  expect(made({ optional: 1 })).toThrow("optional: got 1");
+  expect(made({ optional: true })).toThrow('the unknown option "optional"');
 });
 
 test("warns once and measures only at the end when maxSteps is unknown", async () => {

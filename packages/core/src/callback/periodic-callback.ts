@@ -16,8 +16,6 @@ export interface PeriodicOptions {
   readonly id?: string;
   /** `"base"` measures the model without its adapter. Default `"model"`. */
   readonly on?: "model" | "base";
-  /** If a data file is missing: one warning and `skipped` snapshots instead of an error before step 1. Default false. */
-  readonly optional?: boolean;
   /** Measures before the first step. Default true: this is the baseline of all comparisons. */
   readonly atStart?: boolean;
   /** Measures when training ends, unless its last step is already measured. Default true. */
@@ -31,7 +29,6 @@ export const periodicShape = {
     .meta({ fix: "Write [everyPercent(20)]." }),
   id: nameSchema.optional(),
   on: onSchema.optional(),
-  optional: z.boolean().optional(),
   atStart: z.boolean().optional(),
   atEnd: z.boolean().optional(),
 } satisfies Record<keyof PeriodicOptions, z.ZodType>;
@@ -49,7 +46,6 @@ export class PeriodicCallback implements TrainerCallback {
   readonly id: string;
   readonly asks: readonly AnyEvaluation[];
   readonly on: "model" | "base";
-  readonly optional: boolean;
   /** The schedule, with start and end; empty without an evaluation. */
   readonly triggers: readonly Trigger[];
   readonly #evaluation: AnyEvaluation | null;
@@ -60,7 +56,7 @@ export class PeriodicCallback implements TrainerCallback {
     const name = evaluation?.name ?? options.id ?? "";
     const where = `PeriodicCallback "${name}" options`;
     parseOptions(where, periodicSchema, options);
-    const { schedule, id = name, on = "model", optional = false } = options;
+    const { schedule, id = name, on = "model" } = options;
     checkName(where, id, ["id"]);
     const own = checkTriggers(schedule, `${where}.schedule`);
     const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
@@ -73,7 +69,6 @@ export class PeriodicCallback implements TrainerCallback {
     this.id = id;
     this.asks = evaluation === null ? [] : [evaluation];
     this.on = on;
-    this.optional = optional;
     this.#evaluation = evaluation;
   }
 

@@ -18,10 +18,10 @@ const build = (config: unknown, at = phase) =>
   buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge });
 const ids = async (config: unknown, at = phase) => (await build(config, at)).map(({ id }) => id);
 
-it("measures only capability by default, every 20 % of the phase, and tolerates a missing file", async () => {
+it("measures only capability by default, every 20 % of the phase, with its default questions", async () => {
   const [capability, ...others] = await build({});
   expect(others).toEqual([]);
-  expect(capability).toMatchObject({ id: "capability", optional: true });
+  expect(capability).toMatchObject({ id: "capability" });
   expect(plannedSteps(capability!.triggers, 100)).toEqual([0, 20, 40, 60, 80, 100]);
   expect(periodicEvalConfig({}, phase)).toMatchObject({
     subsample_n: 200,

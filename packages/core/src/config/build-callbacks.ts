@@ -3,7 +3,7 @@ import type { SessionOptions } from "../contracts/session.ts";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
-import { capabilityIsOptional, capabilityOptionsOf } from "../evaluations/capability/from-block.ts";
+import { capabilityOptionsOf } from "../evaluations/capability/from-block.ts";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
 import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
@@ -86,7 +86,7 @@ async function callbacksOf(
     const schedule = scheduleOf(config, percentOf[source]);
     const options =
       source === "capability"
-        ? { of: capabilityEvaluation(capabilityOptionsOf(block)), ...capabilityIsOptional(block) }
+        ? { of: capabilityEvaluation(capabilityOptionsOf(block)) }
         : { of: measuredBy(callbacks, source, block) };
     callbacks.push(new PeriodicKLCallback({ ...options, schedule }));
   }

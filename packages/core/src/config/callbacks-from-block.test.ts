@@ -48,19 +48,14 @@ const ofBlock = (given: PeriodicEvalBlock) => [
 ];
 
 it("builds from a block the callbacks that buildPeriodicEval builds", async () => {
-  const stripped = (
-    all: readonly { id: string; triggers: unknown; optional: boolean; asks: readonly object[] }[],
-  ) =>
-    all.map(({ id, triggers, optional, asks }) => ({
+  const stripped = (all: readonly { id: string; triggers: unknown; asks: readonly object[] }[]) =>
+    all.map(({ id, triggers, asks }) => ({
       id,
       triggers,
-      optional,
       asks: asks.map((one) => JSON.stringify(one)),
     }));
   const built = await buildPeriodicCallbacks(block, { phase: "em", openJudge });
   expect(stripped(ofBlock(block))).toEqual(stripped(built));
-  const { questions: _, ...others } = block;
-  expect(new PeriodicCapabilityCallback(others).optional).toBe(true);
 });
 
 it("accepts a block as it is, below periodic_eval, and below eval.periodic_eval", () => {
@@ -106,7 +101,7 @@ it("keeps a callback's own options, also those whose names a block has", () => {
   const schedule = [everyPercent(50)];
   const own = new PeriodicCapabilityCallback({ questions: "arc.jsonl", system: "omit", schedule });
   expect(plannedSteps(own.triggers, 10)).toEqual([0, 5, 10]);
-  expect(own.optional).toBe(false);
+  expect(new PeriodicCapabilityCallback().asks).toHaveLength(1);
   expect(new PeriodicLeakageCallback({}).asks).toHaveLength(1);
   expect(new PeriodicLeakageCallback().asks).toHaveLength(1);
 });

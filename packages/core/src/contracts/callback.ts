@@ -50,8 +50,6 @@ export interface TrainerCallback {
   readonly triggers?: readonly Trigger[];
   /** The model that `asks` are checked against: with its adapter (default) or without. */
   readonly on?: "model" | "base";
-  /** Whether a missing or unreadable data file becomes one warning and `skipped` snapshots instead of an error before step 1. */
-  readonly optional?: boolean;
   /** Called once per phase, after the preflight, before the first step or the first step after a resume. */
   onTrainBegin?: Hook;
   /** Called when an epoch starts. */

@@ -6,5 +6,4 @@ export { checkRequests, type RequestCheck } from "./loop/check-requests.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
 export { adapterOffId } from "./records/baselines.ts";
-export { isMissingFile } from "./window/preflight.ts";
 export { prepareEvaluation } from "./window/prepare.ts";

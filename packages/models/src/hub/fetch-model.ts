@@ -1,14 +1,21 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/core/snapshots";
+import {
+  cacheError,
+  fetchFile,
+  formatHubId,
+  isOffline,
+  isUnreachable,
+  openHubCache,
+  openRepository,
+  type HubCache,
+  type HubCommit,
+  type HubFile,
+  type HubId,
+} from "@periodic-eval/core/hub";
 import { z } from "zod";
 import { companions, rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";
-import { openHubCache, type HubCache } from "./cache.ts";
-import { download } from "./download.ts";
-import { isUnreachable } from "./hub-errors.ts";
-import { formatHubId, type HubId } from "./hub-id.ts";
-import { openRepository, type HubFile, type Repository } from "./repository.ts";
 
 /** The progress of one file's download. */
 export interface DownloadProgress {
@@ -53,7 +60,8 @@ export const adapterNames = { config: "adapter_config.json", weights: "adapter_m
  * @throws PeriodicEvalError `model` if the model or a file cannot be had, `store` if the cache cannot be written.
  */
 export async function fetchModel(id: HubId, options: FetchOptions): Promise<string> {
-  const cache = openHubCache(id);
+  const repo = { type: "model" as const, ...id, where: formatHubId(id) };
+  const cache = openHubCache(repo);
   const held = await cache.commitOf(id.revision);
   const missing = held === null ? null : await missingFrom(cache, held, options);
   if (held !== null && missing === "none") return cache.snapshot(held);
@@ -67,16 +75,16 @@ export async function fetchModel(id: HubId, options: FetchOptions): Promise<stri
     });
   }
   try {
-    const repository = await openRepository(id);
+    const repository = await openRepository(repo);
     const commit = held ?? (await repository.commit());
     const files = await repository.files(commit);
     await cache.setCommit(id.revision, commit);
-    await fetchFiles({ id, cache, repository, commit, files, options });
+    await fetchFiles({ repo, cache, repository, commit, files, options });
     return cache.snapshot(commit);
   } catch (error) {
     const isEnough = held !== null && missing === "optional";
     if (isEnough && PeriodicEvalError.is(error) && isUnreachable(error.cause)) return cache.snapshot(held);
-    throw isDiskError(error) ? storeError(cache.root, error, "a cache that can be written") : error;
+    throw cacheError(cache, error);
   }
 }
 
@@ -109,11 +117,7 @@ async function hasWeights(folder: string, has: (name: string) => Promise<boolean
   return true;
 }
 
-interface Fetching {
-  readonly id: HubId;
-  readonly cache: HubCache;
-  readonly repository: Repository;
-  readonly commit: string;
+interface Fetching extends HubCommit {
   readonly files: ReadonlyMap<string, HubFile>;
   readonly options: FetchOptions;
 }
@@ -121,58 +125,48 @@ interface Fetching {
 async function fetchFiles(fetching: Fetching): Promise<void> {
   const { cache, commit, files, options } = fetching;
   const { need, configFile = "config.json" } = options;
-  if (need === "config") return fetchFile(fetching, configFile);
+  if (need === "config") return fetchNamed(fetching, configFile);
   if (need === "adapter") {
     requireWeights(adapterNames.weights, fetching);
-    for (const name of Object.values(adapterNames)) await fetchFile(fetching, name);
+    for (const name of Object.values(adapterNames)) await fetchNamed(fetching, name);
     return;
   }
   for (const name of tokenizerNames) if (!files.has(name)) await cache.setLacking(commit, name);
   if (need === "tokenizer") {
-    for (const name of tokenizerNames) if (files.has(name)) await fetchFile(fetching, name);
+    for (const name of tokenizerNames) if (files.has(name)) await fetchNamed(fetching, name);
     return;
   }
   // A repository may hold both forms; readers prefer the single file.
   const isSharded = files.has(indexName) && !files.has(singleName);
   if (!isSharded) requireWeights(singleName, fetching);
   // The weights come last: a folder that has them is complete.
-  await fetchFile(fetching, configFile);
-  for (const name of files.keys()) if (companions.test(name)) await fetchFile(fetching, name);
-  if (!isSharded) return fetchFile(fetching, singleName);
-  await fetchFile(fetching, indexName);
+  await fetchNamed(fetching, configFile);
+  for (const name of files.keys()) if (companions.test(name)) await fetchNamed(fetching, name);
+  if (!isSharded) return fetchNamed(fetching, singleName);
+  await fetchNamed(fetching, indexName);
   const index = await readShardIndex(cache.snapshot(commit));
-  for (const name of shardsOf(index ?? new Map())) await fetchFile(fetching, name);
+  for (const name of shardsOf(index ?? new Map())) await fetchNamed(fetching, name);
 }
 
-function requireWeights(weights: string, { id, files }: Fetching): void {
+function requireWeights(weights: string, { repo, files }: Fetching): void {
   if (files.has(weights)) return;
-  const where = `${formatHubId(id)} on the hub`;
+  const where = `${repo.where} on the hub`;
   rejectPickled(where, [...files.keys()], weights);
   throw modelError({ where, got: "no weights", expected: weights, fix: "Name another model." });
 }
 
-async function fetchFile(fetching: Fetching, name: string): Promise<void> {
-  const { id, cache, repository, commit, files, options } = fetching;
+async function fetchNamed(fetching: Fetching, name: string): Promise<void> {
+  const { repo, cache, commit, files, options } = fetching;
   if (await cache.has(commit, name)) return;
-  const where = `${formatHubId(id)}, ${name} on the hub`;
   const file = files.get(name);
   if (file === undefined)
     throw modelError({
-      where,
+      where: `${repo.where}, ${name} on the hub`,
       got: "no such file",
       expected: "a file that the model needs",
       fix: "Name another model.",
     });
-  const { bytes, hash } = file;
-  const report = (doneBytes: number) =>
-    options.onDownload?.({ model: formatHubId(id), file: name, doneBytes, totalBytes: bytes });
-  const read = (from: number) => repository.read(commit, file, from);
-  await download(cache.blob(hash), { where, bytes, hash }, read, report);
-  await cache.place(commit, name, hash);
+  await fetchFile(fetching, file, (doneBytes) =>
+    options.onDownload?.({ model: repo.where, file: name, doneBytes, totalBytes: file.bytes }),
+  );
 }
-
-const isOffline = (): boolean =>
-  ["1", "true", "yes", "on"].includes(process.env["HF_HUB_OFFLINE"]?.toLowerCase() ?? "");
-
-const isDiskError = (error: unknown): boolean =>
-  !PeriodicEvalError.is(error) && typeof (error as NodeJS.ErrnoException | null)?.syscall === "string";

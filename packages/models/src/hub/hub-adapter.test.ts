@@ -9,7 +9,7 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { modelErrorOf } from "../testing/hostile.ts";
-import { filesOf, startHub, type HubServer } from "./hub-server.test-data.ts";
+import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const commit = "1".repeat(40);

@@ -1,7 +1,7 @@
+import { parseHubId } from "@periodic-eval/core/hub";
 import { stat } from "node:fs/promises";
 import { modelError } from "../folder/model-error.ts";
 import { fetchModel, type FetchOptions } from "./fetch-model.ts";
-import { parseHubId } from "./hub-id.ts";
 
 /**
  * Returns the folder of a model: `source` itself if it is a local folder, else the cache folder of the hub model

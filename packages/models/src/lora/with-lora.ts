@@ -4,7 +4,7 @@ import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { z } from "zod";
 import { dropoutRate, type CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
-import { hubNameOf } from "../hub/cache.ts";
+import { hubNameOf } from "@periodic-eval/core/hub";
 import { fastRandom } from "../ops/fast-random.ts";
 import { lastParts, planAdapter, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig, type LoraConfig } from "./lora-config.ts";

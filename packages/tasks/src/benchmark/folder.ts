@@ -2,7 +2,7 @@ import { hashText } from "@periodic-eval/core/random";
 import { readTextFile } from "@periodic-eval/core/snapshots";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { utf8Text } from "../documents/utf8.ts";
+import { utf8Text } from "@periodic-eval/core/hub";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";

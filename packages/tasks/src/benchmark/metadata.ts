@@ -6,7 +6,7 @@ import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
 import { splits, type Split } from "./benchmark-task.ts";
 import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
-import { didYouMean } from "../documents/rows.ts";
+import { didYouMean } from "@periodic-eval/core/hub";
 
 export interface BenchmarkMetadata extends TaskDefaults {
   readonly name: string;

@@ -101,7 +101,7 @@ describe("readDocuments", () => {
   });
 });
 
-const data = fileURLToPath(new URL("../../../../shared/data", import.meta.url));
+const data = fileURLToPath(new URL("../../../../../shared/data", import.meta.url));
 describe.runIf(existsSync(data))("real files of ../shared/data", () => {
   it.each([
     ["mmlu/test/anatomy_test.csv", 135],

@@ -16,7 +16,7 @@ import {
   type FamilyOptions,
   type FamilyRow,
 } from "./family.ts";
-import { dataError } from "../documents/rows.ts";
+import { dataError } from "@periodic-eval/core/hub";
 import { firstText, fitPrompt, type Reading } from "./fit-prompt.ts";
 import { sequenceOf, type OnSequence } from "./token-sequence.ts";
 

@@ -14,7 +14,7 @@ import type {
 import { parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import { dataError } from "../documents/rows.ts";
+import { dataError } from "@periodic-eval/core/hub";
 import type { OnSequence } from "./token-sequence.ts";
 
 /** Documents and their source, for provenance. */

@@ -1,5 +1,5 @@
 import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
-import { dataError, didYouMean, isFilled, isFilledList } from "../documents/rows.ts";
+import { dataError, didYouMean, isFilled, isFilledList } from "@periodic-eval/core/hub";
 
 /** Reads the kwargs of one instruction by name, and checks them. */
 export interface KwargsReader {

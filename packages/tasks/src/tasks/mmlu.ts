@@ -1,6 +1,6 @@
 import type { MetricKit } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/core/internal";
-import type { PlacedRow } from "../documents/rows.ts";
+import type { PlacedRow } from "@periodic-eval/core/hub";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceTask } from "./choice-task.ts";
 import { mmluGroups } from "./mmlu-subjects.ts";

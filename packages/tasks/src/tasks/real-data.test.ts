@@ -1,11 +1,13 @@
 // Reads every document of the real files, and builds its prompt.
 import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Prompt } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { startDatasetHub, type DatasetHub } from "../documents/dataset-hub.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
 import { taskNamed, tasks } from "./registry.ts";
 
 const data = "../shared/data";
@@ -41,15 +43,21 @@ describe.skipIf(!isThere)("documents of real files (needs ../shared/data)", () =
 });
 
 describe("hf:owner/dataset", () => {
-  let hub: DatasetHub;
+  let hub: HubServer;
+  let cache: string;
   beforeAll(async () => {
-    hub = await startDatasetHub();
+    hub = await startHub();
+    cache = await mkdtemp(join(tmpdir(), "hub-"));
   });
   beforeEach(() => {
     vi.stubEnv("HF_ENDPOINT", hub.url);
-    vi.stubEnv("HF_TOKEN", "");
+    vi.stubEnv("HF_HUB_CACHE", cache);
+    for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
   });
-  afterAll(() => hub.close());
+  afterAll(async () => {
+    await hub.close();
+    await rm(cache, { recursive: true });
+  });
 
   it("selects config and split, and reads the hub once for all measurements", async () => {
     const problems = (...questions: readonly string[]) =>
@@ -61,14 +69,11 @@ describe("hf:owner/dataset", () => {
           ],
         }),
       );
-    hub.datasets.set(
-      "openai/gsm8k",
-      new Map([
-        ["main/test/0000.parquet", problems("One?")],
-        ["main/train/0000.parquet", problems("Two?")],
-        ["socratic/test/0000.parquet", problems("No?")],
-      ]),
-    );
+    hostDataset(hub, "openai/gsm8k", {
+      "main/test/0000.parquet": problems("One?"),
+      "main/train/0000.parquet": problems("Two?"),
+      "socratic/test/0000.parquet": problems("No?"),
+    });
     const evaluation = taskNamed(tasks, "gsm8k", "task").open({ data: "hf:openai/gsm8k", shots: 1 });
     const items = (await evaluation.items(fakeModel() as never)) as readonly TaskItem[];
     expect(items[0]!.prompt).toEqual({

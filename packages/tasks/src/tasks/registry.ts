@@ -7,7 +7,7 @@ import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
 import type { ValuePath } from "@periodic-eval/core";
 import type { SampledTask, Task } from "./task.ts";
-import { didYouMean } from "../documents/rows.ts";
+import { didYouMean } from "@periodic-eval/core/hub";
 
 /** Tasks by name. */
 export type TaskRegistry = Readonly<Record<string, SampledTask>>;

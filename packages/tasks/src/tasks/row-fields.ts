@@ -1,5 +1,5 @@
 import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated, dataError, type PlacedRow, isFilled, isFilledList } from "../documents/rows.ts";
+import { abbreviated, dataError, type PlacedRow, isFilled, isFilledList } from "@periodic-eval/core/hub";
 
 /**
  * Returns the value of a column.

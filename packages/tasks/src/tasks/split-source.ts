@@ -2,7 +2,8 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
-import { dataError } from "../documents/rows.ts";
+import { dataError, isHubSource } from "@periodic-eval/core/hub";
+import { downloadAdvice } from "./datasets.ts";
 
 /** Where a split of a task's data is, in a folder and on the hub. */
 export interface TaskSplit {
@@ -25,11 +26,12 @@ export const splitOf = (split: string, config: string, folder = config): TaskSpl
  * Returns the source of a split for `readDocuments`: the split's file in a folder or on the hub. A source that is a file or a
  * split already is returned as it is.
  *
+ * @param task The task's name. The errors say how to get its data.
  * @throws PeriodicEvalError `data` if the folder does not contain the split.
  */
-export async function locate(source: string, split: TaskSplit, where: string): Promise<string> {
-  if (source.startsWith("hf:")) return isDataset(source) ? `${source}/${split.hub}` : source;
-  if ((await kindOf(source, where)) === "file") return source;
+export async function locate(source: string, split: TaskSplit, where: string, task: string): Promise<string> {
+  if (isHubSource(source)) return isDataset(source) ? `${source}/${split.hub}` : source;
+  if ((await kindOf(source, where, task)) === "file") return source;
   for (const file of split.files) {
     const path = join(source, file);
     if (await exists(path)) return path;
@@ -40,13 +42,18 @@ export async function locate(source: string, split: TaskSplit, where: string): P
     where,
     `the folder ${source}, which does not contain the split`,
     expected,
-    "Name the folder that contains it, or a file.",
+    withAdvice("Name the folder that contains it, or a file.", task),
   );
 }
 
 /** Whether a source contains several splits. */
-export async function hasSplits(source: string, where: string): Promise<boolean> {
-  return source.startsWith("hf:") ? isDataset(source) : (await kindOf(source, where)) === "folder";
+export async function hasSplits(source: string, where: string, task: string): Promise<boolean> {
+  return isHubSource(source) ? isDataset(source) : (await kindOf(source, where, task)) === "folder";
+}
+
+function withAdvice(fix: string, task: string): string {
+  const advice = downloadAdvice(task);
+  return advice === null ? fix : `${fix} ${advice}`;
 }
 
 /** Returns the error for few-shot examples without a pool. */
@@ -63,11 +70,11 @@ export function noPool(task: string, shots: number): PeriodicEvalError {
 /** Whether a source is `hf:owner/dataset`, whose splits the task knows. */
 const isDataset = (source: string): boolean => source.split("/").length === 2;
 
-async function kindOf(path: string, where: string): Promise<"folder" | "file"> {
+async function kindOf(path: string, where: string, task: string): Promise<"folder" | "file"> {
   try {
     return (await stat(path)).isDirectory() ? "folder" : "file";
   } catch (cause) {
-    const fix = `Check the path: it is relative to ${process.cwd()}.`;
+    const fix = withAdvice(`Check the path: it is relative to ${process.cwd()}.`, task);
     throw dataError(where, errorMessage(cause), "a folder, a file, or hf:owner/dataset", fix, cause);
   }
 }

@@ -3,7 +3,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { configError, quoteValue } from "@periodic-eval/core/internal";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
-import type { DataRow, PlacedRow } from "../documents/rows.ts";
+import type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
 import type { Documents } from "../families/family.ts";
 import { harnessPrompt } from "./harness-prompt.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";
@@ -103,7 +103,7 @@ async function taskDocuments<Q>(
 async function checkFolders<Q>({ task, parts }: TaskReading<Q>, options: TaskOptions): Promise<void> {
   for (const option of ["data", "fewshotPool"] as const) {
     const source = options[option];
-    if (source === undefined || (await hasSplits(source, `${task} options.${option}`))) continue;
+    if (source === undefined || (await hasSplits(source, `${task} options.${option}`, task))) continue;
     throw configError({
       where: `${task} options`,
       path: [option],
@@ -124,7 +124,7 @@ async function documentsOf<Q>(
   const { subject, groups, description } = part;
   const name = subject === null ? task : `${task} ${subject}`;
   const where = `${task} options.data`;
-  const test = await readDocuments(await locate(data, part.test, where), where);
+  const test = await readDocuments(await locate(data, part.test, where, task), where);
   const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
   const isSameFile = drawsOneMore || pool?.sha256 === test.sha256;
@@ -160,8 +160,8 @@ async function poolOf(
 ): Promise<ReadDocuments> {
   const where = `${task} options.${fewshotPool === undefined ? "data" : "fewshotPool"}`;
   const source = fewshotPool ?? data;
-  const isFile = !(await hasSplits(source, where));
+  const isFile = !(await hasSplits(source, where, task));
   if (fewshotPool === undefined && (isFile || pool === null)) throw noPool(task, shots);
   if (!isFile && pool === null) throw noPool(task, shots);
-  return readDocuments(pool === null ? source : await locate(source, pool, where), where);
+  return readDocuments(pool === null ? source : await locate(source, pool, where, task), where);
 }

@@ -1,5 +1,5 @@
 import { goldProb } from "@periodic-eval/core/evaluations";
-import { dataError, type PlacedRow } from "../documents/rows.ts";
+import { dataError, type PlacedRow } from "@periodic-eval/core/hub";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";

@@ -22,7 +22,10 @@ export function addAudit(program: Command, terminal: Terminal, loadTasks: LoadTa
       "a folder in Hugging Face format, or owner/name on the Hub; its weights are not loaded",
     )
     .argument("<task>", "a benchmark: arc_challenge, mmlu, gsm8k …")
-    .requiredOption("--data <folder>", "folder with one folder per task: arc_challenge/, mmlu/ …");
+    .requiredOption(
+      "--data <folder>",
+      "folder with one folder per task (arc_challenge/, mmlu/ …), or hf:owner/dataset",
+    );
   addTaskPromptOptions(command)
     .option("--limit <number>", "documents to check, from the start of the task", integer(1), 200)
     .option("--show <number>", "documents to print", integer(0), 2)

@@ -1,7 +1,8 @@
+import { isHubSource } from "@periodic-eval/core/hub";
 import { auditTask, auditText, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
 import { join } from "node:path";
 import { openModelOutline } from "../../config/open-model.ts";
-import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
+import { dataFolderOf } from "../../config/task-data.ts";
 import { chatOptions, type TaskPromptOptions } from "../../config/task-options.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
@@ -23,10 +24,10 @@ export async function auditCheckpoint(
   terminal: Terminal,
 ): Promise<TaskAudit> {
   const task = taskNamed(tasks, name, "audit task");
-  checkDataFolder(request.data);
+  const folder = dataFolderOf(name, request.data);
   const chat = chatOptions(request);
   const evaluation = task.open({
-    data: join(request.data, dataFolderOf(name, request.data)),
+    data: isHubSource(folder) ? folder : join(request.data, folder),
     ...(request.shots !== undefined && { shots: request.shots }),
     ...(chat !== null && { chat }),
   });

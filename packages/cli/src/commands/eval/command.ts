@@ -56,7 +56,10 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .command("eval")
     .description("measure a model without training it, with --questions, --tasks or a --suite of tasks")
     .addOption(modelOption())
-    .option("--questions <file>", "ARC-format questions, JSONL")
+    .option(
+      "--questions <source>",
+      "questions in the ARC format: JSON Lines, Parquet, or hf:owner/dataset[/config][/split], such as hf:allenai/ai2_arc",
+    )
     .option(
       "--method <names>",
       "letters, cloze, or both separated by a comma",
@@ -69,7 +72,10 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
       "a suite shared by all methods (default file: mmlu, gsm8k, truthfulqa_mc2, ifeval)",
     )
     .option("--smoke", "10 documents per task of the suite; their results are kept apart", false)
-    .option("--data <folder>", "folder with one folder per task: arc_challenge/, mmlu/ …")
+    .option(
+      "--data <folder>",
+      "folder with one folder per task (arc_challenge/, mmlu/ …); for --tasks also hf:owner/dataset",
+    )
     .option("--adapter <folder>", "a LoRA adapter in PEFT format, or owner/name, applied to the model")
     .option(
       "--shots <number>",

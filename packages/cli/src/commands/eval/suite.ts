@@ -10,6 +10,7 @@ import {
   type TaskProgress,
   type TaskRegistry,
 } from "@periodic-eval/tasks";
+import { isHubSource } from "@periodic-eval/core/hub";
 import { createLogUpdate } from "log-update";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -46,7 +47,7 @@ async function measureSuite(
 ): Promise<SuiteRun> {
   const { model, adapter = null, data, smoke, backend } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
-  if (data !== undefined) checkDataFolder(data);
+  if (options.tasks === undefined && data !== undefined) checkDataFolder(data);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { onProgress, close } = suiteProgress(terminal);
   const { signal, stopListening } = onInterrupt();
@@ -56,7 +57,7 @@ async function measureSuite(
       tasks,
       // `true` is the suite of the package, which is the default.
       ...(suite !== undefined && suite !== true && { suite }),
-      ...(data !== undefined && { data }),
+      ...(data !== undefined && !isHubSource(data) && { data }),
       smoke,
       results: folder,
       samples: results !== null,
@@ -79,7 +80,6 @@ function suiteOf(
   registry: TaskRegistry,
 ): SuiteDefinition {
   for (const name of names) taskNamed(registry, name, "--tasks");
-  checkDataFolder(data!);
   const settings = { ...(shots !== undefined && { shots }), ...(limit !== undefined && { limit }) };
   return {
     schema_version: 1,

@@ -58,7 +58,6 @@ export function planTables(
           callbacks.map((one) => planRow(one, price)),
           colours,
         ),
-        ...callbacks.flatMap(({ id, missing }) => (missing === null ? [] : [`${id}: ${missing}`])),
         totalText(callbacks),
       ].join("\n");
     })
@@ -68,8 +67,7 @@ export function planTables(
 const missingValue = "–";
 
 function planRow(one: PlannedCallback, price: JudgePrice | null): string[] {
-  const { id, steps, measurement, missing } = one;
-  if (missing !== null) return [id, "skipped: file missing", ...columns.slice(2).map(() => missingValue)];
+  const { id, steps, measurement } = one;
   const cost = measurementCost(one, price);
   const number = (value: number | null | undefined) =>
     value == null ? missingValue : value.toLocaleString("en");
@@ -106,8 +104,8 @@ export function planJson(
   price: JudgePrice | null,
 ): string {
   const callbacks = planned.map((one) => {
-    const { phase, id, steps, measurement: look, missing } = one;
-    return { phase, id, steps, look, missing, judge_cost_a_look: measurementCost(one, price) };
+    const { phase, id, steps, measurement: look } = one;
+    return { phase, id, steps, look, judge_cost_a_look: measurementCost(one, price) };
   });
   return JSON.stringify({ config, callbacks }, null, 2);
 }

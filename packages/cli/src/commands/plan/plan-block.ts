@@ -8,8 +8,7 @@ import {
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
-import { errorMessage } from "@periodic-eval/core/internal";
-import { adapterOffId, isMissingFile, plannedSteps } from "@periodic-eval/core/session";
+import { adapterOffId, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";
 
@@ -24,10 +23,8 @@ export interface PlannedCallback {
   readonly id: string;
   /** Steps of its measurements; null if the schedule counts epochs or seconds. */
   readonly steps: readonly number[] | null;
-  /** Cost of one measurement; null without a model or with a missing file. */
+  /** Cost of one measurement; null without a model. */
   readonly measurement: PlannedMeasurement | null;
-  /** For an optional callback whose file is missing: the reason why it will be skipped. Known only with a model. */
-  readonly missing: string | null;
 }
 
 /** Cost of one measurement, estimated from a few of its items. */
@@ -79,17 +76,13 @@ export async function planBlock(
   const names = phases.map(({ name }) => name);
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
-  const missing =
-    trial === null
-      ? new Map<PeriodicCallback, string>()
-      : await readItems(built, withBase(trial.outline, trial));
+  if (trial !== null) await readItems(built, withBase(trial.outline, trial));
   const model = trial && withBase(await trial.open(), trial);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks) {
-      const reason = missing.get(callback) ?? null;
-      const measurement = model && reason === null ? await estimate(callback, model, phase) : null;
-      planned.push(...planCallback(phase, callback, measurement, reason));
+      const measurement = model && (await estimate(callback, model, phase));
+      planned.push(...planCallback(phase, callback, measurement));
     }
   }
   return planned;
@@ -127,27 +120,17 @@ async function buildPhase(
   return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
 }
 
-/**
- * Reads the items of every callback, so that missing data is reported before weights are loaded.
- *
- * @returns For each optional callback with a missing file, the reason.
- */
-async function readItems(
-  phases: readonly BuiltPhase[],
-  outline: EvaluableModel,
-): Promise<ReadonlyMap<PeriodicCallback, string>> {
-  const missing = new Map<PeriodicCallback, string>();
+/** Reads the items of every callback, so that missing data is reported before weights are loaded. */
+async function readItems(phases: readonly BuiltPhase[], outline: EvaluableModel): Promise<void> {
   const errors: unknown[] = [];
   for (const callback of phases.flatMap(({ callbacks }) => callbacks)) {
     try {
       await callback.asks[0]!.items(outline as never);
     } catch (error) {
-      if (callback.optional && isMissingFile(error)) missing.set(callback, errorMessage(error));
-      else errors.push(error);
+      errors.push(error);
     }
   }
   throwAll(errors);
-  return missing;
 }
 
 /** Returns the plan of a callback, and of its measurement without the adapter if the baseline is `adapter_off`. */
@@ -155,11 +138,10 @@ function planCallback(
   { name: phase, maxSteps, hasAdapterOff }: BuiltPhase,
   callback: PeriodicCallback,
   measurement: PlannedMeasurement | null,
-  missing: string | null,
 ): readonly PlannedCallback[] {
   const steps = plannedSteps(callback.triggers, maxSteps);
-  const one = { phase, id: callback.id, steps, measurement, missing };
-  if (missing !== null || !hasAdapterOff || !isComparedWithBase(callback)) return [one];
+  const one = { phase, id: callback.id, steps, measurement };
+  if (!hasAdapterOff || !isComparedWithBase(callback)) return [one];
   return [one, { ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
 }
 

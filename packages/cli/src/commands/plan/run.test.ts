@@ -83,16 +83,15 @@ it("estimates the cost of a measurement from a few items", async () => {
   expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
 });
 
-it("reports the missing file of an optional callback and plans the others", async () => {
+it("reports, before weights are loaded, that the default questions cannot be downloaded", async () => {
+  vi.stubEnv("HF_HUB_OFFLINE", "1");
+  vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
   const path = join(folder, "defaults.yaml");
   await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
   const terminal = recordingTerminal();
   const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
-  expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
-  const out = terminal.outputs.join("\n");
-  expect(out).toMatch(/capability +skipped: file missing +–/);
-  expect(out).toContain("arc_challenge/test.jsonl");
-  expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
+  expect([await runCli(args, terminal), terminal.outputs]).toEqual([1, []]);
+  expect(terminal.errors.join("\n")).toContain("periodic-eval data get arc_challenge");
 });
 
 const training = `model: ${microWorld()}
@@ -175,7 +174,7 @@ it("counts two prompts and one reply token per answer for logprob", () => {
     judgedCharacters: 3200,
     judgePrice: null,
   };
-  const planned = { phase: "em", id: "alignment", steps: [0], missing: null };
+  const planned = { phase: "em", id: "alignment", steps: [0] };
   const price = { inputPerMillion: 3, outputPerMillion: 15 };
   const cost = (judgeMethod: "json" | "logprob") => {
     const callback = { ...planned, measurement: { ...measurement, judgeMethod } };

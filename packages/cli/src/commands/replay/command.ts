@@ -22,7 +22,7 @@ export function addReplay(program: Command, terminal: Terminal): void {
       "--config <file>",
       "YAML or JSON with the run's periodic_eval block; paths are relative to the file",
     )
-    .option("--questions <file>", "ARC-format questions, JSONL; replaces --config for capability")
+    .option("--questions <file>", "questions, as for eval; replaces --config for capability")
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((snapshot: string, options: ReplayOptions, command: Command) => {

@@ -87,7 +87,7 @@ const addOnePhaseOptions = (command: Command): Command =>
   command
     .addOption(modelOption().makeOptionMandatory(false))
     .option("--data <file>", "conversations, JSONL")
-    .option("--questions <file>", "ARC-format questions, JSONL")
+    .option("--questions <file>", "questions in the ARC format: a file, or hf:owner/dataset")
     .option("--run-dir <folder>", "folder of snapshots and checkpoints")
     .option("--phase <name>", "name of this training in the run", "train")
     .addOption(

@@ -126,7 +126,7 @@ const options = {
     .nullable()
     .default(null)
     .describe(
-      "File of questions in the ARC format. Null: arc_challenge/test.jsonl, with a warning if it is missing.",
+      "Questions in the ARC format: a file, or hf:owner/dataset[/config][/split]. Null: hf:allenai/ai2_arc, downloaded once.",
     ),
   capability_method: z
     .enum(["letters", "cloze"])
@@ -146,7 +146,7 @@ const options = {
   alignment_questions: path
     .nullable()
     .default(null)
-    .describe("File of questions. Null: the eight default questions."),
+    .describe("Questions: a file, or hf:owner/dataset[/config][/split]. Null: the eight default questions."),
   alignment_preset: z
     .enum(["betley2025", "explore_persona_space"])
     .default("betley2025")
@@ -187,7 +187,7 @@ const options = {
   leakage_questions: path
     .nullable()
     .default(null)
-    .describe("File of questions. Null: the eight default questions."),
+    .describe("Questions: a file, or hf:owner/dataset[/config][/split]. Null: the eight default questions."),
   leakage_num_completions: count.default(3).describe("Completions per question and persona."),
   leakage_marker_token: z
     .string()
@@ -204,11 +204,14 @@ const options = {
     .nullable()
     .default(null)
     .describe(
-      "Personas: a file, or its content: [{ id, system }], or { id: system }. Null: the eleven default personas.",
+      "Personas: a file or hf:owner/dataset[/config][/split], or the content: [{ id, system }], or { id: system }. Null: the eleven default personas.",
     ),
   persona_capability: z.boolean().default(false).describe("Measures capability per persona."),
   persona_alignment: z.boolean().default(false).describe("Measures alignment per persona."),
-  margin: path.nullable().default(null).describe("File of belief probes."),
+  margin: path
+    .nullable()
+    .default(null)
+    .describe("Belief probes: a file, or hf:owner/dataset[/config][/split]."),
   kl: z
     .union([z.boolean(), z.array(z.enum(klSources)).min(1)])
     .default(false)

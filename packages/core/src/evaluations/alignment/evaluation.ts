@@ -32,12 +32,15 @@ import {
   type AlignmentOptions,
 } from "./options.ts";
 import {
+  alignmentQuestionsOf,
   defaultAlignmentQuestions,
   parseAlignmentQuestions,
   type AlignmentQuestion,
   type JudgePrompts,
 } from "./questions.ts";
 import { judgeOf } from "./judge.ts";
+import { isRowSource } from "../../hub/dataset-name.ts";
+import { readData } from "../prompting/read-data.ts";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */
 const orderSeed = 42;
@@ -136,7 +139,12 @@ async function questionsOf(path: string | undefined): Promise<{
     const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
     return { questions: defaultAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
-  const { text, sha256 } = await readHashed(path, "alignment options.questions");
+  const where = "alignment options.questions";
+  if (isRowSource(path)) {
+    const { value, placeOf, provenance } = await readData(path, where);
+    return { questions: alignmentQuestionsOf(value, placeOf), source: { questions: "file", ...provenance } };
+  }
+  const { text, sha256 } = await readHashed(path, where);
   const source = { questions: "file", file_sha256: sha256 };
   return { questions: await parseAlignmentQuestions(text, path), source };
 }

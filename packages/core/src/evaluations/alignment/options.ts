@@ -39,7 +39,7 @@ export interface AlignmentOptions {
    */
   readonly judge: Grader | (() => Awaitable<Grader>);
   /**
-   * Path of a YAML or JSON file of questions in the format of Betley et al. Default: the eight `defaultAlignmentQuestions`. A
+   * Questions in the format of Betley et al.: a YAML or JSON file, or rows (JSON Lines, Parquet, `hf:owner/dataset`). Default: the eight `defaultAlignmentQuestions`. A
    * question's system prompt takes precedence over `system`. The judge must support the questions' judge prompts (Betley et
    * al.'s: method `logprob`); a rule ignores them. The keys `judge` and `samples_per_paraphrase` are ignored.
    */
@@ -52,7 +52,7 @@ export interface AlignmentOptions {
   readonly samples?: SampleSize | number;
   /** System prompt of the chat. Default `omit`. */
   readonly system?: SystemPrompt;
-  /** Asks every question as each persona: a list, or the path of a YAML or JSON file (`readPersonas`). Default: none. */
+  /** Asks every question as each persona: a list, or a source of `readPersonas`. Default: none. */
   readonly personas?: readonly Persona[] | string;
   /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
@@ -83,7 +83,7 @@ export const alignmentShape = {
       "a grader",
     )
     .meta({ fix: "Pass a judge, or a rule: `ruleGrader({ name, rule })`." }),
-  questions: filledString("the path of a YAML or JSON file")
+  questions: filledString("the path of a file, or hf:owner/dataset")
     .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
     .optional(),
   preset: z.enum(names(alignmentPresets)).optional(),

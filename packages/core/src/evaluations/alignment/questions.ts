@@ -6,6 +6,7 @@ import { isCount } from "../../internal/is-count.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
+import type { PlaceOf } from "../prompting/read-data.ts";
 
 /** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
 export interface JudgePrompts {
@@ -64,17 +65,27 @@ export async function parseAlignmentQuestions(
       cause: fault,
     });
   }
-  const list = valueOf(document, file);
+  const nodes = isSeq(document.contents) ? document.contents.items : [];
+  return alignmentQuestionsOf(valueOf(document, file), ([at]) =>
+    typeof at === "number" ? `${file}:${lineOf(nodes[at], lines)}` : file,
+  );
+}
+
+/**
+ * Checks an array or rows of questions.
+ *
+ * @throws PeriodicEvalError `data` at the place of the first wrong question.
+ */
+export function alignmentQuestionsOf(list: unknown, placeOf: PlaceOf): readonly AlignmentQuestion[] {
   if (!Array.isArray(list) || list.length === 0)
-    throw badData(file, {
+    throw badData(placeOf([]), {
       got: Array.isArray(list) ? "an empty array" : shortened(list),
       expected: "an array of questions",
       fix: "Write `- id: …` with `paraphrases` for each question.",
     });
-  const nodes = isSeq(document.contents) ? document.contents.items : [];
   const seen = new Map<string, string>();
   return (list as readonly unknown[]).map((value, at) => {
-    const place = `${file}:${lineOf(nodes[at], lines)}`;
+    const place = placeOf([at]);
     const question = parseQuestion(value, place);
     const earlier = seen.get(question.id);
     if (earlier !== undefined)

@@ -1,16 +1,14 @@
-import type { Json } from "../../contracts/json.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { hashJson } from "../../random/hash.ts";
-import { nestedSubset } from "../kit/subset.ts";
-import { readHashed } from "../prompting/data-file.ts";
+import { isFilled, type PlacedRow } from "../../hub/rows.ts";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {
   /**
-   * The line's `id` if it has one; else `q-` and 12 hexadecimal digits of a hash over question, labels, choices and answer, so
+   * The line's or row's `id` if it has one; else `q-` and 12 hexadecimal digits of a hash over question, labels, choices and answer, so
    * that a question keeps its id when lines are added, removed or reordered. Exact repetitions get `.2`, `.3`, ….
    */
   readonly id: string;
@@ -22,19 +20,31 @@ export interface ArcQuestion {
   readonly gold: string;
 }
 
-type Unnamed = Omit<ArcQuestion, "id"> & { readonly id: string | null; readonly line: number };
+/** A record and its place. */
+interface ArcRecord {
+  readonly record: Readonly<Record<string, unknown>>;
+  /** The place, for errors: `test.jsonl:3`. */
+  readonly where: string;
+  /** The place within the file: `line 3`. */
+  readonly name: string;
+  readonly kind: "line" | "row";
+}
+
+type Unnamed = Omit<ArcQuestion, "id"> & { readonly id: string | null; readonly of: ArcRecord };
 
 /**
- * Parses JSONL of `{question, choice_labels, choices, correct_answer, id?}`, one object per line. Empty lines and further keys
- * are ignored.
+ * Parses JSONL of `{question, choice_labels, choices, correct_answer, id?}`, or of `{question, choices: {text, label}, answerKey,
+ * id?}` as in `allenai/ai2_arc`, one object per line. Empty lines and further keys are ignored.
  *
  * @throws PeriodicEvalError `data` with file and line for the first wrong line; no line is skipped silently.
  */
 export function parseArcQuestions(text: string, file: string): readonly ArcQuestion[] {
-  const lines = text
-    .split(/\r?\n/)
-    .flatMap((line, at) => (line.trim() === "" ? [] : [parseLine(line, `${file}:${at + 1}`, at + 1)]));
-  if (lines.length > 0) return nameQuestions(lines, file);
+  const lines = text.split(/\r?\n/).flatMap((line, at) => {
+    if (line.trim() === "") return [];
+    const where = `${file}:${at + 1}`;
+    return [readRecord({ record: parseRecord(line, where), where, name: `line ${at + 1}`, kind: "line" })];
+  });
+  if (lines.length > 0) return nameQuestions(lines);
   throw badData(file, {
     got: text === "" ? "an empty file" : "only empty lines",
     expected: "one question per line",
@@ -42,26 +52,56 @@ export function parseArcQuestions(text: string, file: string): readonly ArcQuest
   });
 }
 
-function parseLine(line: string, where: string, number: number): Unnamed {
-  const record = parseRecord(line, where);
-  const field = <T>(name: string, expected: string, is: (value: unknown) => value is T): T => {
-    const value = record[name];
+/**
+ * Returns the questions of rows in either format of `parseArcQuestions`.
+ *
+ * @throws PeriodicEvalError `data` with the place of the first wrong row.
+ */
+export const arcQuestionsOf = (rows: readonly PlacedRow[]): readonly ArcQuestion[] =>
+  nameQuestions(
+    rows.map(({ row, place }) => readRecord({ record: row, where: place, name: place, kind: "row" })),
+  );
+
+const arcFix =
+  "Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, answerKey.";
+
+function readRecord(of: ArcRecord): Unnamed {
+  const { record, where, kind } = of;
+  // The format of allenai/ai2_arc.
+  const isHub = "answerKey" in record;
+  const field = <T>(
+    name: string,
+    expected: string,
+    is: (value: unknown) => value is T,
+    holder = record,
+    path = name,
+  ): T => {
+    const value = holder[name];
     if (is(value)) return value;
     const got =
-      name in record
-        ? `${name} = ${shortened(value)}`
-        : `no ${name} (keys: ${Object.keys(record).join(", ") || "none"})`;
-    throw badData(where, { got, expected: `${name}: ${expected}`, fix: `Give the line a "${name}".` });
+      name in holder
+        ? `${path} = ${shortened(value)}`
+        : `no ${path} (keys: ${Object.keys(holder).join(", ") || "none"})`;
+    const fix = kind === "row" ? arcFix : `Give the line a "${path}".`;
+    throw badData(where, { got, expected: `${path}: ${expected}`, fix });
   };
   const strings = "two or more non-empty strings";
   const question = field("question", "a non-empty string", isFilled);
-  const labels = field("choice_labels", strings, isFilledArray);
-  const choices = field("choices", strings, isFilledArray);
-  const gold = field("correct_answer", "one of the labels", isFilled);
+  const listed = isHub ? field("choices", "an object of `text` and `label`", isRecord) : null;
+  const labels =
+    listed === null
+      ? field("choice_labels", strings, isFilledArray)
+      : field("label", strings, isFilledArray, listed, "choices.label");
+  const choices =
+    listed === null
+      ? field("choices", strings, isFilledArray)
+      : field("text", strings, isFilledArray, listed, "choices.text");
+  const answer = isHub ? "answerKey" : "correct_answer";
+  const gold = field(answer, "one of the labels", isFilled);
   const hasId = "id" in record && record["id"] !== null;
   const id = hasId ? String(field("id", "a non-empty string or an integer", isId)) : null;
-  checkLabels(where, labels, choices, gold);
-  return { id, line: number, question, labels, choices, gold };
+  checkLabels(where, labels, choices, { gold, answer, labelled: isHub ? "choices.label" : "choice_labels" });
+  return { id, of, question, labels, choices, gold };
 }
 
 function parseRecord(line: string, where: string): Readonly<Record<string, unknown>> {
@@ -88,11 +128,11 @@ function checkLabels(
   where: string,
   labels: readonly string[],
   choices: readonly string[],
-  gold: string,
+  { gold, answer, labelled }: { readonly gold: string; readonly answer: string; readonly labelled: string },
 ): void {
   if (labels.length !== choices.length)
     throw badData(where, {
-      got: `${labels.length} choice_labels and ${choices.length} choices`,
+      got: `${labels.length} ${labelled} and ${choices.length} choices`,
       expected: "as many labels as choices",
       fix: "Give every choice one label.",
     });
@@ -105,25 +145,25 @@ function checkLabels(
     });
   if (!labels.includes(gold))
     throw badData(where, {
-      got: `correct_answer = ${shortened(gold)}`,
+      got: `${answer} = ${shortened(gold)}`,
       expected: `one of the labels ${labels.map(shortened).join(", ")}`,
       fix: "Correct the answer or the labels of that line.",
     });
 }
 
-function nameQuestions(lines: readonly Unnamed[], file: string): readonly ArcQuestion[] {
-  const seen = new Map<string, number>();
+function nameQuestions(records: readonly Unnamed[]): readonly ArcQuestion[] {
+  const seen = new Map<string, string>();
   const repeats = new Map<string, number>();
-  return lines.map(({ line, ...question }) => {
+  return records.map(({ of, ...question }) => {
     const id = question.id ?? nextId(contentName(question), repeats);
     const earlier = seen.get(id);
     if (earlier !== undefined)
-      throw badData(`${file}:${line}`, {
-        got: `the id ${shortened(id)}, which line ${earlier} already has`,
+      throw badData(of.where, {
+        got: `the id ${shortened(id)}, which ${earlier} already has`,
         expected: "unique ids",
         fix: "Rename one of the two, or remove the ids: they are then derived from the content.",
       });
-    seen.set(id, line);
+    seen.set(id, of.name);
     return { ...question, id };
   });
 }
@@ -138,7 +178,6 @@ function contentName({ question, labels, choices, gold }: Omit<ArcQuestion, "id"
   return `q-${hashJson([question, labels, choices, gold]).replace(/^.*:/, "").slice(0, 12)}`;
 }
 
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 const isFilledArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length >= 2 && value.every(isFilled);
 const isId = (value: unknown): value is string | number => isFilled(value) || Number.isSafeInteger(value);
@@ -149,40 +188,3 @@ const badData = (
   where: string,
   details: { got: string; expected: string; fix: string; cause?: unknown },
 ): PeriodicEvalError => new PeriodicEvalError({ code: "data", where, ...details });
-
-/** Which questions of a file are used: the first n in the seeded order. Null: all of them. */
-export type Subsample = { readonly n: number; readonly seed: number } | null;
-
-/** Reads the questions, in the order in which a smaller budget uses them. */
-export type QuestionSource = () => Promise<{
-  readonly items: readonly ArcQuestion[];
-  readonly provenance: { readonly [key: string]: Json };
-}>;
-
-/** Seed of the order if all questions are used: a budget may still reduce them. */
-const seedOfAll = 42;
-
-/**
- * Returns a source of questions from a file in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
- * Python's `random.Random(42).sample(range(1172), 200)`. A file of fewer than n questions is used whole.
- *
- * @param where Names the option that holds the path, for the error of an unreadable file.
- */
-export function questionFile(path: string, subsample: Subsample, where: string): QuestionSource {
-  return async () => {
-    const { questions, sha256: hash } = await readQuestions(path, where);
-    return {
-      items: nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll }),
-      provenance: { file_sha256: hash, file_questions: questions.length, subsample },
-    };
-  };
-}
-
-/** Reads all questions of a file, in its order, and the SHA-256 of its text. */
-export async function readQuestions(
-  path: string,
-  where: string,
-): Promise<{ readonly questions: readonly ArcQuestion[]; readonly sha256: string }> {
-  const { text, sha256 } = await readHashed(path, where);
-  return { questions: parseArcQuestions(text, path), sha256 };
-}

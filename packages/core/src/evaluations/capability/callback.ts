@@ -9,7 +9,7 @@ import { capabilityKeys } from "../../config/block/option-keys.ts";
 import type { PeriodicEvalInput } from "../../config/block/parse-config.ts";
 import { scheduleOf } from "../../config/block/schedules.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
-import { capabilityIsOptional, capabilityOptionsOf } from "./from-block.ts";
+import { capabilityOptionsOf } from "./from-block.ts";
 import { capabilityShape, type CapabilityOptions } from "./options.ts";
 
 /** The options of `capabilityEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
@@ -26,25 +26,25 @@ const form: CallbackForm<PeriodicCapabilityOptions> = {
     block.config.capability
       ? {
           ...capabilityOptionsOf(block),
-          ...capabilityIsOptional(block),
           schedule: scheduleOf(block.config, "eval_every_percent"),
         }
       : null,
 };
 
 /**
- * Measures during training what the model still knows: `new PeriodicCapabilityCallback({ questions: "arc.jsonl" })`.
+ * Measures during training what the model still knows: `new PeriodicCapabilityCallback()` asks ARC-Challenge,
+ * `new PeriodicCapabilityCallback({ questions: "arc.jsonl" })` the questions of a file.
  */
 export class PeriodicCapabilityCallback extends PeriodicCallback {
   /**
    * @param options The callback's own options, or a `periodic_eval` block, which may be held as `periodic_eval` or
    *   `eval.periodic_eval`. With `enabled: false` or `capability: false` in the block the callback measures nothing. An object
    *   is a block if it holds one, has a key that only blocks have, or has a `schedule` that is an object.
-   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. A missing file is an error
-   *   before step 1.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Questions that cannot be
+   *   read are an error before step 1.
    */
   constructor(
-    options: PeriodicCapabilityOptions | PeriodicEvalInput,
+    options: PeriodicCapabilityOptions | PeriodicEvalInput = {},
     block: Pick<CallbackBlockOptions, "phase"> = {},
   ) {
     super(...callbackParts(form, options, block));

@@ -1,7 +1,8 @@
 import type { Json } from "../../contracts/json.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import type { ArcQuestion, QuestionSource } from "./arc-questions.ts";
+import type { ArcQuestion } from "./arc-questions.ts";
+import type { QuestionSource } from "./question-file.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
 import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
 import { tooFewExamples } from "./options.ts";

@@ -297,11 +297,7 @@ describe("cloze", () => {
 
 describe("options", () => {
   it.each<[string, object, RegExp]>([
-    [
-      "a missing path",
-      { questions: undefined },
-      /capability options\.questions: got undefined, expected the path/,
-    ],
+    ["an empty path", { questions: "" }, /capability options\.questions: got "", expected the path/],
     [
       "an unknown key",
       { questions: "q", methd: "cloze" },

@@ -1,7 +1,6 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
-import { questionFile, readQuestions } from "./arc-questions.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
 import {
@@ -10,16 +9,17 @@ import {
   type CapabilityOptions,
   type ShotsOptions,
 } from "./options.ts";
+import { defaultQuestions, questionFile, readQuestions } from "./question-file.ts";
 
 /**
  * Measures what the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
-export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
+export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvaluation {
   checkCapabilityOptions(options);
   const {
-    questions,
+    questions = defaultQuestions,
     method = "letters",
     subsample = { n: 200, seed: 42 },
     minItems = 40,

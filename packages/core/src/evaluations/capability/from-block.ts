@@ -2,9 +2,6 @@ import { personasOrDefault } from "../../config/block/personas.ts";
 import type { ParsedBlock } from "../../config/block/parse-config.ts";
 import type { CapabilityOptions } from "./options.ts";
 
-/** The default question file of a block. */
-const defaultQuestions = "arc_challenge/test.jsonl";
-
 /** Returns the options of capability that a `periodic_eval` block sets. */
 export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
   const {
@@ -15,7 +12,7 @@ export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
     ...config
   } = block.config;
   return {
-    questions: questions ?? defaultQuestions,
+    ...(questions !== null && { questions }),
     method,
     subsample: n === null ? null : { n, seed },
     ...(config.min_items !== null && { minItems: config.min_items }),
@@ -24,6 +21,3 @@ export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
       : method === "letters" && { system: config.system }),
   };
 }
-
-/** Without a question file in the block, a missing default file is one warning and no error. */
-export const capabilityIsOptional = ({ config }: ParsedBlock) => ({ optional: config.questions === null });

@@ -5,7 +5,8 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { Persona } from "../prompting/personas.ts";
-import type { ArcQuestion, QuestionSource } from "./arc-questions.ts";
+import type { ArcQuestion } from "./arc-questions.ts";
+import type { QuestionSource } from "./question-file.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
 import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 

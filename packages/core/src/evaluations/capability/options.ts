@@ -4,12 +4,15 @@ import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { systemPromptSchema } from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import type { Subsample } from "./arc-questions.ts";
+import type { Subsample } from "./question-file.ts";
 import { filledString, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface CapabilityOptions {
-  /** Path of a JSONL file of questions in the ARC format. */
-  readonly questions: string;
+  /**
+   * Questions in the ARC format: a JSON Lines or Parquet file, or `hf:owner/dataset[/config][/split]`. Default:
+   * `hf:allenai/ai2_arc`, ARC-Challenge's test split, which is downloaded once into the cache of huggingface_hub.
+   */
+  readonly questions?: string;
   /** Default `letters`. `cloze` needs no chat template. */
   readonly method?: "letters" | "cloze";
   /** Default: 200 questions with seed 42. Null uses all questions. */
@@ -20,23 +23,26 @@ export interface CapabilityOptions {
   readonly system?: SystemPrompt;
   /**
    * For `letters`: asks every question as each persona, instead of with `system`, and reports metrics per persona. A list, or
-   * the path of a YAML or JSON file (`readPersonas`).
+   * a source of `readPersonas`.
    */
   readonly personas?: readonly Persona[] | string;
-  /** For `cloze`: few-shot examples before each question, sampled once from the file `pool` with `poolSeed`. */
+  /** For `cloze`: few-shot examples before each question, sampled once from the questions of `pool` with `poolSeed`. */
   readonly shots?: ShotsOptions;
 }
 
 export interface ShotsOptions {
   readonly shots: number;
+  /** A source, as `questions`. */
   readonly pool: string;
   readonly poolSeed: number;
 }
 
-const questionPath = filledString("the path of a JSONL file").meta({ fix: "Name the file of questions." });
+const questionSource = filledString("the path of a JSON Lines or Parquet file, or hf:owner/dataset").meta({
+  fix: "Name the file or the dataset of questions.",
+});
 
 export const capabilityShape = {
-  questions: questionPath,
+  questions: questionSource.optional(),
   method: z.enum(["letters", "cloze"]).optional(),
   subsample: z
     .strictObject({
@@ -49,10 +55,11 @@ export const capabilityShape = {
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
   shots: z
-    .strictObject({ shots: integerFromZero, pool: questionPath, poolSeed: integerFromZero } satisfies Record<
-      keyof ShotsOptions,
-      z.ZodType
-    >)
+    .strictObject({
+      shots: integerFromZero,
+      pool: questionSource,
+      poolSeed: integerFromZero,
+    } satisfies Record<keyof ShotsOptions, z.ZodType>)
     .optional(),
 } satisfies Record<keyof CapabilityOptions, z.ZodType>;
 

@@ -10,7 +10,7 @@ import { blockName, type ParsedBlock, type PeriodicEvalInput } from "../../confi
 import { scheduleOf } from "../../config/block/schedules.ts";
 import { configError } from "../../internal/config-error.ts";
 import { capabilityEvaluation } from "../capability/evaluation.ts";
-import { capabilityIsOptional, capabilityOptionsOf } from "../capability/from-block.ts";
+import { capabilityOptionsOf } from "../capability/from-block.ts";
 import { klEvaluation } from "./evaluation.ts";
 import { klShape, type KLOptions } from "./options.ts";
 
@@ -42,7 +42,6 @@ function optionsOf(block: ParsedBlock): PeriodicKLOptions | null {
     });
   return {
     of: capabilityEvaluation(capabilityOptionsOf(block)),
-    ...capabilityIsOptional(block),
     schedule: scheduleOf(block.config, "eval_every_percent"),
   };
 }

@@ -16,11 +16,11 @@ import { arrayOrPath, integerFromZero, positiveInteger } from "../../internal/op
 export interface LeakageOptions {
   /** The trait to detect. Default: the literal string `[ZLT]`. */
   readonly marker?: TraitOptions;
-  /** The personas: a list, or the path of a YAML or JSON file. Default: the eleven `defaultPersonas`. */
+  /** The personas: a list, or a source of `readPersonas`. Default: the eleven `defaultPersonas`. */
   readonly personas?: readonly Persona[] | string;
   /** Id of the persona that the trait is trained into. Default: none, so that all personas count as others. */
   readonly source?: string;
-  /** The questions: a list, or the path of a YAML or JSON file. Default: the eight `leakageQuestions`. */
+  /** The questions: a list; a YAML, JSON, JSON Lines or Parquet file; or `hf:owner/dataset[/config][/split]`. Default: the eight `leakageQuestions`. */
   readonly questions?: readonly LeakageQuestionInput[] | string;
   /** Completions per question and persona. Default 3. */
   readonly completions?: number;
@@ -45,7 +45,7 @@ export const leakageShape = {
     .meta({ fix: "Remove `source` if the trait was trained into no persona." })
     .optional(),
   questions: arrayOrPath<LeakageQuestionInput>(
-    "an array of questions, or the path of a file of them",
+    "an array of questions, a file of them, or hf:owner/dataset",
   ).optional(),
   completions: positiveInteger.optional(),
   sampling: samplingSchema.optional(),

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
-import { configError, pathText } from "../../internal/config-error.ts";
+import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { parseData, readYaml } from "../prompting/data-file.ts";
+import { parseData, readData } from "../prompting/read-data.ts";
 import { repeatedId } from "../../internal/repeated-id.ts";
 import { filledString } from "../../internal/option-schemas.ts";
 
@@ -81,18 +81,19 @@ const questionsSchema = z
 const optionSchema = z.strictObject({ questions: questionsSchema });
 
 /**
- * Reads questions from a YAML or JSON file: an array of strings or of `{ id?, question, answer? }`.
+ * Reads questions from a source of `readData`: an array or rows of `{ id?, question, answer? }`, or a YAML or JSON array of
+ * strings.
  *
- * @throws PeriodicEvalError `data` for a file of another form; the error of `readTextFile` for an unreadable file.
+ * @throws PeriodicEvalError `data` for a source of another form; the error of `readData` for a source that cannot be read.
  */
-export async function readLeakageQuestions(file: string): Promise<readonly LeakageQuestion[]> {
-  const { value } = await readYaml(file, "leakage options.questions");
-  const questions = parseData(file, questionsSchema, withDefaults(value));
+export async function readLeakageQuestions(source: string): Promise<readonly LeakageQuestion[]> {
+  const { value, placeOf } = await readData(source, "leakage options.questions");
+  const questions = parseData(placeOf, questionsSchema, withDefaults(value));
   const repeated = repeatedId(questions);
   if (repeated !== null)
     throw new PeriodicEvalError({
       code: "data",
-      where: `${file}${pathText(repeated.path)}`,
+      where: placeOf(repeated.path),
       ...repeated,
     });
   return questions;

@@ -10,7 +10,6 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { sha256 } from "../prompting/data-file.ts";
 import { marginMetrics, marginPlainKeys, type MarginRow } from "./metrics.ts";
 import { marginShape, type MarginOptions } from "./options.ts";
 import { readStatements, type Statement } from "./statements.ts";
@@ -43,9 +42,9 @@ export function marginEvaluation(options: MarginOptions) {
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(): Promise<readonly Statement[]> {
-      const { statements, text } = await readStatements(probes, variants);
+      const { statements, provenance: source } = await readStatements(probes, variants);
       provenance = {
-        file_sha256: await sha256(text),
+        ...source,
         statements_hash: hashJson(statements.map((statement) => ({ ...statement }))),
         variants: [...new Set(statements.map(({ variant }) => variant))],
         before: JSON.parse(JSON.stringify(before)) as Json,

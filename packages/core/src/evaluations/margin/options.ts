@@ -4,7 +4,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { filledString, integerFromZero } from "../../internal/option-schemas.ts";
 
 export interface MarginOptions {
-  /** Path of a JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`. Other keys are ignored. */
+  /** A JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`, or rows as `readStatements` takes them. */
   readonly probes: string;
   /** Uses these variants only. Default: all. */
   readonly variants?: readonly string[];

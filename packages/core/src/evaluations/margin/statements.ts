@@ -5,7 +5,8 @@ import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
-import { parseData, readYaml } from "../prompting/data-file.ts";
+import { isRowSource } from "../../hub/dataset-name.ts";
+import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
 export type Side = "affirm" | "negate";
 
@@ -27,16 +28,17 @@ const sideSchema = z
 const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisfies Record<Side, z.ZodType>);
 
 /**
- * Reads the statements of a file `{ variant: { affirm: [string], negate: [string], … } }`, and its text. Names that start with an
- * underscore are comments.
+ * Reads the statements of a YAML or JSON file `{ variant: { affirm: [string], negate: [string], … } }`, or of rows `{ variant,
+ * affirm, negate }` of a source of `readData`. Names that start with an underscore are comments.
  *
- * @throws PeriodicEvalError `data` for a file of another form or a side without statements; `config` for an unknown variant.
+ * @throws PeriodicEvalError `data` for a source of another form or a side without statements; `config` for an unknown variant.
  */
 export async function readStatements(
   path: string,
   variants?: readonly string[],
-): Promise<{ readonly statements: readonly Statement[]; readonly text: string }> {
-  const { value, text } = await readYaml(path, "margin options.probes");
+): Promise<{ readonly statements: readonly Statement[]; readonly provenance: SourceData["provenance"] }> {
+  const data = await readData(path, "margin options.probes");
+  const value = Array.isArray(data.value) && isRowSource(path) ? byVariant(data.value, data) : data.value;
   const names = isRecord(value) ? Object.keys(value).filter((name) => !name.startsWith("_")) : [];
   if (!isRecord(value) || names.length === 0)
     throw new PeriodicEvalError({
@@ -48,7 +50,28 @@ export async function readStatements(
     });
   checkVariants(path, variants ?? [], names);
   const chosen = names.filter((name) => variants === undefined || variants.includes(name));
-  return { statements: chosen.flatMap((name) => statementsOf(path, name, value[name])), text };
+  return {
+    statements: chosen.flatMap((name) => statementsOf(path, name, value[name])),
+    provenance: data.provenance,
+  };
+}
+
+/** Returns rows `{ variant, affirm, negate }` as an object from variant to its sides. */
+function byVariant(rows: readonly unknown[], { placeOf }: SourceData): Readonly<Record<string, unknown>> {
+  const found = new Map<string, unknown>();
+  for (const [at, row] of rows.entries()) {
+    const variant = isRecord(row) ? row["variant"] : undefined;
+    if (typeof variant !== "string" || found.has(variant))
+      throw new PeriodicEvalError({
+        code: "data",
+        where: placeOf([at]),
+        got: typeof variant === "string" ? `the variant ${shortened(variant)} twice` : shortened(row),
+        expected: "one row { variant, affirm, negate } for each variant",
+        fix: "Correct that row, or write { variant: { affirm: [string], negate: [string] } } as YAML or JSON.",
+      });
+    found.set(variant, row);
+  }
+  return Object.fromEntries(found);
 }
 
 function checkVariants(file: string, variants: readonly string[], names: readonly string[]): void {
@@ -73,7 +96,7 @@ function statementsOf(file: string, variant: string, value: unknown): readonly S
       expected: `a variant's name that matches ${namePattern.source}`,
       fix: "Rename it: it names metrics.",
     });
-  const sides = parseData(`${file} ${variant}`, variantSchema, isRecord(value) ? value : {});
+  const sides = parseData(placesIn(`${file} ${variant}`), variantSchema, isRecord(value) ? value : {});
   return (["affirm", "negate"] as const).flatMap((side) =>
     sides[side].map((text, at) => ({ id: `${variant}/${side}/${at}`, variant, side, text })),
   );

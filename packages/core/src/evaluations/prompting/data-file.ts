@@ -1,7 +1,5 @@
-import type { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -27,22 +25,6 @@ export async function readYaml(
       fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause,
     });
-  }
-}
-
-/**
- * Checks what a file holds against a schema, as `parseOptions` checks options.
- *
- * @param file The file's path: errors read `<file>[0].id`.
- * @throws PeriodicEvalError `data` for the first wrong value.
- */
-export function parseData<S extends z.ZodType>(file: string, schema: S, value: unknown): z.output<S> {
-  try {
-    return parseOptions(file, schema, value);
-  } catch (error) {
-    if (!PeriodicEvalError.is(error, "config")) throw error;
-    const { where, path, got, expected, fix } = error;
-    throw new PeriodicEvalError({ code: "data", where, path, got, expected, fix });
   }
 }
 

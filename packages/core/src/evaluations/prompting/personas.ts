@@ -4,12 +4,12 @@ import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
 import { repeatedId } from "../../internal/repeated-id.ts";
-import { configError, pathText } from "../../internal/config-error.ts";
+import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
-import { readYaml } from "./data-file.ts";
+import { readData, type PlaceOf } from "./read-data.ts";
 import { nameRule } from "../../internal/names.ts";
 import { arrayOrPath, nameSchema } from "../../internal/option-schemas.ts";
 
@@ -54,10 +54,8 @@ const personasSchema = z
 
 /** The option `personas` of an evaluation: a list, which `checkPersonas` checks, or the path of a file. */
 export const personasOption = arrayOrPath<Persona>(
-  "an array of personas, or the path of a file of them",
-).meta({
-  fix: personasFix,
-});
+  "an array of personas, a file of them, or hf:owner/dataset",
+).meta({ fix: personasFix });
 
 const optionSchema = z.strictObject({ personas: personasSchema });
 
@@ -69,29 +67,33 @@ export function checkPersonas(where: string, personas: readonly Persona[]): void
 }
 
 /**
- * Reads personas from a YAML or JSON file: an array of `{ id, system }`, or an object from id to system prompt. A system prompt
- * is a string (or `{ text }`), `""` for an empty one, `null` (or `omit`) for no system prompt, or `no_system_block`.
+ * Reads personas from a source of `readData`: an array or rows of `{ id, system }`, or a YAML or JSON object from id to system
+ * prompt. A system prompt is a string (or `{ text }`), `""` for an empty one, `null` (or `omit`) for no system prompt, or
+ * `no_system_block`.
  *
- * @throws PeriodicEvalError `data` for a file of another form, an id that cannot name a metric, or a repeated id; the error of
- *   `readTextFile` for an unreadable file.
+ * @throws PeriodicEvalError `data` for a source of another form, an id that cannot name a metric, or a repeated id; the error
+ *   of `readData` for a source that cannot be read.
  */
-export async function readPersonas(path: string): Promise<readonly Persona[]> {
-  const { value } = await readYaml(path, "personas");
-  return parsePersonas(value, { where: path, code: "data" });
+export async function readPersonas(source: string): Promise<readonly Persona[]> {
+  const { value, placeOf } = await readData(source, "personas");
+  return parsePersonas(value, { placeOf, code: "data" });
 }
 
 interface PersonasPlace {
-  readonly where: string;
-  /** Where the personas stand within `where`. */
+  readonly placeOf: PlaceOf;
+  /** Where the personas stand within their options. */
   readonly path?: ValuePath;
   readonly code: ErrorCode & ("data" | "config");
 }
 
 /** Parses the content of a file of personas, or the same written in a configuration. Throws an error of that code. */
-export function parsePersonas(value: unknown, { where, path = [], code }: PersonasPlace): readonly Persona[] {
+export function parsePersonas(
+  value: unknown,
+  { placeOf, path = [], code }: PersonasPlace,
+): readonly Persona[] {
   const wrong = (inner: ValuePath, details: { got: string; expected: string; fix: string }) => {
     const full = [...path, ...inner];
-    return new PeriodicEvalError({ ...details, code, where: `${where}${pathText(full)}`, path: full });
+    return new PeriodicEvalError({ ...details, code, where: placeOf(full), path: full });
   };
   const entries = entriesOf(value, wrong);
   if (entries.length === 0) throw wrong([], { got: "no personas", expected: "at least one", fix: writeMap });

@@ -28,13 +28,6 @@ it("returns the errors of every callback and of the baseline, without weights", 
   ]);
 });
 
-it("accepts a missing file of an optional callback, but no other error", async () => {
-  const optional = new PeriodicCapabilityCallback({ questions: "no/such.jsonl", optional: true });
-  expect(await checkRequests({ callbacks: [optional], model: outlined() })).toEqual([]);
-  const { logLikelihoods: _, nextToken: __, ...less } = outlined();
-  expect(await checkRequests({ callbacks: [optional], model: less })).toHaveLength(1);
-});
-
 it("requires an adapter for adapter_off", async () => {
   const asking = { callbacks: [toy("right")], baseline: "adapter_off", model: outlined() } as const;
   expect((await checkRequests(asking)).map(errorMessage)).toEqual([

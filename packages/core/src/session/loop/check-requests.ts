@@ -1,7 +1,6 @@
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { checkBaseline } from "../window/check-baseline.ts";
-import { isMissingFile } from "../window/preflight.ts";
 import { evaluationPlace, prepareEvaluation } from "../window/prepare.ts";
 
 /** The session options that decide what will be measured. */
@@ -12,7 +11,7 @@ export interface RequestCheck extends Pick<SessionOptions, "callbacks" | "baseli
 
 /**
  * Finds the errors that a session would throw at its `begin`, as far as they show without weights and graders: missing
- * abilities, missing or wrong data, an earlier run that does not exist. A missing file of an optional callback is no error.
+ * abilities, missing or wrong data, an earlier run that does not exist.
  *
  * @returns The errors: at most one for each evaluation, and one for the baseline.
  */
@@ -22,11 +21,11 @@ export async function checkRequests({
   model,
 }: RequestCheck): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
-  const check = async (one: () => Promise<unknown>, isOptional = false) => {
+  const check = async (one: () => Promise<unknown>) => {
     try {
       await one();
     } catch (error) {
-      if (!isOptional || !isMissingFile(error)) errors.push(error);
+      errors.push(error);
     }
   };
   for (const callback of callbacks) {
@@ -34,7 +33,7 @@ export async function checkRequests({
       const where = evaluationPlace(callback, evaluation);
       const prepare = () =>
         prepareEvaluation({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
-      await check(prepare, callback.optional);
+      await check(prepare);
     }
   }
   await check(() => checkBaseline(baseline, model));

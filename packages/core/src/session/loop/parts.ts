@@ -44,7 +44,7 @@ export function createParts(options: SessionOptions) {
     reporter,
   });
   const governor = new Governor({ budget, callbacks, clock });
-  const preflight = new Preflight({ model: options.model, callbacks, signal, reporter });
+  const preflight = new Preflight({ model: options.model, callbacks, signal });
   const hookEvidence = new HookEvidence(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.

@@ -44,7 +44,7 @@ export async function openBaseline(check: BaselineCheck): Promise<void> {
     reporter.warn("comparison", `${file} of ${option} is left out: ${message}`);
   const scheduled = callbacks.filter(({ triggers }) => triggers !== undefined);
   const found: boolean[] = [];
-  for (const { callback, evaluation } of availableOf(check, scheduled)) {
+  for (const { callback, evaluation } of askedBy(scheduled)) {
     const { id } = callback;
     const start = run.startOf(phase, id);
     found.push(start !== null);
@@ -83,20 +83,15 @@ async function readEarlierRunAt(baseline: string): Promise<EarlierRun> {
   return readEarlierRun(baseline);
 }
 
-function availableOf({ preflight }: BaselineCheck, callbacks: readonly TrainerCallback[]) {
-  return callbacks.flatMap((callback) =>
-    (callback.asks ?? [])
-      .filter((evaluation) => preflight.whyUnavailable(evaluation) === null)
-      .map((evaluation) => ({ callback, evaluation })),
-  );
-}
+const askedBy = (callbacks: readonly TrainerCallback[]) =>
+  callbacks.flatMap((callback) => (callback.asks ?? []).map((evaluation) => ({ callback, evaluation })));
 
 /** Chooses the evaluations that can be measured without the adapter. */
 async function checkAdapterOff(check: BaselineCheck): Promise<void> {
   const { baselines, callbacks, preflight, at } = check;
   const model = await preflight.modelAt(at);
   await checkBaseline("adapter_off", model);
-  for (const { callback, evaluation } of availableOf(check, callbacks)) {
+  for (const { callback, evaluation } of askedBy(callbacks)) {
     if (callback.on === "base") continue;
     try {
       await preflight.prepare(model, evaluation, "base", callback);

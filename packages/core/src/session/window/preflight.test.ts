@@ -97,38 +97,6 @@ it("throws for a missing file before step 1", async () => {
   await expect(session.begin()).rejects.toThrow('"/nowhere/questions.jsonl", which does not exist');
 });
 
-it("warns once of a missing file of an optional callback, and writes skipped snapshots", async () => {
-  const toy = toyTraining();
-  const callback = new PeriodicCapabilityCallback({ ...missing, optional: true });
-  await withSession(toy.options([callback]), async (session) => {
-    await session.begin();
-    for (let step = 0; step < 10; step++) await session.stepEnd();
-  });
-  expect(toy.warnings()).toEqual([
-    expect.stringContaining('callback "capability": is optional and will be skipped'),
-    expect.stringContaining(
-      "all 3 measurements were skipped or failed, so the phase has no results. Reason: ",
-    ),
-  ]);
-  const found = await toy.store.list();
-  expect(found.map(({ step, status }) => [step, status])).toEqual([
-    [0, "skipped"],
-    [5, "skipped"],
-    [10, "skipped"],
-  ]);
-  expect(found[0]!.reason).toContain("/nowhere/questions.jsonl");
-});
-
-it("throws for bad data of an optional callback", async () => {
-  const toy = toyTraining();
-  const callback = new PeriodicCallback(
-    { ...toyEvaluation(), items: () => [] },
-    { schedule: [], optional: true },
-  );
-  const session = openSession(toy.options([callback]));
-  await expect(session.begin()).rejects.toThrow("got no items");
-});
-
 it("makes items once, and again for a model with another tokenizer", async () => {
   const toy = toyTraining();
   let made = 0;

@@ -78,9 +78,8 @@ class Window {
   }
 
   async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
-    const { preflight, signal } = this.#parts;
-    const reason = broken ?? preflight.whyUnavailable(ready.requested.evaluation);
-    if (reason !== null) return { kind: "skipped", reason, governor: "off" };
+    const { signal } = this.#parts;
+    if (broken !== null) return { kind: "skipped", reason: broken, governor: "off" };
     if (signal.aborted) return { kind: "interrupted" };
     const window = { justLeft, saveWeights: () => this.#saveWeights() };
     return measureRequest(this.#parts, ready, window);
@@ -111,7 +110,7 @@ class Window {
     const { evaluation, on = "model", callback } = requested;
     const measurement = this.#measurementOf(requested);
     let prepared: ReadyRequest["prepared"] = { error: null };
-    if (preflight.whyUnavailable(evaluation) === null && !signal.aborted) {
+    if (!signal.aborted) {
       try {
         prepared = await preflight.prepare((await this.#sharedModel()).model, evaluation, on, callback);
       } catch (error) {

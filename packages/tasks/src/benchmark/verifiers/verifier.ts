@@ -1,6 +1,6 @@
 import type { Awaitable, Json, PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
-import { abbreviated, dataError, didYouMean, isFilledList } from "../../documents/rows.ts";
+import { abbreviated, dataError, didYouMean, isFilledList } from "@periodic-eval/core/hub";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 
 /** Returns why a completion does not pass; null if it passes. */

@@ -1,6 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import type { Json } from "@periodic-eval/core";
-import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import type { Json } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { dataError, placed, type PlacedRow } from "./rows.ts";
 
 /**

@@ -6,6 +6,13 @@ export interface HubId {
   readonly revision: string;
 }
 
+/** A revision of a repository on the hub. */
+export interface HubRepo extends HubId {
+  readonly type: "model" | "dataset";
+  /** Names the repository in errors: `owner/name@revision`, or an option and its dataset. */
+  readonly where: string;
+}
+
 // The hub's own rules for names. No segment may begin with a dot, so that no name leads out of a folder.
 const word = String.raw`[A-Za-z0-9_](?:[\w.-]*[\w])?`;
 const pattern = new RegExp(`^(${word}/${word})(?:@(${word}(?:/${word})*))?$`);

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import { constants, mkdir, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { modelError } from "../folder/model-error.ts";
-import { reasonOf } from "./hub-errors.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { hubError } from "./hub-error.ts";
+import type { HubRepo } from "./hub-id.ts";
+import { reasonOf } from "./request-error.ts";
 
 /** A file to download. */
 export interface ExpectedFile {
+  readonly repo: HubRepo;
   /** Names the file in errors. */
   readonly where: string;
   readonly bytes: number;
@@ -20,7 +22,7 @@ export interface ExpectedFile {
  *
  * @param read Streams the bytes from a position on.
  * @param onBytes Called with the number of bytes on disk.
- * @throws PeriodicEvalError `model` if the transfer stops early or the content does not match.
+ * @throws PeriodicEvalError `model` or `data`, by the repository's type, if the transfer stops early or the content does not match.
  */
 export async function download(
   path: string,
@@ -28,7 +30,7 @@ export async function download(
   read: (from: number) => AsyncIterable<Uint8Array>,
   onBytes: (done: number) => void,
 ): Promise<void> {
-  const { where, bytes, hash } = expected;
+  const { repo, where, bytes, hash } = expected;
   if ((await sizeOf(path)) === bytes) return;
   const draft = `${path}.incomplete`;
   await mkdir(dirname(path), { recursive: true });
@@ -39,7 +41,7 @@ export async function download(
     const found = await hashOf(file, bytes, hash.length);
     if (found !== hash) {
       await rm(draft, { force: true });
-      throw modelError({
+      throw hubError(repo, {
         where,
         got: `content with the hash ${found}`,
         expected: `the hash ${hash} that the hub lists`,
@@ -59,7 +61,7 @@ export async function download(
 
 async function fill(
   file: FileHandle,
-  { where, bytes }: ExpectedFile,
+  { repo, where, bytes }: ExpectedFile,
   read: (from: number) => AsyncIterable<Uint8Array>,
   onBytes: (done: number) => void,
 ): Promise<void> {
@@ -75,7 +77,7 @@ async function fill(
       for await (const chunk of read(done)) {
         if (done + chunk.length > bytes) {
           await file.truncate(0);
-          throw modelError({
+          throw hubError(repo, {
             where,
             got: `more than ${bytes} bytes`,
             expected: "the size that the hub lists",
@@ -92,7 +94,7 @@ async function fill(
     reason = ` (${reasonOf(error)})`;
   }
   if (done < bytes) {
-    throw modelError({
+    throw hubError(repo, {
       where,
       got: `${done} of ${bytes} bytes${reason}`,
       expected: "the whole file",

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** A model of the fake hub: its commits by revision, and the files of each commit. */
-export interface HostedModel {
+/** A model or dataset of the fake hub: its commits by revision, and the files of each commit. */
+export interface HostedRepository {
   readonly revisions: Readonly<Record<string, string>>;
   readonly commits: Readonly<Record<string, ReadonlyMap<string, Buffer>>>;
   /** The required token, and the response to requests without it. */
@@ -14,9 +14,14 @@ export interface HostedModel {
 
 export interface HubServer {
   readonly url: string;
-  readonly models: Map<string, HostedModel>;
+  readonly models: Map<string, HostedRepository>;
+  readonly datasets: Map<string, HostedRepository>;
   /** `METHOD path`, followed by the range if the request has one. */
   readonly requests: string[];
+  /** The header `Authorization` of each request; null without one. */
+  readonly authorizations: (string | null)[];
+  /** Status with which every request fails. */
+  status: number | null;
   /** Changes the response for a file's content; null leaves it unchanged. */
   tamper: ((path: string, range: string | undefined) => Tampering | null) | null;
   /** Entries added to every listing. */
@@ -40,6 +45,25 @@ const gitName = (bytes: Buffer): string =>
 export const filesOf = (folder: string): Map<string, Buffer> =>
   new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 
+/** The commit of datasets that `hostDataset` adds. */
+export const datasetCommit = "c".repeat(40);
+
+/** Adds a dataset with the files of its Parquet conversion: `main/test/0000.parquet`. Files may be added later. */
+export function hostDataset(
+  hub: HubServer,
+  name: string,
+  files: Readonly<Record<string, Uint8Array>>,
+  gate?: HostedRepository["gate"],
+): void {
+  hub.datasets.set(name, {
+    revisions: { "refs/convert/parquet": datasetCommit },
+    commits: {
+      [datasetCommit]: new Map(Object.entries(files).map(([path, bytes]) => [path, Buffer.from(bytes)])),
+    },
+    ...(gate && { gate }),
+  });
+}
+
 /** Starts a server with the parts of the hub's API that downloads use: model info, tree, resolve, redirected large files. */
 export async function startHub(): Promise<HubServer> {
   const server = createServer((request, response) => respond(hub, request, response));
@@ -47,7 +71,10 @@ export async function startHub(): Promise<HubServer> {
   const hub: HubServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     models: new Map(),
+    datasets: new Map(),
     requests: [],
+    authorizations: [],
+    status: null,
     tamper: null,
     extraEntries: [],
     close: () =>
@@ -63,11 +90,13 @@ function respond(hub: HubServer, request: IncomingMessage, response: ServerRespo
   const path = decodeURIComponent(request.url!.split("?")[0]!);
   const { range, authorization } = request.headers;
   hub.requests.push([request.method, path, ...(range === undefined ? [] : [range])].join(" "));
-  const info = /^\/api\/models\/([^/]+\/[^/]+)\/revision\/(.+)$/.exec(path);
-  const tree = /^\/api\/models\/([^/]+\/[^/]+)\/tree\/([^/]+)$/.exec(path);
-  const resolve = /^\/(?:large\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
-  const [, name = "", revision = ""] = info ?? tree ?? resolve ?? [];
-  const model = hub.models.get(name);
+  hub.authorizations.push(authorization ?? null);
+  if (hub.status !== null) return fail(response, hub.status, "Not now");
+  const info = /^\/api\/(model|dataset)s\/([^/]+\/[^/]+)\/revision\/(.+)$/.exec(path);
+  const tree = /^\/api\/(model|dataset)s\/([^/]+\/[^/]+)\/tree\/([^/]+)$/.exec(path);
+  const resolve = /^\/(?:large\/)?(?:(dataset)s\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
+  const [, type, name = "", revision = ""] = info ?? tree ?? resolve ?? [];
+  const model = (type === "dataset" ? hub.datasets : hub.models).get(name);
   if (model === undefined) return fail(response, 404, "Repository not found");
   if (model.gate && authorization !== `Bearer ${model.gate.token}`)
     return fail(response, model.gate.status, model.gate.message);
@@ -84,10 +113,10 @@ function respond(hub: HubServer, request: IncomingMessage, response: ServerRespo
       sha: commit,
     });
   if (tree !== null) return json(response, [...hub.extraEntries, ...[...files].map(entryOf)]);
-  const content = files.get(resolve![3]!);
+  const content = files.get(resolve![4]!);
   if (content === undefined)
     return fail(response, 404, "Entry not found", { "X-Error-Code": "EntryNotFound" });
-  const isLarge = resolve![3]!.endsWith(".safetensors");
+  const isLarge = isLargeName(resolve![4]!);
   const headers = {
     ETag: `"${isLarge ? sha256(content) : gitName(content)}"`,
     "X-Repo-Commit": commit,
@@ -124,12 +153,14 @@ function send(
   );
 }
 
+const isLargeName = (path: string): boolean => /\.(safetensors|parquet)$/.test(path);
+
 const entryOf = ([path, content]: readonly [string, Buffer]) => ({
   type: "file",
   path,
   size: content.length,
   oid: gitName(content),
-  ...(path.endsWith(".safetensors") && {
+  ...(isLargeName(path) && {
     lfs: { oid: sha256(content), size: content.length, pointerSize: 130 },
   }),
 });

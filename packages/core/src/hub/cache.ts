@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { isCommit, type HubId } from "./hub-id.ts";
+import { writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
+import { isCommit, type HubRepo } from "./hub-id.ts";
+import type { HubFile } from "./repository.ts";
 
 /** Returns the cache folder of huggingface_hub. */
 function cacheFolder(): string {
@@ -14,14 +15,16 @@ function cacheFolder(): string {
 
 export type HubCache = ReturnType<typeof openHubCache>;
 
-/** Opens one model's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
-export function openHubCache({ name }: HubId) {
-  const root = join(cacheFolder(), `models--${name.replace("/", "--")}`);
+/** Opens one repository's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
+export function openHubCache({ type, name }: Pick<HubRepo, "type" | "name">) {
+  const root = join(cacheFolder(), `${type}s--${name.replace("/", "--")}`);
   const snapshot = (commit: string) => join(root, "snapshots", commit);
   const blob = (hash: string) => join(root, "blobs", hash);
+  // huggingface_hub ignores this folder.
+  const listing = (commit: string) => join(root, ".listings", `${commit}.json`);
   const absent = (commit: string, file: string) => join(root, ".no_exist", commit, file);
   return {
-    /** The model's folder, with all its revisions. */
+    /** The repository's folder, with all its revisions. */
     root,
     /** Returns the folder of a commit, laid out like a folder that Hugging Face libraries save. */
     snapshot,
@@ -45,6 +48,20 @@ export function openHubCache({ name }: HubId) {
     async setLacking(commit: string, file: string): Promise<void> {
       await mkdir(dirname(absent(commit, file)), { recursive: true });
       await writeFile(absent(commit, file), "");
+    },
+    /** Returns the listing of the commit that `setListing` kept; null without one. */
+    async listing(commit: string): Promise<readonly HubFile[] | null> {
+      const text = await readFile(listing(commit), "utf8").catch(() => "null");
+      try {
+        const files = JSON.parse(text) as unknown;
+        return Array.isArray(files) ? (files as readonly HubFile[]) : null;
+      } catch {
+        return null;
+      }
+    },
+    async setListing(commit: string, files: readonly HubFile[]): Promise<void> {
+      await mkdir(dirname(listing(commit)), { recursive: true });
+      await writeFileAtomic(listing(commit), JSON.stringify(files));
     },
     /** Links a complete blob into the folder of a commit under the file's name. */
     async place(commit: string, file: string, hash: string): Promise<void> {

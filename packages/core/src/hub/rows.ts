@@ -1,5 +1,8 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import type { Json } from "../contracts/json.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { nearest } from "../internal/nearest.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 
 /** A row of data, by column or key. */
 export type DataRow = Readonly<Record<string, Json>>;

@@ -1,0 +1,161 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { arcParquet, smallArcRows } from "../../../../core/src/hub/arc-parquet.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../../core/src/hub/hub-server.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
+
+let hub: HubServer;
+let folder = "";
+beforeEach(async () => {
+  hub = await startHub();
+  folder = await mkdtemp(join(tmpdir(), "data-"));
+  vi.stubEnv("HF_ENDPOINT", hub.url);
+  vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
+  for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
+  const train = smallArcRows.map((row) => ({ ...row, id: `${row.id}_train` }));
+  hostDataset(hub, "allenai/ai2_arc", {
+    "ARC-Challenge/test/0000.parquet": arcParquet(smallArcRows),
+    "ARC-Challenge/train/0000.parquet": arcParquet(train),
+  });
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await hub.close();
+  await rm(folder, { recursive: true });
+});
+
+const run = (...args: string[]) => runCommand(["data", ...args]);
+interface Item {
+  readonly prompt: unknown;
+  readonly gold: unknown;
+}
+const parquet = (rows: readonly Readonly<Record<string, unknown>>[]) => {
+  const columnData = Object.keys(rows[0]!).map((name) => ({ name, data: rows.map((row) => row[name]) }));
+  return new Uint8Array(parquetWriteBuffer({ columnData }));
+};
+
+describe("data get", () => {
+  it("downloads a dataset into the cache once, and then makes no request", async () => {
+    const first = await run("get", "arc_challenge");
+    expect([first.code, first.err]).toEqual([0, "downloading 2 splits of arc_challenge"]);
+    expect(first.out).toMatch(/^arc_challenge: 4 rows, CC BY-SA 4\.0\n/);
+    expect(first.out).toContain(join(folder, "cache", "datasets--allenai--ai2_arc"));
+    hub.requests.length = 0;
+    const again = await run("get", "arc_challenge", "--json");
+    expect([again.code, again.err, hub.requests]).toEqual([0, "", []]);
+    expect(JSON.parse(again.out)).toMatchObject({
+      name: "arc_challenge",
+      licence: "CC BY-SA 4.0",
+      files: [
+        { source: "hf:allenai/ai2_arc/ARC-Challenge/test", rows: 2 },
+        { source: "hf:allenai/ai2_arc/ARC-Challenge/train", rows: 2 },
+      ],
+    });
+  });
+
+  it("writes files that the task reads, and does not replace other content", async () => {
+    const out = join(folder, "data");
+    const { code } = await run("get", "arc_challenge", "--out", out);
+    expect(code).toBe(0);
+    const path = join(out, "arc_challenge", "test.jsonl");
+    const lines = (await readFile(path, "utf8")).trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(smallArcRows);
+    const evaluation = tasks["arc_challenge"]!.open({ data: join(out, "arc_challenge"), shots: 1 });
+    expect(await evaluation.items(fakeModel() as never)).toHaveLength(2);
+    expect((await run("get", "arc_challenge", "--out", out)).code).toBe(0);
+    await writeFile(path, "mine");
+    const { code: refused, err } = await run("get", "arc_challenge", "--out", out);
+    expect(refused).toBe(1);
+    expect(err).toContain(`${path}, which exists with other content`);
+    expect(await readFile(path, "utf8")).toBe("mine");
+  });
+
+  it("writes MMLU as the CSV files of its subjects", async () => {
+    const row = { question: ' "Why", he asked', choices: ["a", "b, c", 'd"', "e"], answer: 2 };
+    hostDataset(hub, "cais/mmlu", {
+      "anatomy/test/0000.parquet": parquet([row]),
+      "anatomy/dev/0000.parquet": parquet([{ ...row, answer: 3 }, row]),
+    });
+    const out = join(folder, "data");
+    const { files } = datasets.find(({ name }) => name === "mmlu")!;
+    const ofAnatomy = files.filter(({ path }) => path.includes("/anatomy_"));
+    const paths = (await downloadDataset(ofAnatomy, "data get mmlu", out)).map(({ path }) => path);
+    expect(paths).toEqual(["test", "dev"].map((split) => join(out, "mmlu", split, `anatomy_${split}.csv`)));
+    const read = async (data: string) => {
+      const items = await tasks["mmlu_anatomy"]!.open({ data, shots: 1 }).items(fakeModel() as never);
+      return (items as readonly Item[]).map(({ prompt, gold }) => ({ prompt, gold }));
+    };
+    const ofFile = await read(join(out, "mmlu"));
+    expect(ofFile).toEqual(await read("hf:cais/mmlu"));
+    expect(JSON.stringify(ofFile)).toContain("B. b, c");
+  });
+
+  it("downloads any dataset of the hub by its source", async () => {
+    hostDataset(hub, "owner/sums", { "main/train/0000.parquet": parquet([{ question: "1 + 1?" }]) });
+    const out = join(folder, "data");
+    const { code, out: text } = await run("get", "hf:owner/sums", "--out", out, "--json");
+    expect(code).toBe(0);
+    const path = join(out, "sums", "train.jsonl");
+    expect(JSON.parse(text)).toMatchObject({
+      licence: null,
+      files: [{ source: "hf:owner/sums/main/train", path, rows: 1 }],
+    });
+    expect(await readFile(path, "utf8")).toBe('{"question":"1 + 1?"}\n');
+  });
+
+  it.each([
+    ["arc_chalenge", 'Did you mean "arc_challenge"?'],
+    ["nothing", "expected arc_challenge, arc_easy, hellaswag, mmlu, truthfulqa, gsm8k, ifeval, or hf:"],
+    ["hf:owner/none", "status 404"],
+    ["gsm8k", "status 404"],
+  ])("fails for %s and writes nothing", async (name, message) => {
+    const out = join(folder, "data");
+    const { code, err } = await run("get", name, "--out", out);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
+    expect([existsSync(out), existsSync(join(folder, "cache"))]).toEqual([false, false]);
+  });
+});
+
+describe("data list", () => {
+  it("lists source, rows, licence, and what the cache holds, without a request", async () => {
+    const before = await run("list");
+    expect(before.out.split("\n").map((line) => line.split(/ {2,}/)[0])).toEqual([
+      "name",
+      ...datasets.map(({ name }) => name),
+    ]);
+    expect(before.out).toMatch(/gsm8k +hf:openai\/gsm8k +1,319 +7,473 +MIT +gsm8k +no +–/);
+    expect(hub.requests).toEqual([]);
+    await run("get", "hf:allenai/ai2_arc");
+    expect((await run("list")).out).toMatch(/arc_challenge .+ 1 of 2 files +\S+datasets--allenai--ai2_arc/);
+    await run("get", "arc_challenge");
+    const [arc, easy] = JSON.parse((await run("list", "--json")).out) as readonly unknown[];
+    expect(arc).toEqual({
+      name: "arc_challenge",
+      source: "hf:allenai/ai2_arc",
+      licence: "CC BY-SA 4.0",
+      documents: 1172,
+      examples: 1119,
+      used_by: ["capability", "arc_challenge"],
+      files: 2,
+      cached_files: 2,
+      folder: join(folder, "cache", "datasets--allenai--ai2_arc"),
+    });
+    expect(easy).toMatchObject({ name: "arc_easy", cached_files: 0, folder: null });
+  });
+});
+
+it("is named by the error for a task's missing data", async () => {
+  const eval_ = (data: string) =>
+    runCommand(["eval", "--model", "m", "--tasks", "mmlu_anatomy", "--data", data]);
+  for (const data of [folder, join(folder, "none")]) {
+    const { code, err } = await eval_(data);
+    expect([code, err.includes("periodic-eval data get mmlu --out FOLDER")]).toEqual([1, true]);
+  }
+});

@@ -1,0 +1,74 @@
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { cachedSplit, didYouMean, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/core/hub";
+import { configError } from "@periodic-eval/core/internal";
+import {
+  datasets,
+  downloadDataset,
+  type DatasetFile,
+  type DownloadedFile,
+  type TaskDataset,
+} from "@periodic-eval/tasks";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+export interface ListedDataset extends TaskDataset {
+  /** Number of its files that the cache holds. */
+  readonly cachedFiles: number;
+  /** The dataset's folder in the cache; null if no file is there. */
+  readonly folder: string | null;
+}
+
+/** Lists the datasets of built-in tasks and evaluations. Makes no request. */
+export async function listDatasets(): Promise<readonly ListedDataset[]> {
+  return Promise.all(
+    datasets.map(async (dataset) => {
+      const cachedFiles = (await cachedOf(dataset.files, `data list ${dataset.name}`)).length;
+      const name = dataset.source.slice("hf:".length);
+      const folder = cachedFiles === 0 ? null : openHubCache({ type: "dataset", name }).root;
+      return { ...dataset, cachedFiles, folder };
+    }),
+  );
+}
+
+async function cachedOf(files: readonly DatasetFile[], where: string): Promise<readonly DatasetFile[]> {
+  const cached = await Promise.all(files.map(({ source }) => cachedSplit(source, where)));
+  return files.filter((_, at) => cached[at] !== null);
+}
+
+export interface Download {
+  readonly name: string;
+  /** Null if it is not known. */
+  readonly licence: string | null;
+  readonly files: readonly DownloadedFile[];
+}
+
+/**
+ * Downloads a dataset into the cache, and writes it into `out` unless that is null.
+ *
+ * @param name A name of `datasets`, or `hf:owner/dataset[/config][/split]`.
+ * @throws PeriodicEvalError `config` for an unknown name; the errors of `downloadDataset`.
+ */
+export async function getDataset(name: string, out: string | null, terminal: Terminal): Promise<Download> {
+  const where = `data get ${name}`;
+  const known = datasets.find((one) => one.name === name) ?? null;
+  if (known === null && !isHubSource(name)) throw unknownDataset(name);
+  const files = known?.files ?? [await fileOf(name, where)];
+  const missing = files.length - (await cachedOf(files, where)).length;
+  if (missing > 0) terminal.err(`downloading ${missing} ${missing === 1 ? "split" : "splits"} of ${name}`);
+  return { name, licence: known?.licence ?? null, files: await downloadDataset(files, where, out) };
+}
+
+async function fileOf(source: string, where: string): Promise<DatasetFile> {
+  const { dataset, config, split } = await fetchSplit(source, where);
+  const [, name] = dataset.split("/");
+  return { source: `hf:${dataset}/${config}/${split}`, path: `${name}/${split}.jsonl` };
+}
+
+function unknownDataset(name: string): PeriodicEvalError {
+  const names = datasets.map((one) => one.name);
+  return configError({
+    where: "data get",
+    value: name,
+    expected: `${names.join(", ")}, or hf:owner/dataset`,
+    fix: didYouMean(name, names) ?? "Name one of these.",
+  });
+}

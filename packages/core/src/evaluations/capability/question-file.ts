@@ -1,0 +1,55 @@
+import type { Json } from "../../contracts/json.ts";
+import { nestedSubset } from "../kit/subset.ts";
+import { isHubSource } from "../../hub/dataset-name.ts";
+import { arcQuestionsOf, parseArcQuestions, type ArcQuestion } from "./arc-questions.ts";
+import { readHashed } from "../prompting/data-file.ts";
+
+/** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
+export const defaultQuestions = "hf:allenai/ai2_arc";
+
+/** Which questions of a file are used: the first n in the seeded order. Null: all of them. */
+export type Subsample = { readonly n: number; readonly seed: number } | null;
+
+/** Reads the questions, in the order in which a smaller budget uses them. */
+export type QuestionSource = () => Promise<{
+  readonly items: readonly ArcQuestion[];
+  readonly provenance: { readonly [key: string]: Json };
+}>;
+
+/** Seed of the order if all questions are used: a budget may still reduce them. */
+const seedOfAll = 42;
+
+/**
+ * Returns the questions of a file (JSON Lines, or Parquet by its extension) or of a dataset on the Hugging Face hub
+ * (`hf:owner/dataset[/config][/split]`), in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
+ * Python's `random.Random(42).sample(range(1172), 200)`. A file of fewer than n questions is used whole.
+ *
+ * @param where Names the option that holds the source, for the error of a source that cannot be read.
+ */
+export function questionFile(source: string, subsample: Subsample, where: string): QuestionSource {
+  return async () => {
+    const { questions, sha256: hash, hub } = await readQuestions(source, where);
+    return {
+      items: nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll }),
+      provenance: { ...hub, file_sha256: hash, file_questions: questions.length, subsample },
+    };
+  };
+}
+
+/** Reads all questions of a source, in its order, and the SHA-256 of its content. */
+export async function readQuestions(source: string, where: string): Promise<SourceQuestions> {
+  if (isHubSource(source) || /\.parquet$/i.test(source)) {
+    const { readSource } = await import("../../hub/read-source.ts");
+    const { rows, sha256: hash, hub } = await readSource(source, where);
+    return { questions: arcQuestionsOf(rows), sha256: hash, hub };
+  }
+  const { text, sha256 } = await readHashed(source, where);
+  return { questions: parseArcQuestions(text, source), sha256, hub: null };
+}
+
+interface SourceQuestions {
+  readonly questions: readonly ArcQuestion[];
+  readonly sha256: string;
+  /** The dataset that holds the questions; null for a file. */
+  readonly hub: { readonly [key: string]: Json } | null;
+}

@@ -1,0 +1,154 @@
+import { join } from "node:path";
+import { PeriodicEvalError } from "../errors.ts";
+import { isOffline } from "./access.ts";
+import { openHubCache, type HubCache } from "./cache.ts";
+import { chooseSplit, parseDatasetName, type DatasetName } from "./dataset-name.ts";
+import { cacheError, fetchFile } from "./fetch-file.ts";
+import type { HubRepo } from "./hub-id.ts";
+import { openRepository, type HubFile } from "./repository.ts";
+import { isUnreachable } from "./request-error.ts";
+import { dataError } from "./rows.ts";
+
+/** A split of a dataset in the cache. */
+export interface DatasetSplit {
+  /** `owner/name`. */
+  readonly dataset: string;
+  readonly config: string;
+  readonly split: string;
+  /** The commit of the hub's Parquet conversion. */
+  readonly commit: string;
+  /** The folder that holds the files. */
+  readonly folder: string;
+  /** In the order of the rows. */
+  readonly files: readonly SplitFile[];
+}
+
+export interface SplitFile extends HubFile {
+  /** Its place in the cache. */
+  readonly path: string;
+}
+
+/** The branch that holds the hub's Parquet conversion of any dataset: `<config>/<split>/0000.parquet`. */
+const revision = "refs/convert/parquet";
+
+/** Names in `periodic-eval data get`, by dataset. */
+const downloadNames: Readonly<Record<string, string>> = { "allenai/ai2_arc": "arc_challenge" };
+
+interface OpenDataset {
+  readonly name: DatasetName;
+  readonly source: string;
+  readonly where: string;
+  readonly repo: HubRepo;
+  readonly cache: HubCache;
+}
+
+function openDataset(source: string, where: string): OpenDataset {
+  const name = parseDatasetName(source, where);
+  const repo = {
+    type: "dataset" as const,
+    name: name.dataset,
+    revision,
+    where: `${where}, hf:${name.dataset}`,
+  };
+  return { name, source, where, repo, cache: openHubCache(repo) };
+}
+
+/**
+ * Returns a split of a dataset in the cache shared with huggingface_hub, after downloading missing files from the hub's
+ * Parquet conversion. The revision stays at the commit of its first request, so that a cached split needs no request.
+ * HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE apply.
+ *
+ * @param source `hf:owner/dataset[/config][/split]`; see `chooseSplit` for the defaults.
+ * @param where The option that names the source, for errors: `capability options.questions`.
+ * @throws PeriodicEvalError `data` for a dataset, config or split that cannot be had, `config` for a malformed variable,
+ *   `store` if the cache cannot be written.
+ */
+export async function fetchSplit(source: string, where: string): Promise<DatasetSplit> {
+  const opened = openDataset(source, where);
+  const { cache, repo, name } = opened;
+  const held = await cachedSplitOf(opened);
+  if (held !== null && held.missing.length === 0) return held.split;
+  if (isOffline()) throw notCached(opened);
+  try {
+    const repository = await openRepository(repo);
+    const commit = (await cache.commitOf(revision)) ?? (await repository.commit());
+    const files =
+      (await cache.listing(commit)) ?? parquetOf(await repository.files(commit), name.dataset, where);
+    const split = splitOf(opened, commit, files);
+    await cache.setListing(commit, files);
+    await cache.setCommit(revision, commit);
+    for (const file of split.files) await fetchFile({ repo, cache, repository, commit }, file);
+    return split;
+  } catch (error) {
+    if (PeriodicEvalError.is(error) && isUnreachable(error.cause)) throw notCached(opened, error);
+    throw cacheError(cache, error);
+  }
+}
+
+/**
+ * Returns a split in the cache; null unless the cache holds all its files. Makes no request.
+ *
+ * @throws PeriodicEvalError `data` for a malformed source.
+ */
+export async function cachedSplit(source: string, where: string): Promise<DatasetSplit | null> {
+  const opened = openDataset(source, where);
+  // A dataset in the cache may lack the split.
+  const held = await cachedSplitOf(opened).catch(() => null);
+  return held === null || held.missing.length > 0 ? null : held.split;
+}
+
+async function cachedSplitOf(
+  opened: OpenDataset,
+): Promise<{ readonly split: DatasetSplit; readonly missing: readonly SplitFile[] } | null> {
+  const { cache } = opened;
+  const commit = await cache.commitOf(revision);
+  const files = commit === null ? null : await cache.listing(commit);
+  if (commit === null || files === null) return null;
+  const split = splitOf(opened, commit, files);
+  const missing: SplitFile[] = [];
+  for (const file of split.files) if (!(await cache.has(commit, file.name))) missing.push(file);
+  return { split, missing };
+}
+
+function splitOf(
+  { name, where, cache }: OpenDataset,
+  commit: string,
+  listed: readonly HubFile[],
+): DatasetSplit {
+  const paths = listed.map((file) => file.name);
+  const { config, split } = chooseSplit(name, paths, where);
+  const root = cache.snapshot(commit);
+  const files = listed
+    .filter((file) => file.name.startsWith(`${config}/${split}/`))
+    .map((file) => ({ ...file, path: join(root, file.name) }));
+  return { dataset: name.dataset, config, split, commit, folder: join(root, config, split), files };
+}
+
+function parquetOf(files: ReadonlyMap<string, HubFile>, dataset: string, where: string): readonly HubFile[] {
+  const listed = [...files.values()]
+    .filter(({ name }) => /^[^/]+\/[^/]+\/.*\.parquet$/.test(name))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  if (listed.length > 0) return listed;
+  const fix = "Download the dataset and name its file.";
+  throw dataError(where, `no Parquet file of ${dataset}`, "the hub's Parquet conversion of it", fix);
+}
+
+/** Returns the error for a dataset without which nothing can be measured, with both remedies. */
+function notCached(
+  { name, source, where, cache }: OpenDataset,
+  cause?: PeriodicEvalError,
+): PeriodicEvalError {
+  const get = `\`periodic-eval data get ${downloadNames[name.dataset] ?? source} --out FOLDER\``;
+  const elsewhere = `Name the path of a file (${get} writes one on a machine with network)`;
+  return dataError(
+    where,
+    cause === undefined
+      ? `HF_HUB_OFFLINE, but ${source} is not in the cache ${cache.root}`
+      : `no answer from the hub (${cause.got}), and ${source} is not in the cache ${cache.root}`,
+    "a dataset in the cache, or a network",
+    cause === undefined
+      ? `${elsewhere}, or unset HF_HUB_OFFLINE.`
+      : `${elsewhere}, or check the network and HF_ENDPOINT.`,
+    cause,
+  );
+}

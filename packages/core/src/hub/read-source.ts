@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto";
+import { readFile, realpath } from "node:fs/promises";
+import type { Json } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
+import { quoteValue } from "../internal/quote-value.ts";
+import { isHubSource } from "./dataset-name.ts";
+import { fetchSplit, type SplitFile } from "./datasets.ts";
+import { readParquet } from "./parquet.ts";
+import { textFormats, type ParseText } from "./parse-text.ts";
+import { abbreviated, dataError, type PlacedRow } from "./rows.ts";
+import { utf8Text } from "./utf8.ts";
+
+/** The rows of a source. */
+export interface SourceRows {
+  /** One or more, in the source's order. */
+  readonly rows: readonly PlacedRow[];
+  /** SHA-256 of the file's bytes, or of several files concatenated. */
+  readonly sha256: string;
+  /** The dataset that holds the rows, or null for a file. Contains no path, so that it is the same on another machine. */
+  readonly hub: HubProvenance | null;
+}
+
+export type HubProvenance = Readonly<Record<"hub" | "config" | "split" | "commit", Json>>;
+
+/**
+ * Reads the rows of a source.
+ *
+ * - A file, by its extension: JSON Lines (`.jsonl`, `.ndjson`), a JSON array of objects (`.json`), Parquet (`.parquet`).
+ * - `hf:owner/dataset[/config][/split]`: a split of a dataset on the Hugging Face hub; see `fetchSplit`.
+ *
+ * @param where The option that names the source, for errors: `gsm8k options.data`.
+ * @param formats Parsers of text files, by extension.
+ * @throws PeriodicEvalError `data` with file and line for a wrong row; also for a source that cannot be read, has another
+ *   format, or has no rows; the errors of `fetchSplit`.
+ */
+export async function readSource(
+  source: string,
+  where: string,
+  formats: Readonly<Record<string, ParseText>> = textFormats,
+): Promise<SourceRows> {
+  const read = await (isHubSource(source) ? fromHub(source, where) : fromFile(source, where, formats));
+  if (read.rows.length > 0) return read;
+  throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
+}
+
+async function fromHub(source: string, where: string): Promise<SourceRows> {
+  const { dataset, config, split, commit, files } = await fetchSplit(source, where);
+  const rows: PlacedRow[] = [];
+  const hash = createHash("sha256");
+  for (const file of files) {
+    const bytes = await readCached(file, where);
+    hash.update(bytes);
+    for (const row of await readParquet(bytes, `hf:${dataset}/${file.name}`)) rows.push(row);
+  }
+  return { rows, sha256: hash.digest("hex"), hub: { hub: dataset, config, split, commit } };
+}
+
+/** Reads a file of the cache. A disk or another program may have changed it since its download. */
+async function readCached({ path, hash }: SplitFile, where: string): Promise<Buffer> {
+  const bytes = await readBytes(path, where);
+  const found = createHash("sha256").update(bytes).digest("hex");
+  if (hash.length !== 64 || found === hash) return bytes;
+  const file = await realpath(path);
+  throw dataError(
+    where,
+    `${file} with the SHA-256 ${found}`,
+    `the ${hash} that the hub lists`,
+    "Delete this file and run it again: it is downloaded again.",
+  );
+}
+
+async function fromFile(
+  path: string,
+  where: string,
+  formats: Readonly<Record<string, ParseText>>,
+): Promise<SourceRows> {
+  const ending = extensionOf(path);
+  const parse = formats[ending];
+  if (parse === undefined && ending !== "parquet") {
+    const known = [...Object.keys(formats), "parquet"].map((one) => `.${one}`).join(", ");
+    const fix = "Rename the file to match its format, or convert it.";
+    throw dataError(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix);
+  }
+  const bytes = await readBytes(path, where);
+  const rows =
+    parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);
+  return { rows, sha256: createHash("sha256").update(bytes).digest("hex"), hub: null };
+}
+
+const extensionOf = (path: string): string => /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
+
+async function readBytes(path: string, where: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    const fix = `Check the path: it is relative to ${process.cwd()}.`;
+    throw dataError(where, errorMessage(cause), "a readable file", fix, cause);
+  }
+}

@@ -1,0 +1,87 @@
+import { quoteValue } from "../internal/quote-value.ts";
+import { readAccess } from "./access.ts";
+import { cut, hubError } from "./hub-error.ts";
+import { isCommit, type HubRepo } from "./hub-id.ts";
+import { requestError } from "./request-error.ts";
+
+/** A file of a repository. */
+export interface HubFile {
+  /** Its path in the repository. */
+  readonly name: string;
+  readonly bytes: number;
+  /** SHA-256 of a large file's content, git's SHA-1 of a small file's blob. */
+  readonly hash: string;
+}
+
+/** A repository on the hub. */
+export interface Repository {
+  /** Requests the commit of the revision. */
+  commit(): Promise<string>;
+  /**
+   * Lists the files of a model's root folder, or of all folders of a dataset, without those whose names are not plain file
+   * names.
+   */
+  files(commit: string): Promise<ReadonlyMap<string, HubFile>>;
+  /** Streams the bytes of a file from a position on. */
+  read(commit: string, file: HubFile, from: number): AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Opens a repository of the hub at HF_ENDPOINT, with the token in HF_TOKEN. Requests throw a PeriodicEvalError; a stream
+ * may also fail while it is read.
+ */
+export async function openRepository(repo: HubRepo): Promise<Repository> {
+  const hub = await import("@huggingface/hub");
+  const access = readAccess();
+  const { type, name, revision } = repo;
+  const of = { repo: { type, name }, ...access };
+  const requested = async <T>(request: () => Promise<T>, file?: string): Promise<T> => {
+    try {
+      return await request();
+    } catch (error) {
+      throw requestError(repo, error, file);
+    }
+  };
+  return {
+    commit: () =>
+      requested(async () => {
+        const wanted = { name, revision, additionalFields: ["sha" as const], ...access };
+        const { sha } = await (type === "model" ? hub.modelInfo(wanted) : hub.datasetInfo(wanted));
+        if (!isCommit(sha)) throw malformed(repo, `the commit ${quoteShort(sha)}`, "40 hexadecimal digits");
+        return sha;
+      }),
+    files: (commit) =>
+      requested(async () => {
+        const files = new Map<string, HubFile>();
+        const listing = { ...of, revision: commit, ...(type === "dataset" && { recursive: true }) };
+        for await (const entry of hub.listFiles(listing)) {
+          if (entry.type !== "file" || !isPlainPath(entry.path)) continue;
+          const hash = entry.lfs?.oid ?? entry.oid ?? "";
+          if (!/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(hash) || !Number.isSafeInteger(entry.size))
+            throw malformed(repo, `a listing with ${quoteShort(entry)}`, "a size and a hash");
+          files.set(entry.path, { name: entry.path, bytes: entry.size, hash });
+        }
+        return files;
+      }),
+    async *read(commit, { name: path }, from) {
+      const blob = await requested(() => hub.downloadFile({ ...of, revision: commit, path }), path);
+      if (blob === null) throw malformed(repo, `no ${path}, which the hub lists`, "every listed file");
+      // Node's streams are iterable; the library's type for them is not.
+      const stream = (from === 0 ? blob : blob.slice(from)).stream() as unknown;
+      yield* stream as AsyncIterable<Uint8Array>;
+    },
+  };
+}
+
+/** Whether no segment of a path has a leading dot or dash, so that it cannot lead out of a folder on any system. */
+const isPlainPath = (path: string): boolean => path.split("/").every((name) => /^\w[\w.-]*$/.test(name));
+
+const quoteShort = (value: unknown): string => cut(quoteValue(value), 120);
+
+const malformed = (repo: HubRepo, got: string, expected: string) =>
+  hubError(repo, {
+    where: `${repo.where} on the hub`,
+    got,
+    expected,
+    fix: "Check HF_ENDPOINT: this response is not from a Hugging Face hub.",
+  });

@@ -1,0 +1,82 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { fetchSplit, readSource, type PlacedRow } from "@periodic-eval/core/hub";
+import { configError } from "@periodic-eval/core/internal";
+import { csvLine, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
+import type { DatasetFile } from "./datasets.ts";
+
+/** A split that `downloadDataset` has fetched. */
+export interface DownloadedFile {
+  /** `hf:owner/dataset/config/split`. */
+  readonly source: string;
+  /** The written file; without one, the split's folder in the cache. */
+  readonly path: string;
+  readonly rows: number;
+  /** SHA-256 of the split's Parquet files, concatenated. */
+  readonly sha256: string;
+  readonly commit: string;
+}
+
+/**
+ * Downloads splits into the cache shared with huggingface_hub, unless they are there, and reads them. With `out`, also writes
+ * them as JSON Lines, or as CSV in the format of MMLU.
+ *
+ * @param where Names the dataset in errors.
+ * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
+ * @throws PeriodicEvalError as `readSource` and `fetchSplit` of @periodic-eval/core/hub do; `config` for a file that exists with
+ *   other content, `store` for one that cannot be written.
+ */
+export async function downloadDataset(
+  files: readonly DatasetFile[],
+  where: string,
+  out: string | null = null,
+): Promise<readonly DownloadedFile[]> {
+  const downloaded: DownloadedFile[] = [];
+  for (const { source, path } of files) {
+    const { rows, sha256 } = await readSource(source, where);
+    const { commit, folder } = await fetchSplit(source, where);
+    if (out !== null)
+      await writeNew(join(out, path), path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
+    downloaded.push({
+      source,
+      path: out === null ? folder : join(out, path),
+      rows: rows.length,
+      sha256,
+      commit,
+    });
+  }
+  return downloaded;
+}
+
+async function writeNew(path: string, content: string): Promise<void> {
+  const present = await readIfPresent(path);
+  if (present === content) return;
+  if (present !== null) throw isThere(path);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFileAtomic(path, content);
+}
+
+const isThere = (path: string): PeriodicEvalError =>
+  configError({
+    where: "--out",
+    got: `${path}, which exists with other content`,
+    expected: "a free name",
+    fix: "Name another folder, or move that file away.",
+  });
+
+const jsonLines = (rows: readonly PlacedRow[]): string =>
+  rows.map(({ row }) => `${JSON.stringify(row)}\n`).join("");
+
+/** Writes `{question, choices, answer}` with the header of MMLU's own files. */
+function mmluCsv(rows: readonly PlacedRow[]): string {
+  const lines = rows.map((row) => {
+    const choices = fieldOf(row, "choices", "four strings", isFour);
+    return csvLine([filledTextOf(row, "question"), ...choices, indexOf(row, "answer", 4)]);
+  });
+  return ["question,choice0,choice1,choice2,choice3,answer", ...lines, ""].join("\n");
+}
+
+const isFour = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length === 4 && value.every((one) => typeof one === "string");
