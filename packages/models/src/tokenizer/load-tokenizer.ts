@@ -1,14 +1,14 @@
-import type { ChatEnding, Prompt, RenderedPrompt, Tokenizer } from "@periodic-eval/core";
+import type { Tokenizer } from "@periodic-eval/core";
 import { errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import { z } from "zod";
 import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { tokenByteRanges } from "./align.ts";
-import { chatRenderer, type RenderedChat } from "./chat.ts";
+import { chatRenderer } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
+import { promptRenderer } from "./render-prompt.ts";
 import { compileTemplate, type ChatTemplate } from "./template.ts";
 import { defaultDate, templateDate } from "./template-date.ts";
 
@@ -50,27 +50,13 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const renderChat =
     files.chatTemplate === null ? null : chatRenderer(await compile(files, where, date), where);
 
-  const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
-    if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
-    if ("text" in prompt)
-      return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
-    if (renderChat === null) {
-      throw modelError({
-        where: folder,
-        got: "a tokenizer without a chat template",
-        expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
-        fix: "Add the template, or use plain text prompts.",
-      });
-    }
-    const { text, spoken } = renderChat(
-      prompt.messages,
-      prompt.system ?? "omit",
-      ending,
-      prompt.templateKwargs,
-    );
-    const ids = codec.encode(text, false);
-    return { text, ids, assistantMask: maskOf(codec, text, ids, spoken) };
-  };
+  const noTemplate = () =>
+    modelError({
+      where: folder,
+      got: "a tokenizer without a chat template",
+      expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
+      fix: "Add the template, or use plain text prompts.",
+    });
 
   return {
     fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
@@ -79,7 +65,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     eosId: eosId(files, codec),
     encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
-    render: (prompt, { ending = "generation" } = {}) => render(prompt, ending),
+    render: promptRenderer(codec, renderChat, noTemplate),
   };
 }
 
@@ -99,27 +85,6 @@ async function compile(
       cause,
     });
   }
-}
-
-/** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
-function maskOf(
-  codec: Codec,
-  text: string,
-  ids: readonly number[],
-  spoken: RenderedChat["spoken"],
-): boolean[] | null {
-  if (spoken === null) return null;
-  if (spoken.length === 0) return ids.map(() => false);
-  const ranges = tokenByteRanges(codec, text, ids);
-  if (ranges === null) return null;
-  const spans = spoken.map(
-    ([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const,
-  );
-  return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
-}
-
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 /** Returns the model's end-of-text ids, and the special token that the template writes after an assistant's turn. */
