@@ -185,6 +185,35 @@ describe("fitCallbacks", () => {
     expect(session.calls.at(-1)).toBe("end");
   });
 
+  it.each(["before", "after"])(
+    "measures until tf.callbacks.earlyStopping %s it stops training",
+    async (order) => {
+      const model = languageModel();
+      const session = stubSession();
+      const { x, y } = dataset();
+      const early = tf.callbacks.earlyStopping({ monitor: "loss", mode: "max" }); // stops when the loss falls
+      const adapted = new tf.CustomCallback(fitCallbacks(session, model));
+      const callbacks = order === "before" ? [early, adapted] : [adapted, early];
+      await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks });
+      // 2 steps per epoch; the loss falls after the second of five epochs.
+      expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
+        "begin 10",
+        ...[0.5, 1, 1.5, 2].map((epoch) => `stepEnd ${epoch} of 10`),
+        "end",
+      ]);
+    },
+  );
+
+  it("names tf.CustomCallback if the plain object follows a tf.Callback", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    const callbacks = [tf.callbacks.earlyStopping(), fitCallbacks(session, model)];
+    const rejected = await model.fit(x, y, { verbose: 0, callbacks }).catch((error: unknown) => error);
+    expect(rejected).toMatchObject({ code: "config", where: "model.fit.callbacks" });
+    expect(session.calls).toEqual([]);
+  });
+
   it("passes the state to save when a callback requests a checkpoint", async () => {
     const model = languageModel();
     const session = stubSession({ saveAt: 1 });

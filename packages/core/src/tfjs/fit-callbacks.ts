@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
+import { configError } from "../internal/config-error.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { functionSchema } from "../internal/option-schemas.ts";
 
@@ -11,6 +12,8 @@ export interface FitCallbacks {
   onBatchBegin(): Promise<void>;
   onBatchEnd(batch: number, logs?: Readonly<Record<string, unknown>>): Promise<void>;
   onTrainEnd(): Promise<void>;
+  /** Throws. The layers library calls it if this object is in an array with `tf.Callback`s. */
+  setParams(): never;
 }
 
 export interface FitCallbacksOptions {
@@ -38,14 +41,16 @@ const optionsSchema = z.strictObject({
  * `stepEnd` after every batch with its loss and metrics, `end` after the last. A request to stop sets `model.stopTraining`.
  *
  * The result is a plain object: pass it alone or in an array of plain objects. The layers library does not accept plain objects
- * and `tf.Callback`s (`tf.callbacks.earlyStopping`) in one array: one order throws, the other loses `this`.
+ * and `tf.Callback`s in one array: one order throws, the other loses `this`. Its class `tf.CustomCallback` adapts the object:
+ *
+ *     const callbacks = [tf.callbacks.earlyStopping({ monitor: "loss" }), new tf.CustomCallback(fitCallbacks(session, model))];
  *
  * - If `fitDataset` does not know the size of its dataset, `maxSteps` is null until the first epoch has ended.
  * - The layers library ignores a request to stop before the first batch. It still trains that batch and then stops. A baseline
  *   that an abort interrupted is then a `skipped` snapshot.
  * - A callback that throws skips `onTrainEnd`; `withSession` then calls `fail`.
  *
- * @throws PeriodicEvalError `config` for a wrong option.
+ * @throws PeriodicEvalError `config` for a wrong option. `model.fit` throws it for this object after a `tf.Callback` in one array.
  */
 export function fitCallbacks(
   session: Session,
@@ -107,6 +112,15 @@ export function fitCallbacks(
     },
     async onTrainEnd() {
       await session.end();
+    },
+    setParams() {
+      throw configError({
+        where: "model.fit",
+        path: ["callbacks"],
+        got: "the plain object of fitCallbacks in an array with tf.Callbacks",
+        expected: "an array of tf.Callbacks",
+        fix: "Pass `new tf.CustomCallback(fitCallbacks(session, model))`.",
+      });
     },
   };
 }
