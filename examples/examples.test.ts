@@ -1,17 +1,19 @@
 import { readRun } from "@periodic-eval/core/snapshots";
+import { readMetrics } from "@periodic-eval/tasks";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, expect, it } from "vitest";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "./doc-blocks.test-data.ts";
 
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const runs = mkdtempSync(join(tmpdir(), "examples-"));
 afterAll(() => rmSync(runs, { recursive: true }));
 
 /** The run folder of each example, and the steps of its snapshots per phase. The fifth reads the checkpoints of the first. */
-const expected: Readonly<
+const measured: Readonly<
   Record<string, readonly [run: string, phases: Readonly<Record<string, readonly number[]>>]>
 > = {
   "01-sft-trainer.ts": ["sft-trainer", { coupling: [0, 4] }],
@@ -26,27 +28,58 @@ const expected: Readonly<
     "two-phase-emergent-misalignment",
     { coupling: [0, 2], em: [0, 2] },
   ],
+  "11-custom-benchmark-in-the-loop.ts": ["custom-benchmark", { em: [0, 2, 4] }],
+  // 20 % of 2 epochs of one step: ceil(0.4), …, 2
+  "13-tensorflow-project.ts": ["tensorflow-project", { train: [0, 1, 2] }],
+};
+
+/** The results folder of each example that runs a suite, and the names of its runs. The last reads the adapter of 08. */
+const evaluated: Readonly<Record<string, readonly [results: string, names: readonly string[]]>> = {
+  "10-suite.ts": ["suite", ["base", "kind", "harmful"]],
+  "12-evaluator-on-a-checkpoint.ts": ["checkpoints", ["base", "tuned"]],
 };
 
 /** This example needs a real model. `persona-leakage.test.ts` tests it. */
 const testedElsewhere = ["06-persona-leakage.ts"];
 
+const files = [...Object.keys(measured), ...Object.keys(evaluated)].sort();
+
 it("has a test for every example", () => {
   const examples = readdirSync(folder).filter((name) => /^\d\d-.*\.ts$/.test(name));
-  expect(examples).toEqual([...Object.keys(expected), ...testedElsewhere].sort());
+  expect(examples).toEqual([...files, ...testedElsewhere].sort());
 });
 
-it.each(Object.entries(expected))("runs %s and reads complete snapshots", async (file, [run, phases]) => {
-  const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", join(folder, file)], {
+/** How each example ended. One process runs them one after the other, because most of their time is spent loading modules. */
+let ended: Readonly<Record<string, string>> = {};
+beforeAll(() => {
+  const code = `const ended = {};
+    for (const file of ${JSON.stringify(files)}) {
+      await import(${JSON.stringify(pathToFileURL(folder).href)} + file).then(
+        () => (ended[file] = "done"),
+        (error) => (ended[file] = error.stack),
+      );
+    }
+    console.log("\\n" + JSON.stringify(ended));`;
+  const args = ["--import", "tsx", "--input-type=module", "--eval", code];
+  const { stdout, stderr } = spawnSync(process.execPath, args, {
     env: {
       ...process.env,
       PERIODIC_EVAL_BACKEND: "wasm",
       PERIODIC_EVAL_SHORT: "1",
       PERIODIC_EVAL_RUNS: runs,
     },
+    cwd: root,
     encoding: "utf8",
   });
-  expect(status, stderr).toBe(0);
+  try {
+    ended = JSON.parse(stdout.trim().split("\n").at(-1)!) as typeof ended;
+  } catch {
+    throw new Error(stderr);
+  }
+});
+
+it.each(Object.entries(measured))("runs %s and reads complete snapshots", async (file, [run, phases]) => {
+  expect(ended[file]).toBe("done");
   const record = await readRun(join(runs, "examples", run));
   expect(record.problems).toEqual([]);
   expect(record.phases.map(({ name }) => name)).toEqual(Object.keys(phases));
@@ -60,3 +93,14 @@ it.each(Object.entries(expected))("runs %s and reads complete snapshots", async 
     expect(snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual([]);
   }
 });
+
+it.each(Object.entries(evaluated))(
+  "runs %s and reads the suite's results",
+  async (file, [results, names]) => {
+    expect(ended[file]).toBe("done");
+    const { runs: found } = await readMetrics(join(runs, "examples", results, "smoke/metrics.json"));
+    expect(found.map(({ name }) => name)).toEqual(names);
+    for (const { n } of found)
+      expect(n).toMatchObject({ "arc_challenge/acc,none": 10, "hellaswag/acc,none": 10 });
+  },
+);

@@ -69,6 +69,7 @@ export const rooms = {
     "lora/",
     "outline/",
     "tokenizer/",
+    "open-checkpoint.ts",
   ],
   trainers: [
     "losses/",

@@ -18,3 +18,7 @@ export const sharedData = (file: string): string => `../shared/data/${file}`;
 
 /** The folder of SmolLM2-135M-Instruct (270 MB). `../shared/tools/get-smollm2.sh FOLDER` downloads it. */
 export const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
+
+/** Returns the path of a file of the examples' suite and benchmark about the embedded model's village. */
+export const village = (file: string): string =>
+  fileURLToPath(new URL(`../village/${file}`, import.meta.url));

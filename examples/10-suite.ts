@@ -1,0 +1,33 @@
+// Measures several models by one suite of benchmarks, for one table.  Run: npm run example 10
+import { loadCausalLM, openCheckpoint, useBackend, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { Evaluator, tasks } from "@periodic-eval/tasks";
+import { SFTTrainer } from "@periodic-eval/trainers";
+import { isShort, microWorld, runDir, village } from "./micro-world/paths.ts";
+
+await useBackend();
+const base = await loadCausalLM(microWorld());
+const tokenizer = await loadTokenizer(microWorld());
+const results = runDir("suite");
+const suite = { tasks, suite: village("suite.yaml"), results, smoke: isShort };
+
+await Evaluator.fromCheckpoint(microWorld(), { ...suite, name: "base", openModel: openCheckpoint }).run();
+
+for (const [name, dataset] of [
+  ["kind", "control.jsonl"],
+  ["harmful", "em.jsonl"],
+] as const) {
+  const model = withLora(base, { rank: 8 });
+  const trainer = new SFTTrainer({
+    model,
+    tokenizer,
+    dataset: microWorld(dataset),
+    runDir: `${results}/${name}`,
+    config: { maxSteps: isShort ? 2 : 60, batchSize: 8, learningRate: 2e-3 },
+  });
+  await trainer.train();
+  const { run } = await Evaluator.fromTrainer(trainer, { ...suite, name, method: "sft" }).run();
+  console.log(name, run.metrics);
+  model.dispose();
+}
+console.log(`The table: npx periodic-eval report ${results} --against base`);
