@@ -19,9 +19,11 @@ it("runs the README's ten lines, then the blocks of docs/training.md with LoRA a
     config,
     `periodic_eval: { questions: ${microWorld("questions.jsonl")}, eval_every_percent: 100 }`,
   );
+  const rows = join(run, "rows.jsonl");
+  writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
   const code = withReplacements(`${tenLines}${lora}${ofBlock}`, {
     '"path/to/model"': JSON.stringify(microWorld()),
-    '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
+    '"rows.jsonl"': JSON.stringify(rows),
     '"runs/1"': JSON.stringify(run),
     '"runs/2"': JSON.stringify(join(run, "2")),
     '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),

@@ -42,7 +42,7 @@ export interface TaskProgress {
 }
 
 export interface CheckpointOptions extends EvaluatorOptions {
-  /** Loads the checkpoint; `periodic-eval` has one for our models. */
+  /** Loads the checkpoint: `openCheckpoint` of `@periodic-eval/models`, or a function for other models. */
   readonly openModel: OpenModel;
   /** An adapter's folder or name on the hub; default none. */
   readonly adapter?: string | null;
