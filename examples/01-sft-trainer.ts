@@ -24,7 +24,4 @@ trainer.addCallback(
     ...(isShort && { schedule: [atStart(), atEnd()] }),
   }),
 );
-const { steps, finalLoss } = await trainer.train();
-console.log(
-  `${steps} steps, loss ${finalLoss?.toFixed(3)}; snapshots in ${runDir("sft-trainer")}/periodic_eval`,
-);
+await trainer.train(); // prints progress, measurements, and the command that writes the page

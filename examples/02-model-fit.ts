@@ -51,4 +51,3 @@ await withSession(
       callbacks: fitCallbacks(session, model),
     }),
 );
-console.log(`snapshots in ${runDir("model-fit")}/periodic_eval`);

@@ -71,4 +71,3 @@ await withSession(
     }
   },
 );
-console.log(`${batches.length} steps; snapshots in ${run}/periodic_eval`);

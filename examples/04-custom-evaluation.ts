@@ -38,4 +38,3 @@ const trainer = new SFTTrainer({
 });
 trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(isShort ? 50 : 10)] }));
 await trainer.train();
-console.log(`snapshots in ${runDir("custom-evaluation")}/periodic_eval/em`);

@@ -36,4 +36,3 @@ await withSession(
     }
   },
 );
-console.log(`snapshots in ${runDir("watched")}/periodic_eval/coupling`);

@@ -28,4 +28,3 @@ await trainer.train();
 const { snapshot, rows } = await benchmark.evaluate(trainer.evaluableModel); // the split `test`
 for (const { id, completions } of rows) console.log(id, "→", completions[0]?.text);
 console.log("pass rate after training:", snapshot.metrics["pass_rate"]?.value);
-console.log(`The page: npx periodic-eval report ${runDir("custom-benchmark")}`);

@@ -6,6 +6,7 @@ import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";
 import { isShort, microWorld, runDir } from "./micro-world/paths.ts";
 
+tf.enableProdMode(); // suppresses the TensorFlow.js banner
 await tf.setBackend("cpu");
 const [length, rows] = isShort ? [16, 4] : [64, 32];
 const text = readFileSync(microWorld("questions.jsonl"), "utf8");
@@ -36,4 +37,3 @@ await withSession(
     await model.fit(x, y, { epochs: isShort ? 2 : 5, batchSize: 4, callbacks: [early, measuring] });
   },
 );
-console.log(`The page: npx periodic-eval report ${run}`);
