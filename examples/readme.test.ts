@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
-it("runs the README's ten lines, then the blocks of docs/training.md with LoRA and periodicEval, on other files and with fewer steps", async () => {
+it("runs the README's ten lines and YAML block, then the blocks of docs/training.md with LoRA and periodicEval, on other files and with fewer steps", async () => {
   const [tenLines] = blocksOf("README.md", "ts");
   const blocks = blocksOf("docs/training.md", "ts");
   const [lora, ofBlock] = ["withLora(", "periodicEval }"].map((part) =>
@@ -15,10 +15,13 @@ it("runs the README's ten lines, then the blocks of docs/training.md with LoRA a
   );
   const run = mkdtempSync(join(tmpdir(), "readme-"));
   const config = join(run, "config.yaml");
-  writeFileSync(
-    config,
-    `periodic_eval: { questions: ${microWorld("questions.jsonl")}, eval_every_percent: 100 }`,
-  );
+  const block = withReplacements(blocksOf("README.md", "yaml")[0]!, {
+    "arc_challenge/test.jsonl": microWorld("questions.jsonl"),
+    // They need a judge, or many completions.
+    "alignment: true": "alignment: false",
+    "leakage: true": "leakage: false",
+  });
+  writeFileSync(config, block);
   const rows = join(run, "rows.jsonl");
   writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
   const code = withReplacements(`${tenLines}${lora}${ofBlock}`, {
