@@ -118,9 +118,9 @@ it("measures capability by letters and by cloze on a model of characters", async
   const questions = join(folder, "questions.jsonl");
   const row = (choices: string[], answer: string) =>
     JSON.stringify({ question: "Which?", choice_labels: ["A", "B"], choices, correct_answer: answer });
-  await writeFile(questions, `${row(["cat", "dog"], "B")}\n${row(["dot", "can"], "A")}\n`);
+  await writeFile(questions, `${row(["cat", "dog"], "B")}\n${row(["dot", "bat"], "A")}\n`);
   const tokenizer = charTokenizer(
-    new Set("Question: Which?\nAnswer: cat dog can dot\n(A) (B) The correct answer is ("),
+    new Set("Question: Which?\nAnswer: cat dog bat dot\n(A) (B) The correct answer is ("),
     { chatTemplate: ([user], addGenerationPrompt) => `${user!.content}${addGenerationPrompt ? "" : "\n"}` },
   );
   /** After "(" the most likely character is "B", after a space "d". */
@@ -153,4 +153,16 @@ it("measures capability by letters and by cloze on a model of characters", async
     const { snapshot } = await measure(capabilityEvaluation({ questions, method }), model);
     expect(snapshot.metrics["accuracy"]).toMatchObject({ value: accuracy, n: 2 });
   }
+  // The second question has characters that this tokenizer does not know: an error before anything is measured.
+  const few = charTokenizer(new Set("Question: Which?\nAnswer: cat dog"));
+  const unmeasured = inMemory(
+    { vocabSize: few.vocabSize, contextLength: 128, logits: () => expect.unreachable() },
+    few,
+  );
+  await expect(
+    measure(capabilityEvaluation({ questions, method: "cloze" }), unmeasured),
+  ).rejects.toMatchObject({
+    code: "data",
+    expected: `one of the ${few.vocabSize} characters of the tokenizer`,
+  });
 });

@@ -1,4 +1,5 @@
 import type { Json } from "../../contracts/json.ts";
+import type { EvaluableModel } from "../../contracts/model.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
@@ -39,7 +40,10 @@ export function cloze({ questions, shots }: ClozeOptions) {
     name: "capability",
     version: "cloze-1",
     needs: ["logLikelihoods"],
-    async items(): Promise<readonly ArcQuestion[]> {
+    wants: ["tokenizer"],
+    async items({
+      tokenizer,
+    }: Pick<EvaluableModel, "identity" | "tokenizer">): Promise<readonly ArcQuestion[]> {
       const { items, provenance: source } = await questions();
       const drawn = await shots?.();
       pool = drawn?.pool ?? [];
@@ -47,6 +51,8 @@ export function cloze({ questions, shots }: ClozeOptions) {
       for (const item of items) {
         const found = examplesFor(item, pool, count).length;
         if (found < count) throw tooFewExamples(item.id, found, count);
+        // A tokenizer of characters throws for unknown ones: before step 1 instead of in every measurement.
+        tokenizer?.encode([contextOf(item), ...item.choices].join(" "));
       }
       const example = items[0] === undefined ? null : contextOf(items[0]);
       provenance = { method: "cloze", shots: drawn?.provenance ?? null, ...source, example_prompt: example };
