@@ -75,7 +75,8 @@ it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_0
     `${tenLines}${blocks("ts").find((text) => text.includes("Evaluator.fromTrainer"))}`,
     {
       '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
-      '"arc_challenge/test.jsonl"': '"data/arc_challenge/test.jsonl"',
+      "PeriodicCapabilityCallback()":
+        'PeriodicCapabilityCallback({ questions: "data/arc_challenge/test.jsonl" })',
       "maxSteps: 200": "maxSteps: 2",
       'suite: "suite.yaml", data: "data" }': 'suite: "suite.yaml", data: "data", results: "live" }',
       // The page continues the README's ten lines, so training runs only once.

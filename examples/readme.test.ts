@@ -32,6 +32,7 @@ it("runs the README's ten lines and YAML block, then the blocks of docs/training
     '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),
     '"runs/2/merged"': JSON.stringify(join(run, "merged")),
     '"arc_challenge/test.jsonl"': JSON.stringify(microWorld("questions.jsonl")),
+    "PeriodicCapabilityCallback()": `PeriodicCapabilityCallback({ questions: ${JSON.stringify(microWorld("questions.jsonl"))} })`,
     "maxSteps: 200": "maxSteps: 2",
     '"config.yaml"': JSON.stringify(config),
     '"em.jsonl"': JSON.stringify(microWorld("em.jsonl")),
