@@ -12,6 +12,7 @@ import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
 import { forward, logitsOf, lossesOf, type ForwardOptions } from "./forward.ts";
+import { trainingMemory } from "./training-memory.ts";
 import { trainingPass } from "./training-pass.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
@@ -103,6 +104,15 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         run(ids, { observe: (hidden) => states.push(tf.clone(hidden)) });
         return states;
       });
+    },
+
+    trainingMemory(pass) {
+      const own = new Set<tf.Variable>(trainables);
+      const sized = mapWeights(weights, ({ variable }) => ({
+        shape: variable.shape,
+        isTrained: own.has(variable),
+      }));
+      return trainingMemory(description, sized, pass, { dropout, adapterDropout: adapter?.dropout ?? 0 });
     },
 
     incremental: checkedBefore(reading, checkAlive),
