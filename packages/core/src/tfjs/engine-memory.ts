@@ -91,11 +91,14 @@ export function memoryErrorOf(error: unknown, doing: string, advise?: () => Memo
 
 /** Joins remedies to one sentence. */
 export const fixOf = (remedies: readonly string[]): string => {
-  const text = remedies.length === 0 ? "use smaller batches, or a machine with more memory" : remedies.join("; or ");
+  const text =
+    remedies.length === 0 ? "use smaller batches, or a machine with more memory" : remedies.join("; or ");
   return `${text[0]!.toUpperCase()}${text.slice(1)}.`;
 };
 
 /** Returns `3.41 GiB`, or `12.3 MiB` for less than 0.1 GiB. */
 export function describeBytes(bytes: number): string {
-  return bytes >= 0.1 * 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  return bytes >= 0.1 * 2 ** 30
+    ? `${(bytes / 2 ** 30).toFixed(2)} GiB`
+    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

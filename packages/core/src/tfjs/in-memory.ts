@@ -78,8 +78,7 @@ export function inMemory(
     nextToken: (requests, call) =>
       checked("scores next tokens", () => nextToken(lm, tokenizer, requests, call, limits)),
     check: ({ signal }) => checked("checks the engine", () => selfCheck(lm, limits, signal)),
-    generate: (requests, call) =>
-      checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
+    generate: (requests, call) => checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
     ...(base && { base }),
   };
 }
