@@ -47,7 +47,7 @@ function wasmHeapBytes(): number | null {
 
 /** Messages with which engines, V8 and GPU drivers report that an allocation failed. */
 const messages =
-  /\bOOM\b|Resource_?Exhausted|out[ -]of[ -]memory|bad_alloc|Array buffer allocation failed|Memory\.grow\(\)|device (?:is|was) lost|XNN status .* is not successful/i;
+  /\bOOM\b|Resource_?Exhausted|out[ -]of[ -]memory|bad_alloc|failed to allocate|\ballocation failed|Array buffer allocation failed|Memory\.grow\(\)|device (?:is|was) lost|XNN status .* is not successful/i;
 
 /** Messages of a wasm instance whose memory is full; they have other causes too. */
 const traps = /out of bounds|Aborted\(|unreachable|Invalid typed array length: \d{9,}/;

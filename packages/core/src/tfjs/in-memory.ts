@@ -5,6 +5,7 @@ import { parseOptions } from "../internal/parse-options.ts";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
+import { PeriodicEvalError } from "../errors.ts";
 import { memoryErrorOf, type MemoryAdvice } from "./engine-memory.ts";
 import { generate } from "./generation/generate.ts";
 import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
@@ -63,7 +64,10 @@ export function inMemory(
     try {
       return await run();
     } catch (error) {
-      throw memoryErrorOf(error, `a measurement that ${doing}`, options.adviseMemory);
+      // Batches have translated the error of a single row, without the advice.
+      const isRow = PeriodicEvalError.is(error, "memory");
+      const what = `a measurement that ${doing}${isRow ? ` (${error.where})` : ""}`;
+      throw memoryErrorOf(isRow ? error.cause : error, what, options.adviseMemory);
     }
   };
   return {

@@ -5,7 +5,6 @@ import { fullHeapCode } from "@periodic-eval/core/tfjs";
 interface WasmModule {
   _malloc(bytes: number): number;
   _free(address: number): void;
-  readonly HEAPU8: Uint8Array;
 }
 
 const checked = new WeakSet<object>();
@@ -23,8 +22,8 @@ export async function startChecked(): Promise<boolean> {
   // The module keeps the `console.warn` of the moment it starts.
   console.warn = (...args: unknown[]) => {
     const line = args.map(String).join(" ");
-    if (/XNN status .* is not successful/.test(line)) failure ??= line;
-    else if (console.warn === warn) console.warn(...args);
+    if (noteFailure(line)) return;
+    if (console.warn === warn) console.warn(...args);
     else warn.apply(console, args);
   };
   let isStarted: boolean;
@@ -37,7 +36,16 @@ export async function startChecked(): Promise<boolean> {
   return isStarted;
 }
 
-function checkAllocations(wasm: WasmModule): void {
+/** Remembers a kernel's line about missing memory, until the next allocation throws; returns false for any other line. */
+export function noteFailure(line: string): boolean {
+  // Status 6 is xnn_status_out_of_memory.
+  if (!/XNN status .* is not successful\. Got status 6\b/.test(line)) return false;
+  failure ??= line;
+  return true;
+}
+
+/** Makes the allocations of a wasm module throw when they fail, or when a kernel reported a failure before. */
+export function checkAllocations(wasm: WasmModule): void {
   if (checked.has(wasm)) return;
   checked.add(wasm);
   // The first call replaces the property with the function itself.

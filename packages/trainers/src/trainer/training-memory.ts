@@ -38,7 +38,7 @@ export function trainingSizeOf(
     rows: sequencesPerRow * Math.min(batchSize, Math.max(1, lengths.length)),
     tokens: fixedLength ?? longest,
     activationCheckpointing,
-    gradientAccumulation: Math.min(gradientAccumulation, Math.ceil(lengths.length / batchSize)),
+    gradientAccumulation: Math.min(gradientAccumulation, Math.max(1, Math.ceil(lengths.length / batchSize))),
     backend: tf.getBackend(),
   };
 }
@@ -175,7 +175,7 @@ function changesOf(model: EstimatedLM, size: TrainingSize) {
   const canCheckpoint = !size.activationCheckpointing && model.enterActivationCheckpointing !== undefined;
   const full = isFullTraining(estimateTrainingMemory(model, size)!);
   const change = (texts: readonly string[], to: Partial<TrainingSize>, lora = false): Change => ({
-    text: texts.join(" with "),
+    text: texts.join(" and "),
     bytes(model) {
       const { total, gradients, optimizer } = estimateTrainingMemory(model, { ...size, ...to })!;
       return lora ? total - gradients - optimizer : total;
@@ -202,10 +202,10 @@ function changesOf(model: EstimatedLM, size: TrainingSize) {
   const ofAdapter = full
     ? [
         change([adapter], {}, true),
-        ...(canCheckpoint ? [change([adapter, checkpointing.text], checkpointing.to, true)] : []),
-        ...batches.map(({ text, to }) => change([adapter, text], to, true)),
+        ...(canCheckpoint ? [change([adapter, `set ${checkpointing.text}`], checkpointing.to, true)] : []),
+        ...batches.map(({ text, to }) => change([adapter, `set ${text}`], to, true)),
         ...(canCheckpoint
-          ? both.map(({ text, to }) => change([adapter, checkpointing.text, text], to, true))
+          ? both.map(({ text, to }) => change([adapter, `set ${checkpointing.text}`, text], to, true))
           : []),
       ]
     : [];
