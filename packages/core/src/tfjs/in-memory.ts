@@ -6,7 +6,7 @@ import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { memoryErrorOf, type MemoryAdvice } from "./engine-memory.ts";
+import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
 import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
 import { selfCheck } from "./scoring/self-check.ts";

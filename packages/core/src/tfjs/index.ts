@@ -20,5 +20,5 @@ export {
   memoryErrorOf,
   type EngineMemory,
   type MemoryAdvice,
-} from "./engine-memory.ts";
+} from "./batching/engine-memory.ts";
 export { inMemory, type InMemoryOptions } from "./in-memory.ts";

@@ -12,7 +12,7 @@ import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
 import { forward, logitsOf, lossesOf, type ForwardOptions } from "./forward.ts";
-import { trainingMemory } from "./training-memory.ts";
+import { trainingMemory, type SizedWeight } from "./training-memory.ts";
 import { trainingPass } from "./training-pass.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
@@ -60,13 +60,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
     return forward(description, variables, tokens, options);
   };
+  const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
   const training = trainingPass({
     description,
     weights: variables,
     trainables,
     isTraining: () => !evaluation.isOn(),
-    dropout,
-    adapterDropout: adapter?.dropout ?? 0,
+    ...dropouts,
   });
   return {
     vocabSize: description.vocabSize,
@@ -106,14 +106,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    trainingMemory(pass) {
-      const own = new Set<tf.Variable>(trainables);
-      const sized = mapWeights(weights, ({ variable }) => ({
-        shape: variable.shape,
-        isTrained: own.has(variable),
-      }));
-      return trainingMemory(description, sized, pass, { dropout, adapterDropout: adapter?.dropout ?? 0 });
-    },
+    trainingMemory: (pass) => trainingMemory(description, sizesOf(weights, trainables), pass, dropouts),
 
     incremental: checkedBefore(reading, checkAlive),
 
@@ -128,6 +121,11 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       for (const variable of trainables) variable.dispose();
     },
   };
+}
+
+function sizesOf(weights: Decoder<LiveWeight>, trainables: readonly tf.Variable[]): Decoder<SizedWeight> {
+  const own = new Set(trainables);
+  return mapWeights(weights, ({ variable }) => ({ shape: variable.shape, isTrained: own.has(variable) }));
 }
 
 /** Runs `check` before each use of incremental reading. */

@@ -163,7 +163,17 @@ export function pipelinePhase({ phases }: TrainConfig, at: number, parts: PhaseP
 
 /** Every field that a check reads is required: a check rejects every value that is left out. */
 type ModelOutline = Required<Omit<OutlinedLM, "base" | "fixedLength" | "trainingMemory">> &
-  Pick<CausalLMOutline, "trainingMemory">;
+  Pick<CausalLMOutline, "trainingMemory" | "checkLora">;
+
+/** Whether a check throws nothing; what it throws is reported elsewhere. */
+function isAccepted(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 interface PhaseToCheck {
   readonly file: ConfigFile;
@@ -185,7 +195,8 @@ async function checkPhase(
         ...unestimated,
         base: bare,
         // The ranks of a saved adapter are in its own files; its trainer checks the memory.
-        ...(lora && { trainingMemory: (pass) => trainingMemory(pass, lora) }),
+        ...(lora &&
+          isAccepted(() => bare.checkLora(lora)) && { trainingMemory: (pass) => trainingMemory(pass, lora) }),
       }
     : bare;
   const options = { model, tokenizer, config: config.config, runDir: config.run_dir };

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { isOutOfMemory, memoryErrorOf } from "../engine-memory.ts";
+import { isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 import { batchByLength, type BatchBudget, type BatchCost } from "./batches.ts";
 
 /** A batch size that fits into memory. */

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "../errors.ts";
-import { errorMessage } from "../internal/error-message.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 
 /** The memory of the engine in use. */
 export interface EngineMemory {

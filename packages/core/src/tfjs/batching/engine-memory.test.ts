@@ -1,10 +1,9 @@
-import * as tf from "@tensorflow/tfjs-core";
-import "@tensorflow/tfjs-backend-cpu";
+import * as tf from "@tensorflow/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { PeriodicEvalError } from "../errors.ts";
-import { fakeTokenizer } from "../testing/index.ts";
+import type { PeriodicEvalError } from "../../errors.ts";
+import { fakeTokenizer } from "../../testing/index.ts";
 import { describeBytes, engineMemory, isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
-import { inMemory } from "./in-memory.ts";
+import { inMemory } from "../in-memory.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");
