@@ -6,13 +6,14 @@
  * | `config` | an option or a configuration is wrong |
  * | `data` | a row or a file of the user's data is wrong |
  * | `model` | the model cannot do what was requested, or its numbers cannot be trusted |
+ * | `memory` | the engine has too little memory for the work |
  * | `judge` | a judge model cannot be reached or fails too often |
  * | `store` | a file of the run cannot be read or written |
  * | `receipt` | a measurement disturbed the training |
  * | `deadline` | a time limit has passed |
  * | `aborted` | a signal aborted the work |
  */
-export type ErrorCode = "config" | "data" | "model" | "judge" | "store" | "receipt" | "deadline" | "aborted";
+export type ErrorCode = "config" | "data" | "model" | "memory" | "judge" | "store" | "receipt" | "deadline" | "aborted";
 
 /** Keys of objects and indexes of arrays that lead from a value to a part of it. */
 export type ValuePath = readonly (string | number)[];

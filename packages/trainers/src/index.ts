@@ -24,6 +24,12 @@ export { parseSDPOConfig, type SDPOConfig } from "./sdpo/sdpo-config.ts";
 export type { SDPOExample } from "./sdpo/example.ts";
 export type { Reference } from "./dpo/reference.ts";
 export { Trainer, type TrainResult } from "./trainer/trainer.ts";
+export {
+  estimateTrainingMemory,
+  type EstimatedLM,
+  type TrainingMemory,
+  type TrainingSize,
+} from "./trainer/training-memory.ts";
 export type { TrainerOptions } from "./trainer/trainer-options.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { sftConfigJsonSchema, parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";

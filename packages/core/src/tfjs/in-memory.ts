@@ -5,6 +5,8 @@ import { parseOptions } from "../internal/parse-options.ts";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
 import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
 import { selfCheck } from "./scoring/self-check.ts";
@@ -23,6 +25,8 @@ export interface InMemoryOptions {
    * `"plain"`: one row per choice.
    */
   readonly scoring?: "packed" | "plain";
+  /** Describes for a `memory` error what else is in memory and which settings need less. Trainers pass it. */
+  readonly adviseMemory?: () => MemoryAdvice;
 }
 
 /** More tokens exceed a processor's cache: see docs/decisions/2026-11-21-graphs.md. */
@@ -35,12 +39,15 @@ const optionsSchema = z.strictObject({
   name: z.string().optional(),
   maxBatchTokens: positiveInteger.meta({ fix: `Omit it for ${defaultBatchTokens}.` }).optional(),
   scoring: z.enum(["packed", "plain"]).optional(),
+  adviseMemory: z.custom<() => MemoryAdvice>((value) => typeof value === "function", "a function").optional(),
 } satisfies Record<keyof InMemoryOptions, z.ZodType>);
 
 /**
  * Returns the live model as a model to measure, without a copy. Calls use the weights at that moment, in evaluation mode
  * (`enterEval`), on the device of the weights; only scores are downloaded. Every call disposes all tensors that it creates.
  * Results do not depend on the order of requests; rounding may differ with the batch by about 1e-6 nats.
+ *
+ * An engine that runs out of memory during a call becomes a PeriodicEvalError `memory`.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
  */
@@ -53,6 +60,16 @@ export function inMemory(
   const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
   const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
   const base = lm.base && inMemory(lm.base, tokenizer, options);
+  const checked = async <T>(doing: string, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      // Batches have translated the error of a single row, without the advice.
+      const isRow = PeriodicEvalError.is(error, "memory");
+      const what = `a measurement that ${doing}${isRow ? ` (${error.where})` : ""}`;
+      throw memoryErrorOf(isRow ? error.cause : error, what, options.adviseMemory);
+    }
+  };
   return {
     // A getter, because the backend may be set after this call.
     get identity() {
@@ -60,10 +77,12 @@ export function inMemory(
     },
     contextLength: windowLength(lm),
     tokenizer,
-    logLikelihoods: (requests, call) => logLikelihoods(lm, tokenizer, requests, call, limits),
-    nextToken: (requests, call) => nextToken(lm, tokenizer, requests, call, limits),
-    check: ({ signal }) => selfCheck(lm, limits, signal),
-    generate: (requests, call) => generate(lm, tokenizer, requests, call, limits),
+    logLikelihoods: (requests, call) =>
+      checked("scores continuations", () => logLikelihoods(lm, tokenizer, requests, call, limits)),
+    nextToken: (requests, call) =>
+      checked("scores next tokens", () => nextToken(lm, tokenizer, requests, call, limits)),
+    check: ({ signal }) => checked("checks the engine", () => selfCheck(lm, limits, signal)),
+    generate: (requests, call) => checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
     ...(base && { base }),
   };
 }

@@ -12,4 +12,13 @@ export { fitCallbacks, type FitCallbacks, type FitCallbacksOptions } from "./fit
 export { fingerprintWeights, type FingerprintOptions } from "./guards/fingerprint.ts";
 export { tfjsGuards, type TfjsGuardsOptions } from "./guards/guards.ts";
 export { optimizerState, type HasSlots, type OptimizerState } from "./guards/optimizer-slots.ts";
+export {
+  describeBytes,
+  engineMemory,
+  fixOf,
+  fullHeapCode,
+  memoryErrorOf,
+  type EngineMemory,
+  type MemoryAdvice,
+} from "./batching/engine-memory.ts";
 export { inMemory, type InMemoryOptions } from "./in-memory.ts";

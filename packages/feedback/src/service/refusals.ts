@@ -37,6 +37,7 @@ const statuses: Readonly<Record<PeriodicEvalError["code"], ContentfulStatusCode>
   judge: 422,
   receipt: 422,
   store: 500,
+  memory: 503,
   deadline: 503,
   aborted: 503,
 };

@@ -20,6 +20,8 @@ export interface Engine {
    * @throws Error if a package is missing or does not load.
    */
   load(isRequested: boolean): Promise<void>;
+  /** Makes the backend the current one and returns whether it initialized. Default: `tf.setBackend`. */
+  start?(): Promise<boolean>;
 }
 
 /** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */

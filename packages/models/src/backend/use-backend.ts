@@ -4,6 +4,7 @@ import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { commandHere, importOptional, isMissing, type Engine } from "./engine.ts";
+import { startChecked } from "./wasm-memory.ts";
 import { webgpu } from "./webgpu.ts";
 
 /** Plain JavaScript: slow and simple, for tests. */
@@ -24,6 +25,7 @@ const wasm: Engine = {
   async load() {
     await import("@tensorflow/tfjs-backend-wasm");
   },
+  start: startChecked,
 };
 
 /** Native TensorFlow on the CPU. */
@@ -128,7 +130,8 @@ async function useRequested(name: string, origin: Origin): Promise<Backend> {
 
 async function start(engine: Engine, isRequested: boolean, unusable: Backend["unusable"]): Promise<Backend> {
   await engine.load(isRequested);
-  if (!(await tf.setBackend(engine.backend))) throw new Error("the backend did not initialize");
+  const isStarted = await (engine.start?.() ?? tf.setBackend(engine.backend));
+  if (!isStarted) throw new Error("the backend did not initialize");
   await tf.ready();
   return { name: engine.name, tfBackend: tf.getBackend(), unusable };
 }

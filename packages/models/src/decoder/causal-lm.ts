@@ -12,6 +12,7 @@ import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
 import { forward, logitsOf, lossesOf, type ForwardOptions } from "./forward.ts";
+import { trainingMemory, type SizedWeight } from "./training-memory.ts";
 import { trainingPass } from "./training-pass.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
@@ -59,13 +60,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
     return forward(description, variables, tokens, options);
   };
+  const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
   const training = trainingPass({
     description,
     weights: variables,
     trainables,
     isTraining: () => !evaluation.isOn(),
-    dropout,
-    adapterDropout: adapter?.dropout ?? 0,
+    ...dropouts,
   });
   return {
     vocabSize: description.vocabSize,
@@ -105,6 +106,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
+    trainingMemory: (pass) => trainingMemory(description, sizesOf(weights, trainables), pass, dropouts),
+
     incremental: checkedBefore(reading, checkAlive),
 
     enterEval: () => evaluation.enter(),
@@ -118,6 +121,11 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       for (const variable of trainables) variable.dispose();
     },
   };
+}
+
+function sizesOf(weights: Decoder<LiveWeight>, trainables: readonly tf.Variable[]): Decoder<SizedWeight> {
+  const own = new Set(trainables);
+  return mapWeights(weights, ({ variable }) => ({ shape: variable.shape, isTrained: own.has(variable) }));
 }
 
 /** Runs `check` before each use of incremental reading. */

@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
+import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
-import { mapWeights, weightSpecs } from "../decoder/weights.ts";
+import { trainingMemory } from "../decoder/training-memory.ts";
+import { mapWeights, weightSpecs, withAdapters } from "../decoder/weights.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
@@ -22,6 +24,8 @@ export interface CausalLMOutline {
   readonly takesDocuments: true;
   /** Does nothing; the loaded model has this ability. */
   enterActivationCheckpointing(): () => void;
+  /** Estimates the memory of a training pass like the loaded model, with the adapter that `lora` describes if it is given. */
+  trainingMemory(pass: TrainingPassSize, lora?: LoraOptions): TrainingPassMemory;
   /** Throws the errors that `withLora` would throw for the loaded model. */
   checkLora(options: LoraOptions): void;
   /**
@@ -73,6 +77,23 @@ export async function outlineCausalLM(
     contextLength: description.contextLength,
     takesDocuments: true,
     enterActivationCheckpointing: () => () => {},
+    trainingMemory(pass, lora) {
+      const sized = mapWeights(weights, (weight) => ({
+        shape: weight.variable.shape,
+        isTrained: lora === undefined,
+      }));
+      if (lora === undefined)
+        return trainingMemory(description, sized, pass, { dropout: 0, adapterDropout: 0 });
+      const { adapters, dropout } = planLora(lora, shape).plan;
+      const trained = (shape: readonly number[]) => ({ shape, isTrained: true });
+      const byLinear = adapters.flatMap(({ module, rank, scale }) => {
+        const { linear, name, inputs, outputs } = module;
+        const adapter = { name, a: trained([inputs, rank]), b: trained([rank, outputs]), bias: null, scale };
+        return linear === null ? [] : [[linear, adapter] as const];
+      });
+      const adapted = withAdapters(sized, new Map(byLinear), null);
+      return trainingMemory(description, adapted, pass, { dropout: 0, adapterDropout: dropout });
+    },
     checkLora: (lora) => void planLora(lora, shape),
     async checkAdapter(adapter) {
       // The weights may contain a separate head even if the configuration ties it.

@@ -58,6 +58,7 @@ export class DPOTrainer extends Trainer<DPOConfig> {
       name: "DPO",
       config,
       heldOutMetrics: heldOutPairMetrics,
+      sequencesPerRow: 2,
       hasValidation: options.validation !== undefined,
       prepare: (settings, of) => prepare(options, of, config, settings),
     });

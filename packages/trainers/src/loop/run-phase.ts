@@ -136,7 +136,10 @@ async function takeStep(phase: Phase, at: PhaseState): Promise<Readonly<Record<s
   const startedAt = phase.clock();
   const work = phase.work(at.step);
   const learningRate = phase.learningRate(at.step);
-  const result = await phase.learner.update(work, learningRate);
+  const result = await phase.learner.update(work, learningRate).catch((error: unknown) => {
+    const saved = at.checkpoint === null ? "no checkpoint yet" : `last checkpoint ${at.checkpoint}`;
+    throw phase.explain(error, `forward and backward pass and update of step ${at.step + 1} (${saved})`);
+  });
   const { loss, gradNorm, applied } = result;
   if (applied) {
     at.loss = loss;

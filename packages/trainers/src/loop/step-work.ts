@@ -49,6 +49,8 @@ function addNamed<T extends tf.Tensor>(a: Readonly<Record<string, T>>, b: Readon
   for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
     const [one, other] = [a[name], b[name]];
     sums[name] = one && other ? tf.add<T>(one, other) : tf.clone((one ?? other)!);
+    // Now, not at the end: else three sets would exist.
+    tf.dispose([one, other]);
   }
   return sums;
 }

@@ -1,3 +1,4 @@
+import * as tf from "@tensorflow/tfjs-core";
 import { windowLength } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { stepsPerEpochOf } from "../data/batching.ts";
@@ -10,6 +11,8 @@ import { readAhead } from "../data/read-ahead.ts";
 import type { TrainingRow } from "../data/render-row.ts";
 import { parseDPOConfig } from "../dpo/dpo-config.ts";
 import { parseSFTConfig, type SFTConfig } from "../sft/sft-config.ts";
+import type { OutlinedLM } from "../trainer/check-parts.ts";
+import { checkTrainingMemory, trainingSizeOf, type TrainingSize } from "../trainer/training-memory.ts";
 import { phaseSteps, scheduleOf } from "../trainer/schedule.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
 import type { CheckedPipelineOptions, PipelinePhase } from "./phases.ts";
@@ -22,8 +25,10 @@ type CheckOptions = Pick<CheckedPipelineOptions, "tokenizer" | "config" | "runDi
  * tokenizer, which then need not read them again. Reads no weights. Lists bad rows below `runDir` as the trainer does, even
  * if the training cannot start.
  *
+ * If an engine has been started, a training that needs more memory than it has is a problem too.
+ *
  * @returns The problems of both sources: the `data` error that the trainer would throw, or the `config` error for a `loss`
- *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows.
+ *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows, or the `memory` error.
  * @throws PeriodicEvalError `config` for a configuration that `checkPipeline` refuses.
  */
 export async function checkDatasets(
@@ -56,7 +61,11 @@ function readings(
     const options = { maxLength, onBadRow, isPrecomputed, vocabSize };
     return sourcesOf(phase).map(([of, source]) => async () => {
       const { rows } = await readPreferences(readAhead, { ...at, source, of }, options);
-      if (of === "dataset") checkLength("DPO config", config, trainedRows(rows, config, phase.phase));
+      if (of === "validation") return;
+      const trained = trainedOn(rows, config, phase.phase);
+      checkLength("DPO config", config, trained.length);
+      const lengths = trained.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length));
+      checkMemory(phase, model, trainingSizeOf(lengths, config, { sequencesPerRow: 2, model }));
     });
   }
   const config = parseSFTConfig(given);
@@ -65,8 +74,17 @@ function readings(
   return sourcesOf(phase).map(([of, source]) => async () => {
     const options = { maxLength, onBadRow, loss, vocabSize };
     const { rows } = await readDataset(readAhead, { ...at, source, of }, options);
-    if (of === "dataset") checkLength("SFT config", config, packedRows(rows, config, phase.phase, maxLength));
+    if (of === "validation") return;
+    const batched = batchedRows(rows, config, phase.phase, maxLength);
+    checkLength("SFT config", config, batched.length);
+    const lengths = batched.map(({ ids }) => ids.length);
+    checkMemory(phase, model, trainingSizeOf(lengths, config, { model }));
   });
+}
+
+/** Refuses a training that the engine cannot hold, before its weights are loaded. Needs an engine. */
+function checkMemory({ phase }: PipelinePhase, model: OutlinedLM, size: TrainingSize): void {
+  if (tf.getBackend()) checkTrainingMemory({ where: `phase "${phase}"`, model, size });
 }
 
 /** A phase's options, and how to open the model without weights where its rows must be counted. */
@@ -104,21 +122,21 @@ export async function countSteps(
   const maxLength = config.maxLength ?? windowLength(model);
   const options = { maxLength, onBadRow, loss, vocabSize: model.vocabSize };
   const { rows } = await loadDataset(phase.dataset, tokenizer, options);
-  return stepsOf(config, packedRows(rows, config, phase.phase, maxLength));
+  return stepsOf(config, batchedRows(rows, config, phase.phase, maxLength).length);
 }
 
 const trainedRows = (rows: readonly unknown[], config: TrainingConfig, phase: string): number =>
   trainedOn(rows, config, phase).length;
 
 /** Returns the rows of batches: those that are trained on, or what packing makes of them. */
-function packedRows(
+function batchedRows(
   rows: readonly TrainingRow[],
   config: SFTConfig,
   phase: string,
   maxLength: number,
-): number {
+): readonly Pick<TrainingRow, "ids">[] {
   const trained = trainedOn(rows, config, phase);
-  return config.packing ? packRows(trained, maxLength).length : trained.length;
+  return config.packing ? packRows(trained, maxLength) : trained;
 }
 
 const stepsOf = (config: TrainingConfig, rows: number): number =>

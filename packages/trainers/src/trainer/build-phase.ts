@@ -1,4 +1,5 @@
 import type { Json } from "@periodic-eval/core";
+import { memoryErrorOf } from "@periodic-eval/core/tfjs";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import { planData } from "../data/batching.ts";
 import { holdOut } from "../data/hold-out.ts";
@@ -9,6 +10,7 @@ import { validationOn, type Validation } from "../loop/validation.ts";
 import { decayStepsOf, phaseSteps, scheduleOf } from "./schedule.ts";
 import type { TrainerOptions } from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
+import { trainingAdvice, type TrainingSize } from "./training-memory.ts";
 import type { TrainingMethod, TrainingSettings } from "./training-method.ts";
 
 export interface PhaseParts<C extends TrainingConfig> {
@@ -21,6 +23,7 @@ export interface PhaseParts<C extends TrainingConfig> {
   /** Facts about the model that must be equal for an exact resume. */
   readonly exactModel: Readonly<Record<string, Json>>;
   readonly start: PhaseStart | undefined;
+  readonly size: TrainingSize;
 }
 
 /**
@@ -30,7 +33,7 @@ export interface PhaseParts<C extends TrainingConfig> {
  *   than the phase.
  */
 export function buildPhase<C extends TrainingConfig>(parts: PhaseParts<C>): Phase {
-  const { method, options, settings, data, exactModel, start } = parts;
+  const { method, options, settings, data, exactModel, start, size } = parts;
   const { config } = method;
   const { model, tokenizer, runDir, signal, session } = options;
   const { phase, seed, warn } = settings;
@@ -60,6 +63,8 @@ export function buildPhase<C extends TrainingConfig>(parts: PhaseParts<C>): Phas
       ...exactModel,
     }),
     work: (step) => training.work(plan.microBatches(step), step),
+    explain: (error, doing) =>
+      memoryErrorOf(error, `phase "${phase}", ${doing}`, () => trainingAdvice(model, size)),
   };
 }
 

@@ -8,7 +8,13 @@ import { describeValue } from "../data/describe-value.ts";
 /** The properties of a model that are checked before the first step. The weights need not be loaded. */
 export type OutlinedLM = Pick<
   TrainableLM,
-  "name" | "vocabSize" | "contextLength" | "fixedLength" | "takesDocuments" | "enterActivationCheckpointing"
+  | "name"
+  | "vocabSize"
+  | "contextLength"
+  | "fixedLength"
+  | "takesDocuments"
+  | "enterActivationCheckpointing"
+  | "trainingMemory"
 > & { readonly base?: OutlinedLM };
 
 /**

@@ -25,6 +25,12 @@ import { checkConfig } from "./check-config.ts";
 import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
 import { exactModelFacts, fingerprintModel, hashWeightsOnce } from "./model-identity.ts";
 import { buildBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
+import {
+  checkTrainingMemory,
+  measurementAdvice,
+  trainingSizeOf,
+  type TrainingSize,
+} from "./training-memory.ts";
 import { objectsSchema, type TrainerOptions } from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
 import type { TrainingMethod, TrainingSettings } from "./training-method.ts";
@@ -73,7 +79,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   /** The live model as callbacks measure it. Every call reads the current weights. */
   get evaluableModel(): EvaluableModel {
     const { model, tokenizer } = this.#options;
-    return inMemory(model, tokenizer);
+    return inMemory(model, tokenizer, { adviseMemory: () => measurementAdvice(model, this.#sizeOf([])) });
   }
 
   /**
@@ -96,7 +102,12 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const settings = this.#settings();
     const data = await this.#prepare(settings, "dataset");
     const validationData = this.#method.hasValidation ? await this.#prepare(settings, "validation") : null;
+    const size = this.#sizeOf(data.lengths);
+    const where = `${this.#method.name}Trainer of phase "${this.#phaseName}"`;
+    const warning = checkTrainingMemory({ where, model, size });
+    if (warning !== null) settings.warn(where, warning);
     const phase = buildPhase({
+      size,
       method: this.#method,
       options: this.#options,
       settings,
@@ -131,6 +142,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const summary = summarizeBadRows(data, this.config.onBadRow);
     if (summary !== null) settings.warn(of, summary);
     return data;
+  }
+
+  #sizeOf(lengths: readonly number[]): TrainingSize {
+    const { sequencesPerRow } = this.#method;
+    return trainingSizeOf(lengths, this.config, { sequencesPerRow, model: this.#options.model });
   }
 
   #settings(): TrainingSettings {

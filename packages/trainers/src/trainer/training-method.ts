@@ -13,6 +13,8 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly heldOutMetrics: readonly string[];
   /** Whether there are separate validation rows. */
   readonly hasValidation: boolean;
+  /** Sequences of a row in a forward pass: 2 for DPO. Default: 1. */
+  readonly sequencesPerRow?: number;
   /** Reads and renders the rows. The model has the weights from before the phase, even if the phase resumes later. */
   prepare(settings: TrainingSettings, of: RowsOf): Promise<TrainingData>;
 }

@@ -56,12 +56,12 @@ export async function prepareTraining(
   const openOutline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
   // One after the other, because both may download into the same folder.
   const outline = tokenizer.then(openOutline, openOutline);
-  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer });
   const loggers = openLoggers(config, file);
   const { phases: listed, resume } = config;
   const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
   const engine =
     backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
+  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer, engine });
   const adapter = outline.then((model) => checkAdapter(config, file, model));
   try {
     const fileErrors = awaitAll(errors.map((error) => Promise.reject(error)));
@@ -106,15 +106,16 @@ interface PhaseContext {
   readonly tasks: LoadTasks;
   readonly outline: Promise<ModelOutline>;
   readonly tokenizer: Promise<Tokenizer>;
+  readonly engine: Promise<unknown>;
 }
 
-const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer }: PhaseContext) =>
+const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer, engine }: PhaseContext) =>
   awaitAll(
     parsed.config.phases.map(async (_, at) => {
       const parts = buildBlock(parsed, at, file, tasks);
       // A wrong block does not keep the phase's other errors from being reported.
       const phase = pipelinePhase(parsed.config, at, await parts.catch(() => ({})));
-      const checked = awaitAll([outline, tokenizer]).then(([model, loaded]) =>
+      const checked = awaitAll([outline, tokenizer, engine.catch(() => null)]).then(([model, loaded]) =>
         checkPhase(parsed, at, { file, phase, model, tokenizer: loaded }),
       );
       await awaitAll([parts, checked]);
@@ -161,7 +162,18 @@ export function pipelinePhase({ phases }: TrainConfig, at: number, parts: PhaseP
 }
 
 /** Every field that a check reads is required: a check rejects every value that is left out. */
-type ModelOutline = Required<Omit<OutlinedLM, "base" | "fixedLength">>;
+type ModelOutline = Required<Omit<OutlinedLM, "base" | "fixedLength" | "trainingMemory">> &
+  Pick<CausalLMOutline, "trainingMemory" | "checkLora">;
+
+/** Whether a check throws nothing; what it throws is reported elsewhere. */
+function isAccepted(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 interface PhaseToCheck {
   readonly file: ConfigFile;
@@ -176,7 +188,17 @@ async function checkPhase(
   { file, phase, model: bare, tokenizer }: PhaseToCheck,
 ): Promise<void> {
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
-  const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
+  const { trainingMemory, ...unestimated } = bare;
+  const { lora } = config;
+  const model: OutlinedLM = isAdapted
+    ? {
+        ...unestimated,
+        base: bare,
+        // The ranks of a saved adapter are in its own files; its trainer checks the memory.
+        ...(lora &&
+          isAccepted(() => bare.checkLora(lora)) && { trainingMemory: (pass) => trainingMemory(pass, lora) }),
+      }
+    : bare;
   const options = { model, tokenizer, config: config.config, runDir: config.run_dir };
   const trainerErrors: unknown[] = [];
   try {

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 import { batchByLength, type BatchBudget, type BatchCost } from "./batches.ts";
 
 /** A batch size that fits into memory. */
@@ -21,7 +21,7 @@ const patience = 16;
  * the size, repeatedly if needed; later the size grows again.
  *
  * @param where Names the work. Sizes that fit into memory are remembered per model and work.
- * @throws PeriodicEvalError `model` if a single row runs out of memory; `aborted`, checked between batches. Other errors of
+ * @throws PeriodicEvalError `memory` if a single row runs out of memory; `aborted`, checked between batches. Other errors of
  *   `work` pass through.
  */
 export async function inBatches(
@@ -51,7 +51,7 @@ export async function inBatches(
         await work(indices);
       } catch (error) {
         if (!isOutOfMemory(error)) throw error;
-        if (indices.length === 1) throw noMemory(where, width, error);
+        if (indices.length === 1) throw memoryErrorOf(error, `${where}, one row of ${width} tokens`);
         limits.set(where, { maxTokens: Math.floor(size / 2), done: 0 });
         break;
       }
@@ -64,24 +64,6 @@ export async function inBatches(
       break;
     }
   }
-}
-
-/** Whether an error is an out-of-memory error of TensorFlow, WebAssembly, WebGPU or V8. */
-function isOutOfMemory(error: unknown): boolean {
-  return /out of memory|\bOOM\b|resource ?exhausted|failed to allocate|allocation failed|memory access out of bounds|array buffer allocation/i.test(
-    errorMessage(error),
-  );
-}
-
-function noMemory(where: string, tokens: number, cause: unknown): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "model",
-    where,
-    got: `not enough memory for one row of ${tokens} tokens: ${errorMessage(cause)}`,
-    expected: "enough memory for the longest row",
-    fix: "Shorten the longest prompt, free memory, or use an engine with more memory.",
-    cause,
-  });
 }
 
 /**

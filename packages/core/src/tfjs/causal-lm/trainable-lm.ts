@@ -4,6 +4,29 @@ import type { CausalLM } from "./causal-lm.ts";
 /** Returns a stream of numbers in [0, 1) for each name. */
 export type NamedRandom = (name: string) => () => number;
 
+/** The largest training pass, in sizes that determine its memory. */
+export interface TrainingPassSize {
+  /** Rows of the batch. */
+  readonly rows: number;
+  /** Tokens of each row, including padding. */
+  readonly tokens: number;
+  readonly activationCheckpointing: boolean;
+  /** The value of `tf.getBackend()`. */
+  readonly backend: string;
+}
+
+/** Bytes that a training pass needs. */
+export interface TrainingPassMemory {
+  /** All weights, as float32. */
+  readonly weights: number;
+  /** The weights that are trained, of the model or its adapter: one set of gradients has this size. */
+  readonly trainables: number;
+  /** Tensors that the forward pass keeps for the backward pass. */
+  readonly activations: number;
+  /** Temporary tensors at the peak, logits among them, and the engine's own copies of weights. */
+  readonly workspace: number;
+}
+
 /** A causal language model that a trainer can train. B sequences, T tokens, N positions in the loss, V vocabulary. */
 export interface TrainableLM extends CausalLM {
   /** Returns the variables in a fixed order, named as in the checkpoint. */
@@ -43,6 +66,8 @@ export interface TrainableLM extends CausalLM {
    * which must return the same stream again. Returns a function that restores the previous setting.
    */
   enterActivationCheckpointing?(): () => void;
+  /** Estimates the memory of a training pass from sizes alone. Without it, trainers count weights, gradients and moments only. */
+  trainingMemory?(pass: TrainingPassSize): TrainingPassMemory;
   /** Writes `config.json` and safetensors in Hugging Face format, and the tokenizer's files if they are known. */
   save(folder: string): Promise<void>;
   dispose(): void;

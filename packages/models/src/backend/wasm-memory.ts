@@ -1,0 +1,66 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { fullHeapCode } from "@periodic-eval/core/tfjs";
+
+/** The part of the backend of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */
+interface WasmModule {
+  _malloc(bytes: number): number;
+  _free(address: number): void;
+}
+
+const checked = new WeakSet<object>();
+
+/** The line with which a kernel reported that XNNPACK could not allocate; null if none has since the last allocation. */
+let failure: string | null = null;
+
+/**
+ * Starts the wasm backend so that a failed allocation throws. Without these checks it goes unnoticed: `_malloc` returns 0, so
+ * that a tensor is written to address 0, and a matrix product whose operand XNNPACK cannot copy only prints a warning and
+ * leaves its result unset.
+ */
+export async function startChecked(): Promise<boolean> {
+  const { warn } = console;
+  // The module keeps the `console.warn` of the moment it starts.
+  console.warn = (...args: unknown[]) => {
+    const line = args.map(String).join(" ");
+    if (noteFailure(line)) return;
+    if (console.warn === warn) console.warn(...args);
+    else warn.apply(console, args);
+  };
+  let isStarted: boolean;
+  try {
+    isStarted = await tf.setBackend("wasm");
+  } finally {
+    console.warn = warn;
+  }
+  if (isStarted) checkAllocations((tf.backend() as unknown as { readonly wasm: WasmModule }).wasm);
+  return isStarted;
+}
+
+/** Remembers a kernel's line about missing memory, until the next allocation throws; returns false for any other line. */
+export function noteFailure(line: string): boolean {
+  // Status 6 is xnn_status_out_of_memory.
+  if (!/XNN status .* is not successful\. Got status 6\b/.test(line)) return false;
+  failure ??= line;
+  return true;
+}
+
+/** Makes the allocations of a wasm module throw when they fail, or when a kernel reported a failure before. */
+export function checkAllocations(wasm: WasmModule): void {
+  if (checked.has(wasm)) return;
+  checked.add(wasm);
+  // The first call replaces the property with the function itself.
+  wasm._free(wasm._malloc(1));
+  const allocate = wasm._malloc;
+  wasm._malloc = (bytes) => {
+    const reported = failure;
+    failure = null;
+    if (reported !== null) throw fullHeap(reported);
+    // `_malloc` takes an unsigned 32-bit integer, so that 2³² bytes would be 0.
+    const address = bytes < 2 ** 32 ? allocate(bytes) : 0;
+    if (address === 0 && bytes > 0) throw fullHeap(`cannot allocate ${bytes} bytes`);
+    return address;
+  };
+}
+
+const fullHeap = (reason: string): Error =>
+  Object.assign(new RangeError(`the WebAssembly heap is full: ${reason}`), { code: fullHeapCode });
