@@ -37,7 +37,7 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
     {
       width: size.width,
       height: size.height,
-      marginTop: 34,
+      marginTop: 46,
       marginRight: size.isNarrow ? 10 : 24,
       marginBottom: 40,
       marginLeft: size.isNarrow ? 40 : 56,
@@ -92,7 +92,7 @@ function phaseBands(phases: readonly PhaseRecord[], { isNarrow }: ChartSize): Pl
       frameAnchor: "top-left",
       textAnchor: "start",
       dx: 1,
-      dy: -20,
+      dy: -33,
       fontSize: 13,
       fontWeight: 600,
       fill: ({ index }) => phaseColour(index),
