@@ -13,7 +13,16 @@
  * | `deadline` | a time limit has passed |
  * | `aborted` | a signal aborted the work |
  */
-export type ErrorCode = "config" | "data" | "model" | "memory" | "judge" | "store" | "receipt" | "deadline" | "aborted";
+export type ErrorCode =
+  | "config"
+  | "data"
+  | "model"
+  | "memory"
+  | "judge"
+  | "store"
+  | "receipt"
+  | "deadline"
+  | "aborted";
 
 /** Keys of objects and indexes of arrays that lead from a value to a part of it. */
 export type ValuePath = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import type { Undisturbed } from "../contracts/run-record.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
-import { overheadOf, undisturbed, whyNotUndisturbed } from "../snapshots/undisturbed.ts";
+import { isWithinGrace, overheadOf, undisturbed, whyNotUndisturbed } from "../snapshots/undisturbed.ts";
 import { grouped } from "../statistics/grouping.ts";
 import { noColours, type Colours } from "./sentences.ts";
 
@@ -23,12 +23,15 @@ export function closingText(
   return `${place}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
 }
 
-/** Returns `overhead 9.8 %`, with the phase's name if there are several; null if no phase has one. */
+/** Returns `overhead 9.8 %` or `overhead 142.8 % within the grace`, with the phase's name if there are several; null if none has one. */
 function overheadText(snapshots: readonly Snapshot[]): string | null {
   const phases = [...grouped(snapshots, ({ phase }) => phase)];
   const parts = phases.flatMap(([name, ofPhase]) => {
     const percent = overheadOf(ofPhase);
-    return percent === null ? [] : [`${percent.toFixed(1)} %${phases.length === 1 ? "" : ` (${name})`}`];
+    const limit = isWithinGrace(ofPhase) ? " within the grace" : "";
+    return percent === null
+      ? []
+      : [`${percent.toFixed(1)} %${limit}${phases.length === 1 ? "" : ` (${name})`}`];
   });
   return parts.length === 0 ? null : `overhead ${parts.join(", ")}`;
 }

@@ -1,13 +1,18 @@
-import { undisturbed, type PhaseRecord } from "@periodic-eval/core/snapshots";
+import { isWithinGrace, undisturbed, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import { formatPercent } from "../html/format.ts";
 
 /**
- * Formats a phase's overhead: `18.4 %`, or `142.8 %, no ceiling set` if nothing limited it, or `not applicable` if training ran
- * in another process, which does not wait for measurements.
+ * Formats a phase's overhead: `18.4 %`; `142.8 %, within the grace` if the budget's grace allowed more than its ceiling; `142.8 %,
+ * no ceiling set` if nothing limited it; `not applicable` if training ran in another process, which does not wait for measurements.
  */
 export function formatOverhead(phase: PhaseRecord): string {
   if (isElsewhere(phase)) return "not applicable";
-  return `${formatPercent(phase.overheadPercent)}${hasNoCeiling(phase) ? ", no ceiling set" : ""}`;
+  const limit = hasNoCeiling(phase)
+    ? ", no ceiling set"
+    : isWithinGrace(phase.snapshots)
+      ? ", within the grace"
+      : "";
+  return `${formatPercent(phase.overheadPercent)}${limit}`;
 }
 
 /** Whether a phase was trained in another process, so that its overhead is unknown. */

@@ -78,6 +78,14 @@ describe("a run of two phases", () => {
       `coupling ${table}`,
       `em ${table}, no ceiling set`,
     ]);
+    await writeSampleRun(runDir, (snapshot) => {
+      const governor = "whole: 1 s expected, 50 s left: a grace of 60 s (budget.graceSeconds), less 1 s used";
+      return { ...snapshot, timing: { ...snapshot.timing, governor } };
+    });
+    expect((await overheads()).slice(1)).toEqual([
+      `coupling ${table}, within the grace`,
+      `em ${table}, within the grace`,
+    ]);
   });
 
   it("lists the evidence of every guard", async () => {

@@ -24,7 +24,7 @@ const shape = () =>
   lines.map((line) =>
     line
       .replaceAll(/loss [\d.]+/g, "loss N")
-      .replaceAll(/[\d.]+ %(?=, training| \()/g, "N %")
+      .replaceAll(/[\d.]+ %(?=, training| \(| within)/g, "N %")
       .replaceAll(/[\d.]+ (steps\/s|s\/step)/g, "N steps/s")
       .replaceAll(/[\d.]+ tokens\/s/g, "N tokens/s")
       .replaceAll(/\d+ s of training left/g, "N s of training left")
@@ -51,7 +51,7 @@ it("prints steps, measurements, the plan and a closing line that says yes, with 
     "train step 1  capability  accuracy N % [N, N]  no evidence",
     step("train", 2),
     "train step 2  capability  accuracy N % [N, N]  no evidence",
-    `${runDir}: 3 measurements, overhead N %, training undisturbed: yes. See the page: npx periodic-eval report ${runDir}`,
+    `${runDir}: 3 measurements, overhead N % within the grace, training undisturbed: yes. See the page: npx periodic-eval report ${runDir}`,
   ]);
   model.dispose();
 });
