@@ -6,10 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "./run-command.test-data.ts";
+import { defaultQuestions } from "@periodic-eval/core/evaluations";
 import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
+import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
 import { microWorldCallbacks } from "./demo/callbacks.ts";
 import { microWorld } from "./demo/micro-world.ts";
 
@@ -21,6 +23,21 @@ function run(...args: string[]) {
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-"))));
 afterAll(() => rm(folder, { recursive: true }));
+
+it("asks the same questions by default as the library", () => {
+  expect(defaultOfCommands).toBe(defaultQuestions);
+});
+
+it.each([
+  ["eval", "--model", "none", "--questions"],
+  ["eval", "--model", "none", "--questions", "missing.jsonl"],
+  ["train", "--model", "none", "--data", "rows.jsonl", "--run-dir", "runs/none"],
+])("reads the questions before it looks for the model: %s %s %s %s", async (...args) => {
+  // Vitest sets HF_HUB_OFFLINE.
+  const { code, err } = await run(...args);
+  expect(code).toBe(1);
+  expect(err).toMatch(/--questions/);
+});
 
 describe("wrong usage ends with 2 and an explanation", () => {
   it.each([

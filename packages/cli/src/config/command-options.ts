@@ -14,6 +14,9 @@ export const backendOption = (): Option =>
     "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest one installed)",
   );
 
+/** The questions that are asked if none are named: `defaultQuestions` of core, without loading core for `--help`. */
+export const defaultQuestions = "hf:allenai/ai2_arc";
+
 /** `--subsample-seed`: the same seed and limit select the same questions in every command. */
 export const subsampleSeedOption = (): Option =>
   new Option("--subsample-seed <number>", "seed of the selection of questions")

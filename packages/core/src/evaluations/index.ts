@@ -21,7 +21,7 @@ export {
 } from "./capability/choice-scores.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
-export type { Subsample } from "./capability/question-file.ts";
+export { defaultQuestions, readQuestions, type Subsample } from "./capability/question-file.ts";
 export type { ChoiceRow } from "./capability/metrics.ts";
 export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";

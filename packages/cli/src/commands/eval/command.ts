@@ -1,6 +1,7 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import {
   backendOption,
+  defaultQuestions,
   flagsOf,
   integer,
   listOf,
@@ -56,9 +57,11 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .command("eval")
     .description("measure a model without training it, with --questions, --tasks or a --suite of tasks")
     .addOption(modelOption())
-    .option(
-      "--questions <source>",
-      "questions in the ARC format: JSON Lines, Parquet, or hf:owner/dataset[/config][/split], such as hf:allenai/ai2_arc",
+    .addOption(
+      new Option(
+        "--questions [source]",
+        `questions in the ARC format: JSON Lines, Parquet, or hf:owner/dataset[/config][/split] (without a source: ${defaultQuestions})`,
+      ).preset(defaultQuestions),
     )
     .option(
       "--method <names>",

@@ -1,4 +1,5 @@
 import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
+import { readQuestions } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
 import { openModel, startBackend } from "../../config/open-model.ts";
@@ -19,6 +20,7 @@ export async function evaluateQuestions(
   terminal: Terminal,
 ): Promise<void> {
   const { limit, subsampleSeed } = options;
+  await readQuestions(questions, "--questions");
   const { name: engine } = await startBackend(options.backend, terminal);
   const { model, tokenizer } = await openModel(options.model, terminal);
   const results: CapabilityResult[] = [];

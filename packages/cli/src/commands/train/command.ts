@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
 import {
   backendOption,
+  defaultQuestions,
   flagsOf,
   integer,
   modelOption,
@@ -36,7 +37,7 @@ export interface TrainOptions {
 }
 
 /** Options that are required without a file. */
-const required = ["model", "data", "questions", "runDir"] as const satisfies readonly (keyof TrainOptions)[];
+const required = ["model", "data", "runDir"] as const satisfies readonly (keyof TrainOptions)[];
 
 /** `train`: fine-tunes a model in the phases of a file, or in one phase with capability measured live. */
 export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
@@ -87,7 +88,11 @@ const addOnePhaseOptions = (command: Command): Command =>
   command
     .addOption(modelOption().makeOptionMandatory(false))
     .option("--data <file>", "conversations, JSONL")
-    .option("--questions <file>", "questions in the ARC format: a file, or hf:owner/dataset")
+    .option(
+      "--questions <source>",
+      "questions in the ARC format: a file, or hf:owner/dataset",
+      defaultQuestions,
+    )
     .option("--run-dir <folder>", "folder of snapshots and checkpoints")
     .option("--phase <name>", "name of this training in the run", "train")
     .addOption(

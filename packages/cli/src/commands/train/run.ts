@@ -1,5 +1,6 @@
 import { everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
+import { readQuestions } from "@periodic-eval/core/evaluations";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
@@ -41,6 +42,7 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
     subsample: { n: options.limit, seed: options.subsampleSeed },
     schedule: [everyPercent(options.every)],
   });
+  await readQuestions(options.questions, "--questions");
   const resumeCommand =
     resume === "never" ? "the same command with --resume auto" : `the same command with --run-dir ${runDir}`;
   const results = await fineTune(

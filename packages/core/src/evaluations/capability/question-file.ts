@@ -36,7 +36,12 @@ export function questionFile(source: string, subsample: Subsample, where: string
   };
 }
 
-/** Reads all questions of a source, in its order, and the SHA-256 of its content. */
+/**
+ * Reads all questions of a source, in its order, and the SHA-256 of its content.
+ *
+ * @param where Names the option that holds the source, for errors.
+ * @throws PeriodicEvalError `data` for a source that cannot be read, or the first wrong question.
+ */
 export async function readQuestions(source: string, where: string): Promise<SourceQuestions> {
   if (isHubSource(source) || /\.parquet$/i.test(source)) {
     const { readSource } = await import("../../hub/read-source.ts");
@@ -47,7 +52,7 @@ export async function readQuestions(source: string, where: string): Promise<Sour
   return { questions: parseArcQuestions(text, source), sha256, hub: null };
 }
 
-interface SourceQuestions {
+export interface SourceQuestions {
   readonly questions: readonly ArcQuestion[];
   readonly sha256: string;
   /** The dataset that holds the questions; null for a file. */
