@@ -4,7 +4,7 @@ import { loadCausalLM } from "./checkpoint/load-causal-lm.ts";
 import { loadLora } from "./lora/load-lora.ts";
 import { loadTokenizer } from "./tokenizer/load-tokenizer.ts";
 
-/** What to open. Each is a local folder, or `owner/name` on the hub. */
+/** The checkpoint and its parts. Each is a local folder, or `owner/name` on the hub. */
 export interface CheckpointToOpen {
   readonly folder: string;
   /** An adapter in PEFT's format; null (default) for none. */

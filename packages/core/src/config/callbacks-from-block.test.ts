@@ -71,6 +71,13 @@ it("accepts a block as it is, below periodic_eval, and below eval.periodic_eval"
   expect(plannedSteps(new PeriodicCapabilityCallback(bySteps).triggers, 20)).toEqual([0, 8, 16, 20]);
 });
 
+it("rejects a configuration with two blocks", () => {
+  const two = { periodic_eval: {}, eval: { periodic_eval: { enabled: false } } };
+  expect(() => new PeriodicCapabilityCallback(two)).toThrow(
+    "two blocks, periodic_eval and eval.periodic_eval",
+  );
+});
+
 it("measures nothing where the block does not, and a session accepts it", async () => {
   for (const callback of ofBlock({ ...block, enabled: false })) expect(callback.asks).toEqual([]);
   const off = { capability: false, kl: false } as const;

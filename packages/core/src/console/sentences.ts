@@ -1,4 +1,4 @@
-// What a console says of a run. Loggers that print use these sentences, so that they read the same everywhere.
+// The sentences that a console prints about a run. All loggers that print use them.
 import type { Progress } from "../contracts/schedule.ts";
 import type { SessionEvent } from "../contracts/session.ts";
 import type { Paired, Snapshot } from "../contracts/snapshot.ts";

@@ -9,6 +9,7 @@ export {
   type Display,
 } from "../console/console-logger.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
+export { availableMemory } from "./available-memory.ts";
 export { configError, pathText, type ConfigErrorDetails } from "./config-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";
 export { errorMessage } from "./error-message.ts";

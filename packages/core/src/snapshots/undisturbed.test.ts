@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Evidence, Snapshot } from "../contracts/snapshot.ts";
 import { exampleSnapshot } from "../testing/example-snapshot.ts";
-import { checkpointEvidence, overheadOf, undisturbed, whyNotUndisturbed } from "./undisturbed.ts";
+import {
+  checkpointEvidence,
+  isWithinGrace,
+  overheadOf,
+  undisturbed,
+  whyNotUndisturbed,
+} from "./undisturbed.ts";
 
 const same = (part: string): Evidence => ({ part, before: "a", after: "a", intact: true });
 const guards = ["math-random", "mode", "weights", "optimizer"];
@@ -107,4 +113,21 @@ describe("undisturbed", () => {
       expect(answerOf(measured(proof, { provenance }))?.[0]).toBe("yes");
     },
   );
+});
+
+it.each([
+  [["off"], false],
+  [["whole: 1 s expected, 50 s left: a grace of 60 s (budget.graceSeconds)"], true],
+  [["whole: 1 s expected, 9 s left: 20 % (budget.overheadPercent) of 100 s"], false],
+  [
+    [
+      "whole: 1 s expected, 50 s left: a grace of 60 s (budget.graceSeconds)",
+      "skipped: 80 s expected, 0 s left: a grace of 60 s (budget.graceSeconds)",
+    ],
+    false,
+  ],
+])("is within the grace only if it left every measurement whole: %j %s", (decisions, expected) => {
+  const { timing } = exampleSnapshot();
+  const phase = decisions.map((governor) => exampleSnapshot({ timing: { ...timing, governor } }));
+  expect(isWithinGrace(phase)).toBe(expected);
 });

@@ -86,11 +86,14 @@ export function overheadOf(phase: readonly Measured[]): number | null {
   return phase.findLast(({ timing }) => timing.overhead_percent !== null)?.timing.overhead_percent ?? null;
 }
 
-/** Whether the grace, not the ceiling, was the limit of a phase's latest measurement between start and end. */
-export const isWithinGrace = (phase: readonly Measured[]): boolean =>
-  phase
-    .findLast(({ timing }) => timing.governor.includes("(budget."))
-    ?.timing.governor.includes("(budget.graceSeconds)") === true;
+/** Whether the budget's grace, and not its ceiling, left every measurement of a phase whole. */
+export function isWithinGrace(phase: readonly Measured[]): boolean {
+  const decisions = phase.map(({ timing }) => timing.governor).filter((text) => text.includes("(budget."));
+  return (
+    decisions.length > 0 &&
+    decisions.every((text) => text.startsWith("whole:") && text.includes("(budget.graceSeconds)"))
+  );
+}
 
 /** Whether the model was measured. Evidence of a disturbance counts too: a hook may disturb training without a measurement. */
 function tookPlace({ status, receipt, timing }: Measured): boolean {

@@ -89,14 +89,15 @@ describe("checkTrainingMemory", () => {
   });
 
   it("names only remedies that apply", () => {
-    const { fix } = refusalOf({
+    // Native memory changes while other processes run: what cannot fit is warned of, with the same remedies.
+    const warning = checkTrainingMemory({
       where: "phase em",
       model: model(GiB / 100),
       size: { ...size, activationCheckpointing: true, rows: 64 },
-      memory: { ...memory, backend: "webgpu" },
-    }) as { readonly fix: string };
-    expect(fix).toContain("batchSize: 16 and gradientAccumulation: 4");
-    expect(fix).not.toMatch(/activationCheckpointing|withLora|tfjs-node/);
+      memory: { ...memory, backend: "tensorflow" },
+    });
+    expect(warning).toContain("batchSize: 16 and gradientAccumulation: 4");
+    expect(warning).not.toMatch(/activationCheckpointing|withLora|tfjs-node/);
   });
 
   it("combines changes if none is enough alone", () => {

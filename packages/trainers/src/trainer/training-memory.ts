@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { availableMemory } from "@periodic-eval/core/internal";
 import {
   describeBytes,
   engineMemory,
@@ -81,7 +82,10 @@ function passOfTrainables({ trainables }: EstimatedLM) {
 /** Share of the wasm heap that tensors can use: between them remain gaps that no large tensor fits into. */
 const wasmShare = 0.9;
 
-/** An estimate above this share of the usable memory is refused: estimates may be too high by as much. */
+/**
+ * On wasm, whose heap has a hard limit, an estimate above this share of the usable memory is refused. Elsewhere other processes and
+ * caches change what is free, so that it is only warned of.
+ */
 const refusedShare = 1.1;
 
 /** An estimate above this share of the usable memory is warned of. */
@@ -102,7 +106,7 @@ export interface MemoryCheck {
 /**
  * Compares the estimate with what the engine can hold, before the first step. Returns a warning if it is tight, else null.
  *
- * @throws PeriodicEvalError `memory` if it cannot fit, with the settings that would.
+ * @throws PeriodicEvalError `memory` if it cannot fit into the heap of wasm, with the settings that would.
  */
 export function checkTrainingMemory({
   where,
@@ -116,7 +120,7 @@ export function checkTrainingMemory({
   const { remedies } = trainingAdvice(model, size, memory);
   const needed = `${describeEstimate(estimate)} for a step of ${size.rows} × ${size.tokens} tokens`;
   const available = `${describeBytes(limit)} that ${memory.backend} can use`;
-  if (estimate.total <= refusedShare * limit)
+  if (memory.backend !== "wasm" || estimate.total <= refusedShare * limit)
     return `training needs ${needed}, of ${available}. If it fails: ${fixOf(remedies)}`;
   throw new PeriodicEvalError({
     code: "memory",
@@ -233,8 +237,8 @@ const isFullTraining = ({ weights, optimizer }: TrainingMemory): boolean => opti
 function nativeRemedy(model: EstimatedLM, size: TrainingSize, { backend }: EngineMemory): string[] {
   if (backend !== "wasm" && backend !== "cpu") return [];
   const estimate = estimateTrainingMemory(model, { ...size, backend: "tensorflow" });
-  const free = (process as { availableMemory?: () => number }).availableMemory?.();
-  if (estimate === null || (free !== undefined && estimate.total > free)) return [];
+  const free = availableMemory();
+  if (estimate === null || (free !== null && estimate.total > free)) return [];
   return [`use native TensorFlow, useBackend({ backend: "tfjs-node" }) (${describeBytes(estimate.total)})`];
 }
 

@@ -23,7 +23,7 @@ export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awai
 /**
  * Opens the judge of a block.
  *
- * @param open Default: `openJudge` of @periodic-eval/remote, which is imported now.
+ * @param open Default: `openJudge` of @periodic-eval/remote, which this call imports.
  * @throws PeriodicEvalError with the path of a key of the block: for a cost without a price, if @periodic-eval/remote is not
  *   installed, or the error of `open`, whose options the block sets.
  */

@@ -106,5 +106,13 @@ function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
   const holds = (one: unknown): one is Readonly<Record<string, unknown>> =>
     isRecord(one) && one["periodic_eval"] !== undefined;
   const outer = config["eval"];
+  if (holds(outer) && holds(config))
+    throw configError({
+      where: blockName,
+      path: ["periodic_eval"],
+      got: "two blocks, periodic_eval and eval.periodic_eval",
+      expected: "one block",
+      fix: "Remove one of the two.",
+    });
   return holds(outer) ? outer : holds(config) ? config : null;
 }

@@ -40,8 +40,8 @@ export interface CompletionOptions {
 export const completionItemsPerBatch = 16;
 
 /**
- * Samples `samples` completions of each item, or those of the context, in one call, in the order of the items. Each completion has its own random
- * stream, named by step, prompt and sample: items with the same prompt share completions, also across evaluations of one step
+ * Samples `samples` completions of each item, or those of the context, in one call, in the order of the items. Each completion
+ * has its own random stream, named by step, prompt and sample: items with the same prompt share completions, also across evaluations of one step
  * that use the same sampling.
  *
  * @param model A model whose evaluation wants the ability `tokenizer`.

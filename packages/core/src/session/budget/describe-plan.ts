@@ -10,13 +10,14 @@ export interface Plan {
   readonly kept: number;
   /** Expected seconds of training; null if its speed is not known yet. */
   readonly projected: number | null;
-  readonly overheadPercent: number | null;
   readonly graceSeconds: number;
+  /** The options that allow more measuring; null if nothing is reduced. */
+  readonly remedy: string | null;
 }
 
 /** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
 export function describePlan(plan: Plan): string {
-  const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
+  const { ahead, shares, windows, kept, projected, graceSeconds, remedy } = plan;
   const between = ahead.map((one) => ({ ...one, share: shares.get(one.id)! }));
   const seconds = windows + kept + plannedSeconds(ahead, shares);
   const planned = between.map(describeShare).join("; ") || "no measurements";
@@ -25,13 +26,8 @@ export function describePlan(plan: Plan): string {
     projected === null
       ? `within the grace of ${secondsText(graceSeconds)}`
       : `${((100 * seconds) / projected).toPrecision(2)} % of ${secondsText(projected)} of training`;
-  const fix = between.some(isReduced) ? `. ${remedy(overheadPercent, graceSeconds)}` : "";
+  const fix = remedy === null ? "" : `. ${remedy}`;
   return `between start and end ${planned}; ${expected}, ${limit}${fix}`;
-}
-
-/** Names the options that allow more measuring. */
-export function remedy(overheadPercent: number | null, graceSeconds: number): string {
-  return `To measure more, raise budget.overheadPercent (${overheadPercent} %) or budget.graceSeconds (${graceSeconds} s).`;
 }
 
 type Shared = Wanted & { readonly share: Share };
@@ -43,6 +39,3 @@ function describeShare({ id, share, size, measurements }: Shared): string {
     share.rows === 0 ? "" : ` of ${share.rows / size.step} of ${size.whole / size.step} ${size.unit}`;
   return `${count} ${measurements === 1 ? "measurement" : "measurements"} "${id}"${rows}`;
 }
-
-const isReduced = ({ share, size, measurements }: Shared) =>
-  share.rows < size.whole || share.measurements < measurements;

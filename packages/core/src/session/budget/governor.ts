@@ -4,14 +4,14 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Crossing, Progress } from "../../contracts/schedule.ts";
 import type { Budget } from "../../contracts/session.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
-import { describePlan, remedy } from "./describe-plan.ts";
+import { describePlan } from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
 import { Learned, type Course } from "./learned.ts";
 import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
 import { describeSize, roundDown, type MeasurementSize } from "./measurement-size.ts";
 import type { PhaseClock } from "./phase-clock.ts";
 import { secondsText } from "./seconds-text.ts";
-import { plannedSeconds, shareSeconds } from "./share-seconds.ts";
+import { plannedSeconds, shareSeconds, type Wanted } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
@@ -171,18 +171,44 @@ export class Governor {
     }
     const { left, projected, isGrace, windows, kept } = this.#available(at, null);
     const ahead = measurementsAhead(this.#forecast(at), projected, new Set(requested));
-    const shares = shareSeconds(left, ahead);
-    const isReduced = ahead.some(({ id, size, measurements }) => {
+    const inWindow = this.#secondsPerWindow ?? Infinity;
+    const fitting = ahead.map((one) => ({
+      ...one,
+      size: { ...one.size, whole: wholeInWindow(inWindow, one) },
+    }));
+    const shares = shareSeconds(left, fitting);
+    const isReduced = fitting.some(({ id, size, measurements }, at) => {
       const share = shares.get(id)!;
-      return share.rows < size.whole || share.measurements < measurements;
+      const { whole } = ahead[at]!.size;
+      return share.rows < whole || share.measurements < measurements || size.whole < whole;
     });
     const isSpeedKnown = at.step > (this.#learned.firstStep?.steps ?? at.step);
     if (!isSpeedKnown && (isReduced || !isGrace)) return null;
     this.#announcement = "made";
     this.#isReductionAnnounced ||= isReduced;
-    const [overheadPercent, graceSeconds] = [this.#overheadPercent, this.#graceSeconds];
-    const known = isSpeedKnown ? projected : null;
-    return describePlan({ ahead, shares, windows, kept, projected: known, overheadPercent, graceSeconds });
+    return describePlan({
+      ahead,
+      shares,
+      windows,
+      kept,
+      projected: isSpeedKnown ? projected : null,
+      graceSeconds: this.#graceSeconds,
+      remedy: isReduced ? this.#remedy : null,
+    });
+  }
+
+  /** Names the options that allow more measuring. */
+  get #remedy(): string {
+    const options = [
+      ...(this.#overheadPercent === null
+        ? []
+        : [
+            `budget.overheadPercent (${this.#overheadPercent} %)`,
+            `budget.graceSeconds (${this.#graceSeconds} s)`,
+          ]),
+      ...(this.#secondsPerWindow === null ? [] : [`budget.secondsPerWindow (${this.#secondsPerWindow} s)`]),
+    ];
+    return `To measure more, raise ${options.join(" or ")}.`;
   }
 
   get #isGoverned(): boolean {
@@ -214,7 +240,7 @@ export class Governor {
     const whole = cost.fixed + cost.perRow * size.whole;
     // A further portion pays the fixed cost again.
     const again = and === null ? 0 : cost.fixed;
-    const fitsWindow = roundDown(rowsWithin((1 - windowSlack) * inWindow - again, cost, size.whole), size);
+    const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
     const windowWhy = `${secondsText(whole)} expected, ${secondsText(Math.max(0, inWindow))} left of the ${this.#secondsPerWindow} s of a window (budget.secondsPerWindow)`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy };
     const now = new Set([id, ...this.#pending]);
@@ -273,7 +299,7 @@ export class Governor {
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
     const how = `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}`;
-    return `${how}. ${remedy(this.#overheadPercent, this.#graceSeconds)}`;
+    return `${how}. ${this.#remedy}`;
   }
 
   #secondsLeftInWindow(): number {
@@ -295,6 +321,10 @@ interface Current {
   readonly began: number;
   readonly and: MeasurementTime | null;
 }
+
+/** Returns the rows of the largest measurement that a window of so many seconds has room for; 0 if not even the smallest fits. */
+const wholeInWindow = (seconds: number, { size, fixed, perRow }: Pick<Wanted, "size" | "fixed" | "perRow">) =>
+  roundDown(rowsWithin((1 - windowSlack) * seconds, { fixed, perRow }, size.whole), size);
 
 function rowsWithin(seconds: number, { fixed, perRow }: MeasurementCost, rows: number): number {
   if (!(perRow > 0)) return rows;

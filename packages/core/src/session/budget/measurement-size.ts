@@ -15,13 +15,15 @@ export interface MeasurementSize {
 /** Items are reduced to this share of them if the evaluation does not name a minimum. */
 const leastShare = 0.2;
 
+/** Whether a smaller measurement keeps all items and takes fewer samples of each. */
+export const reducesSamples = ({ samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation): boolean =>
+  canReduceSamples && samplesPerItem > 1;
+
 /** Returns the size of a measurement of `items` items. */
-export function sizeOf(
-  { samplesPerItem = 1, canReduceSamples = false, minItems }: AnyEvaluation,
-  items: number,
-): MeasurementSize {
+export function sizeOf(evaluation: AnyEvaluation, items: number): MeasurementSize {
+  const { samplesPerItem = 1, minItems } = evaluation;
   const whole = samplesPerItem * items;
-  if (canReduceSamples && samplesPerItem > 1)
+  if (reducesSamples(evaluation))
     return { whole, least: items, step: items, unit: "completions of each item" };
   const least = Math.min(items, minItems ?? Math.ceil(leastShare * items));
   return { whole, least: samplesPerItem * least, step: samplesPerItem, unit: "items" };

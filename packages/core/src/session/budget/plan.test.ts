@@ -109,6 +109,18 @@ describe("the plan", () => {
     expect(plans[0]).toContain('2 of 4 measurements "slow"');
   });
 
+  it("reduces the items of an evaluation that draws one sample of each", async () => {
+    const { items } = await train({ graceSeconds: 0 }, 75, 1);
+    expect(items).toEqual([50, 12, 12, 12, 12, 50]);
+  });
+
+  it("applies the limit of a window, and names it", async () => {
+    const { plans, items } = await train({ graceSeconds: 600, secondsPerWindow: 40 }, 1);
+    expect(items).toEqual([50, 36, 36, 36, 36, 50]);
+    expect(plans).toEqual([expect.stringContaining('4 measurements "slow" of 36 of 50 items')]);
+    expect(plans[0]).toContain("budget.secondsPerWindow (40 s)");
+  });
+
   it("reduces the completions of every item, and keeps all items, where an evaluation draws several", async () => {
     const { items, found } = await train({ graceSeconds: 0 }, 400, 5);
     // 800 s: 250 each for start and end, 300 for four measurements.

@@ -25,7 +25,8 @@ export interface Share {
 export function shareSeconds(seconds: number, wanted: readonly Wanted[]): ReadonlyMap<string, Share> {
   // Slightly more, to make up for sums that rounding made too small.
   const room = seconds * (1 + 1e-9);
-  const counted = fewerMeasurements(room, wanted);
+  const possible = wanted.map((one) => (one.size.whole === 0 ? { ...one, measurements: 0 } : one));
+  const counted = fewerMeasurements(room, possible);
   const between = shareBetween(room, counted);
   return new Map(
     counted.map(({ id, size, measurements }) => [

@@ -61,6 +61,7 @@ function warnWithoutResults({ records, progress, log }: SessionParts): void {
 function remedyOf(status: SnapshotStatus, reason: string): string {
   const [, option] = /\bbudget\.(\w+)/.exec(reason) ?? [];
   if (option === "minFreeBytes") return " Lower budget.minFreeBytes, or free memory.";
+  if (option === "graceSeconds") return " Raise budget.graceSeconds.";
   if (option !== undefined) return ` Raise budget.${option}, or set it to null for no limit.`;
   return status === "failed"
     ? ' Set onFailure: "throw" to stop at the first error and see where it comes from.'

@@ -1,5 +1,6 @@
 import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { reducesSamples } from "../budget/measurement-size.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { checkRows } from "../records/results.ts";
 import type { Prepared } from "./prepare.ts";
@@ -46,12 +47,13 @@ export async function measureRows(
 
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
 function portionOf(
-  { samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation,
+  evaluation: AnyEvaluation,
   items: readonly Row[],
   done: number,
   next: number,
 ): { readonly items: readonly Row[]; readonly samples: SampleRange } {
-  if (canReduceSamples && items.length > 0) {
+  const { samplesPerItem = 1 } = evaluation;
+  if (reducesSamples(evaluation) && items.length > 0) {
     const first = done / items.length;
     return { items, samples: { first, end: first + next / items.length } };
   }

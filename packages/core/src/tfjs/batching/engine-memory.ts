@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../../errors.ts";
+import { availableMemory } from "../../internal/available-memory.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 
 /** The memory of the engine in use. */
@@ -35,8 +36,8 @@ export function engineMemory(): EngineMemory {
   const { isUsingGpuDevice } = tf.backend() as { readonly isUsingGpuDevice?: boolean };
   if (backend === "webgpu" || backend === "webgl" || isUsingGpuDevice === true)
     return { backend, usedBytes, limitBytes: null };
-  const free = (process as { availableMemory?: () => number }).availableMemory?.();
-  return { backend, usedBytes, limitBytes: free === undefined ? null : usedBytes + free };
+  const free = availableMemory();
+  return { backend, usedBytes, limitBytes: free === null ? null : usedBytes + free };
 }
 
 function wasmHeapBytes(): number | null {
