@@ -74,7 +74,9 @@ function checkRelative(file, specifier) {
   if (from === null || to === null || from === to) return null;
   if (subpathsOnly[packageOf(file)]?.includes(to) && from !== "testing/")
     return `only its index.ts may import ${to}`;
-  return order.indexOf(to) < order.indexOf(from) ? null : `${from} stands below ${to} in scripts/house.mjs`;
+  return order.indexOf(to) < order.indexOf(from)
+    ? null
+    : `${from} must not import ${to}, which scripts/house.mjs lists after it`;
 }
 
 function checkPackage(file, specifier) {
