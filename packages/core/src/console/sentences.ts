@@ -1,4 +1,4 @@
-// What a console says of a run. Loggers that print use these sentences, so that they read the same everywhere.
+// The sentences that loggers print about a run. All loggers use them, so that they read the same everywhere.
 import type { Progress } from "../contracts/schedule.ts";
 import type { SessionEvent } from "../contracts/session.ts";
 import type { Paired, Snapshot } from "../contracts/snapshot.ts";
