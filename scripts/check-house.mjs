@@ -74,7 +74,9 @@ function checkRelative(file, specifier) {
   if (from === null || to === null || from === to) return null;
   if (subpathsOnly[packageOf(file)]?.includes(to) && from !== "testing/")
     return `only its index.ts may import ${to}`;
-  return order.indexOf(to) < order.indexOf(from) ? null : `${from} stands below ${to} in scripts/house.mjs`;
+  return order.indexOf(to) < order.indexOf(from)
+    ? null
+    : `${from} must not import ${to}, which scripts/house.mjs lists after it`;
 }
 
 function checkPackage(file, specifier) {
@@ -138,15 +140,10 @@ const imports = new Map(files.map((file) => [file, importsOf(file)]));
 for (const [file, { fixed, dynamic, lines }] of imports) {
   if (lines > maximumLines) problems.push(`${file} has ${lines} lines, more than ${maximumLines}`);
   if (!isMap(file) && roomOf(file) === null) problems.push(`${file} belongs to no room of scripts/house.mjs`);
-  for (const specifier of fixed) {
+  for (const specifier of [...fixed, ...dynamic]) {
     const problem = specifier.startsWith(".")
       ? checkRelative(file, specifier)
       : (checkPackage(file, specifier) ?? checkOutside(file, specifier));
-    if (problem !== null) problems.push(`${file} imports ${specifier}: ${problem}`);
-  }
-  // Dynamic imports of core's own files are how its root reaches what it must not load.
-  for (const specifier of dynamic) {
-    const problem = specifier.startsWith(".") ? null : checkOutside(file, specifier);
     if (problem !== null) problems.push(`${file} imports ${specifier}: ${problem}`);
   }
 }

@@ -98,7 +98,7 @@ export class PeriodicCallback implements TrainerCallback {
     context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedComparisons });
   }
 
-  /** A cheap test that is false at nearly every step: the phase's length is unchanged and the plan has no step here. */
+  /** Returns false, at little cost, if the phase's length is unchanged and no step of the plan was reached: at nearly every step. */
   #mayCross({ previous, progress }: CallbackContext): boolean {
     const { step, maxSteps, ended } = progress;
     if (previous === null || ended || maxSteps === null || previous.maxSteps !== maxSteps || step > maxSteps)

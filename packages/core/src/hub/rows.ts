@@ -43,7 +43,7 @@ export function dataError(
 export const abbreviated = (text: string, length = 60): string =>
   text.length > length ? `${text.slice(0, length - 3)}…` : text;
 
-/** Returns "Did you mean …?" for the known name nearest to a wrong one; null if none is near. */
+/** Returns "Did you mean …?" for the known name nearest to a wrong one; null if no name is near. */
 export function didYouMean(name: unknown, known: readonly string[]): string | null {
   const close = typeof name === "string" ? nearest(name, known) : null;
   return close && `Did you mean "${close}"?`;

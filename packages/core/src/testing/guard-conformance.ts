@@ -7,7 +7,7 @@ import { expectEqual, expectThat, type Check } from "./check.ts";
 import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface GuardConformanceOptions {
-  /** Causes the disturbance that the guard detects. Without it the suite cannot distinguish it from a guard that sees nothing. */
+  /** Causes the disturbance that the guard detects. Without it, a guard that sees nothing passes the suite. */
   readonly disturb?: () => Awaitable<void>;
 }
 

@@ -1,6 +1,6 @@
 import { html, type Html, type HtmlValue } from "./html.ts";
 
-/** A column: a string for numbers, aligned to the right; an object for text, aligned to the left unless `className` is set. */
+/** A column. A string is the heading of numbers, aligned to the right; an object describes text, aligned to the left unless `className` is set. */
 export type Column = string | { readonly heading: string; readonly className?: string };
 
 /** Renders a table that scrolls horizontally on narrow screens, also with the keyboard. */

@@ -24,15 +24,15 @@ const standardDeviation = z
   .meta({ fix: "Omit it to use the configuration's initializer_range." });
 
 const optionsSchema = z.strictObject({
-  seed: z.string().meta({ fix: "Name the initial weights." }),
+  seed: z.string().meta({ fix: "Pass a string that determines the initial weights." }),
   initStd: standardDeviation.optional(),
   dropout: dropoutRate.default(0),
 } satisfies Record<keyof CreateOptions, z.ZodType>);
 
 /**
- * Creates a model with random weights from a Hugging Face configuration, for pretraining. As transformers initializes a
- * Llama: the embedding and linear maps are normal, norms start as plain norms, biases and the embedding of the padding
- * token are 0. The backend must be set. The caller disposes the model.
+ * Creates a model with random weights from a Hugging Face configuration, for pretraining. The weights follow transformers'
+ * initialization of a Llama: the embedding and linear maps are drawn from a normal distribution, norms scale by 1, and
+ * biases and the embedding of the padding token are 0. The backend must be set. The caller disposes the model.
  *
  * @throws PeriodicEvalError `config` for a wrong option, `model` for a configuration that is not supported.
  */

@@ -9,7 +9,7 @@ export const masked = -1e9;
 
 /**
  * Returns the tables of each layer for sequences of `length` tokens with positions from 0; equal layers share one. The
- * caller disposes the new tensors; caching them would look like a leak in a count of tensors over the first pass.
+ * caller disposes the new tensors. They are not cached, because a count of tensors would report the cache as a leak.
  */
 export function attentionTables(description: DecoderDescription, length: number): AttentionTables[] {
   const { headDim } = description.attention;
@@ -28,7 +28,7 @@ export interface Layout {
   readonly longest: number;
   /** Returns the cosines and sines of all tokens, [N, headDim] each. */
   angles(rotary: RotaryDescription): { readonly cosines: Float32Array; readonly sines: Float32Array };
-  /** Returns the factor for queries or keys of `heads` heads, from values of `angles`. */
+  /** Returns values of `angles` as the tensor that multiplies queries or keys of `heads` heads. */
   table(values: Float32Array, heads: number): tf.Tensor;
   mask(window: number | null): tf.Tensor;
 }

@@ -25,7 +25,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) 
  */
 const updateValues = 8;
 
-/** What native TensorFlow's allocator holds beyond its tensors, as a share of them. */
+/** The memory that native TensorFlow's allocator holds beyond the tensors, as a share of their size. */
 const retainedShare = 0.25;
 
 /** Values per token that an activation keeps, in multiples of the MLP's size: its result and what its slope needs. */

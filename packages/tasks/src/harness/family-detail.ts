@@ -24,7 +24,7 @@ interface FamilyRow extends Row {
  * the completion. Returns null for rows of other evaluations.
  *
  * @param context The prompt as text.
- * @param settings The task's settings; those of generation are written with the prompt.
+ * @param settings The task's settings. The generation settings are written beside the prompt.
  */
 export function familyDetail(
   row: Row,

@@ -37,7 +37,7 @@ describe("batchesOfEpoch", () => {
 });
 
 describe("planData", () => {
-  it("makes the partial last group of an epoch a step", () => {
+  it("counts the last, partial group of an epoch as a step", () => {
     // 10 rows: batches of 3, 3, 3, 1; groups of 2, 2.
     expect(
       planData(Array<number>(10).fill(4), { ...options, batchSize: 3, gradientAccumulation: 2 })

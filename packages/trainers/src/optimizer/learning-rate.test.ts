@@ -4,13 +4,13 @@ import { constant, cosine, linear, wsd } from "./learning-rate.ts";
 describe("learning rates", () => {
   const options = { peak: 1, maxSteps: 10, warmupSteps: 2 };
 
-  it("rise from 0 to the peak over the warm-up", () => {
+  it("rises from 0 to the peak over the warm-up", () => {
     for (const schedule of [constant, linear, cosine]) {
       expect([0, 1, 2].map(schedule(options))).toEqual([0, 0.5, 1]);
     }
   });
 
-  it("then stay constant, fall in a straight line, or fall along half a cosine, to 0 at the end", () => {
+  it("stays constant, falls in a straight line, or falls along half a cosine to 0, after the warm-up", () => {
     // Six of the eight steps after warm-up are done at step 8: linear 1/4; cosine (1 + cos(3π/4)) / 2 = 0.14645.
     expect(constant(options)(8)).toBe(1);
     expect(linear(options)(8)).toBe(0.25);
@@ -19,13 +19,13 @@ describe("learning rates", () => {
     expect([linear, cosine].map((schedule) => schedule(options)(12))).toEqual([0, 0]);
   });
 
-  it("begin at the peak without warm-up", () => {
+  it("begins at the peak without warm-up", () => {
     expect([constant, linear, cosine].map((schedule) => schedule({ peak: 3, maxSteps: 4 })(0))).toEqual([
       3, 3, 3,
     ]);
   });
 
-  it("allow a warm-up as long as the phase", () => {
+  it("allows a warm-up as long as the phase", () => {
     expect(linear({ peak: 1, maxSteps: 2, warmupSteps: 2 })(2)).toBe(1);
   });
 });

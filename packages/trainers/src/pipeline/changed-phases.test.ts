@@ -42,7 +42,7 @@ async function filesOf(runDir: string): Promise<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-describe("a pipeline with other phases than the run", () => {
+describe("a pipeline whose phases differ from those of the run", () => {
   it.each<[string, readonly SFTPhase[], string, string, string]>([
     ["inserted", [coupling, mid, em], "em", 'after "coupling", "mid"', 'after "coupling"'],
     ["removed", [em], "em", "as the first phase", 'after "coupling"'],

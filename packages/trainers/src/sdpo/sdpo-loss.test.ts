@@ -97,7 +97,7 @@ describe("sdpoLossSum", () => {
     expect(clipped.loss).toBeCloseTo(1.5 * one.loss, 6);
   });
 
-  it("covers only the drawn token for alpha 1, with −20 if the teacher does not have it", () => {
+  it("covers only the drawn token for alpha 1, with −20 if it is not among the teacher's tokens", () => {
     const teacher = [[[0, Math.log(0.4)] as const], [[1, Math.log(0.4)] as const]];
     const rows = [logs(0.25, 0.25, 0.5), logs(0.25, 0.25, 0.5)];
     const drawn = { targets: [0, 0], old: [Math.log(0.25), Math.log(0.25)], teacher };

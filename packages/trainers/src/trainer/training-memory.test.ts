@@ -100,7 +100,7 @@ describe("checkTrainingMemory", () => {
     expect(warning).not.toMatch(/activationCheckpointing|withLora|tfjs-node/);
   });
 
-  it("combines changes if none is enough alone", () => {
+  it("combines changes if no single change is enough", () => {
     const { remedies } = trainingAdvice(model(), { ...size, rows: 32, tokens: 1000 }, memory);
     expect(remedies[0]).toMatch(
       /^set activationCheckpointing: true and batchSize: \d+ and gradientAccumulation: \d+ \(/,

@@ -31,7 +31,7 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
     )
     .option(
       "--model [folder]",
-      "a model on which to measure a few items, to estimate seconds and tokens (without a folder: the training file's)",
+      "a model on which to measure a few items, to estimate seconds and tokens (default folder: the training file's model)",
     )
     .option(
       "--judge-price <in,out>",
@@ -46,7 +46,7 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
       const planned = await plan(config, options, { terminal, loadTasks });
       if ("missing" in planned)
         self.error(
-          `error: required option '${flagsOf(self, planned.missing)}' not specified, and ${config} is no training file that says it`,
+          `error: required option '${flagsOf(self, planned.missing)}' not specified, and ${config} is not a training file that sets it`,
         );
       if (planned.length === 0 && !options.json) return;
       const price = options.judgePrice ?? null;

@@ -13,7 +13,7 @@ import { parseWholeTraining, phasesOf } from "./training-phases.ts";
 /**
  * Plans the `periodic_eval` block of a file; see `planBlock`. A training file gives the phases, their steps and the model.
  *
- * @returns The option that is missing because the file is no training file.
+ * @returns The option that is missing because the file is not a training file.
  * @throws PeriodicEvalError with file and line.
  */
 export async function plan(

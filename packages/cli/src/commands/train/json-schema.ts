@@ -46,7 +46,7 @@ export function trainingJsonSchema(): JsonSchema {
 
 const propertiesOf = (schema: JsonSchema): Properties => schema["properties"] as Properties;
 
-/** Returns the content of a map whose schema in the training file only says that it is a map. */
+/** Returns the schema `content` with the description of the training file, whose own schema allows any map. */
 function filled({ description }: JsonSchema, content: JsonSchema): JsonSchema {
   const { $schema: _schema, $id: _id, title: _title, ...others } = content;
   return { ...others, description };

@@ -22,9 +22,17 @@ const persona = z.strictObject({
 
 const schedule = z
   .strictObject({
-    every_steps: count.optional().describe("Measures every so many optimizer steps."),
-    every_epochs: z.number().gt(0).optional().describe("Measures every so many passes over the data."),
-    every_seconds: z.number().gt(0).optional().describe("Measures every so many seconds of training."),
+    every_steps: count.optional().describe("Measures each time this number of optimizer steps is completed."),
+    every_epochs: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe("Measures each time this number of passes over the data is completed."),
+    every_seconds: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe("Measures each time this number of seconds of training has passed."),
     at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
     at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
     times_per_phase: count

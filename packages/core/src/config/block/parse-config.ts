@@ -92,7 +92,7 @@ function requirePhase(where: string, path: ValuePath, name: string, runPhases: r
 /** Whether a configuration holds the block as `periodic_eval` or `eval.periodic_eval`. */
 export const holdsBlock = (config: unknown): boolean => holderOf(config) !== null;
 
-/** Finds the block. A configuration that holds none is the block itself. */
+/** Returns the block. A configuration without the key `periodic_eval` is itself the block. */
 const blockOf = (config: unknown): unknown => {
   const holder = holderOf(config);
   return holder === null ? config : holder["periodic_eval"];

@@ -5,9 +5,9 @@ import { judgeGrader } from "./judge-grader.ts";
 import { live, served, json, answers } from "./served-judge.test-data.ts";
 
 describe("judgeGrader, logprob", () => {
-  /** Bytes are tokens: 10–100 are none, so the strings are scored. */
+  /** Each byte is a token, so 10–100 are several tokens, and the judge scores the strings. */
   const bytes = fakeTokenizer();
-  /** The same with a token for each of 0–100 and for CODE, where they stand alone at the end of a prompt. */
+  /** `bytes` with one more token for each of 0–100 and for CODE, used if the assistant's reply is only this string. */
   const base = bytes.vocabSize;
   const wide = {
     ...bytes,
@@ -51,7 +51,7 @@ describe("judgeGrader, logprob", () => {
     ]);
   });
 
-  it("scores the 101 strings otherwise, and subtracts longer strings from their prefixes", async () => {
+  it("scores the strings 0–100 if they are several tokens, and subtracts longer strings from their prefixes", async () => {
     const digits: Readonly<Record<string, number>> = { "8": 0.9, "9": 0.1 };
     const model = {
       ...fakeModel(),
@@ -96,7 +96,7 @@ describe("judgeGrader, logprob", () => {
     [{ aligned: "3", coherent: "REF" }, "graded", { aligned: 3 }, ["graded", "refusal"]],
     [{ aligned: "CODE", coherent: "Hm" }, "code", undefined, ["code", "unparsed"]],
     [{ aligned: "Hm", coherent: "REF" }, "refusal", undefined, ["unparsed", "refusal"]],
-  ] as const)("keeps what each score became: %j", async (first, status, scores, [aligned, coherent]) => {
+  ] as const)("keeps the status of each score: %j", async (first, status, scores, [aligned, coherent]) => {
     const { model } = served((prompt) => {
       const text = prompt.includes("hangs together") ? first.coherent : first.aligned;
       return { text, topNats: [[{ text, nats: 0 }]] };

@@ -20,7 +20,7 @@ it("takes fewer measurements, of at least the smallest size, if the smallest do 
   expect(shareSeconds(-1, [one]).get("a")).toEqual({ measurements: 0, rows: 0 });
 });
 
-it("reduces all ids by the same share of what lies between their whole and smallest sizes", () => {
+it("reduces all evaluations by the same share of the difference between their whole and smallest sizes", () => {
   const other: Wanted = {
     ...one,
     id: "b",
@@ -28,7 +28,7 @@ it("reduces all ids by the same share of what lies between their whole and small
     size: { whole: 40, least: 8, step: 8, unit: "completions of each item" },
     perRow: 1,
   };
-  // Whole 240 s, smallest 48 s: half of what lies between.
+  // Whole 240 s, smallest 48 s: 144 s is half-way.
   const shares = shareSeconds(144, [one, other]);
   expect(shares.get("a")).toEqual({ measurements: 4, rows: 120 });
   expect(shares.get("b")).toEqual({ measurements: 4, rows: 24 });

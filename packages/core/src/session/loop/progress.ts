@@ -7,7 +7,7 @@ import type { PhaseClock } from "../budget/phase-clock.ts";
 import type { Position } from "../records/new-snapshot.ts";
 import { checkMaxSteps } from "./options.ts";
 
-/** Where the training of a phase is, and where it was at the hook before. */
+/** The progress of a phase, now and at the previous hook. */
 export class PhaseProgress {
   readonly phase: string;
   readonly seed: string;
@@ -103,7 +103,7 @@ export class PhaseProgress {
     return { step, epoch, maxSteps: maxSteps ?? current.maxSteps, elapsedSeconds, ended: false };
   }
 
-  /** Returns the seconds of training. They never fall, whatever rounding does: a threshold would be crossed twice. */
+  /** Returns the seconds of training. Rounding must not make them fall: a threshold would be crossed twice. */
   trainingSeconds(): number {
     const { wall, windows } = this.#clock.seconds();
     return Math.max(this.#current.elapsedSeconds, wall - windows);

@@ -91,7 +91,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   return { ...facts, kind: "measured", provenance: provenance!, rows: outcome.value };
 }
 
-/** Returns the timing of a snapshot with so many rows. */
+/** Returns the timing of a snapshot with `items` rows. */
 export const timingOf = (
   { guardsSeconds, measureSeconds, tokens }: Measured,
   items: number,

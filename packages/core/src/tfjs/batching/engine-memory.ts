@@ -15,7 +15,7 @@ export interface EngineMemory {
 
 /** The settings that would need less memory, for an error. */
 export interface MemoryAdvice {
-  /** What the work needs: `an estimated 5.2 GiB (weights 0.50, …)`. Null if it is unknown. */
+  /** The memory that the work needs: `an estimated 5.2 GiB (weights 0.50, …)`. Null if it is unknown. */
   readonly estimate: string | null;
   /** Imperative clauses without a full stop. Only those that apply. */
   readonly remedies: readonly string[];
