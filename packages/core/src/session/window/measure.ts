@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
+import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
@@ -100,11 +100,7 @@ export async function measure(
   });
   if (measured.kind === "failed") throw measured.error;
   const raw = measured.kind === "measured" ? measured.rows : [];
-  const gradingBegan = clock();
-  const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, calls);
-  const failure = evaluation.failure?.(rows) ?? null;
-  if (failure !== null) throw failure;
-  const gradeSeconds = evaluation.grade === undefined ? null : clock() - gradingBegan;
+  const { rows, gradeSeconds } = await gradeMeasured(evaluation, raw, calls);
   const { values, primary, plain } = computeResults(evaluation, rows, measurementSeed);
   const isPartial = raw.length < expected;
   const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
@@ -122,6 +118,15 @@ export async function measure(
     },
   );
   return { snapshot: { ...plain, ...record }, rows };
+}
+
+/** Grades rows, if the evaluation grades. Throws the error of its `failure`. */
+async function gradeMeasured(evaluation: AnyEvaluation, raw: readonly Row[], calls: CallOptions) {
+  const began = performance.now();
+  const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, calls);
+  const failure = evaluation.failure?.(rows) ?? null;
+  if (failure !== null) throw failure;
+  return { rows, gradeSeconds: evaluation.grade === undefined ? null : (performance.now() - began) / 1000 };
 }
 
 /** Turns an evaluation's name into a valid id. */
