@@ -19,15 +19,24 @@ export function describePlan(plan: Plan): string {
   const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
   const between = ahead.map((one) => ({ ...one, share: shares.get(one.id)! }));
   const seconds = windows + kept + plannedSeconds(ahead, shares);
+  // Only the grace allows more than the ceiling.
+  const isByGrace =
+    projected !== null &&
+    overheadPercent !== null &&
+    seconds > (overheadPercent / 100) * projected &&
+    seconds <= graceSeconds;
   const planned = between.map(describeShare).join("; ") || "no measurements";
   const expected = `${secondsText(seconds)} of measuring expected with start and end`;
+  const grace = `within the grace of ${secondsText(graceSeconds)}`;
   const limit =
-    projected === null
-      ? `within the grace of ${secondsText(graceSeconds)}`
-      : `${((100 * seconds) / projected).toPrecision(2)} % of ${secondsText(projected)} of training`;
+    projected === null ? grace : `${shareText(seconds, projected)}${isByGrace ? `, ${grace}` : ""}`;
   const fix = between.some(isReduced) ? `. ${remedy(overheadPercent, graceSeconds)}` : "";
   return `between start and end ${planned}; ${expected}, ${limit}${fix}`;
 }
+
+/** Returns `19 % of 7.7 s of training`. */
+const shareText = (seconds: number, projected: number): string =>
+  `${Number(((100 * seconds) / projected).toPrecision(2))} % of ${secondsText(projected)} of training`;
 
 /** Names the options that allow more measuring. */
 export function remedy(overheadPercent: number | null, graceSeconds: number): string {
