@@ -12,7 +12,7 @@ const softwareGpu =
 
 /** Contents of test files that need a process each: they mock or reload modules, or change or measure the whole process. */
 const needsProcess =
-  /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(|the peak of memory/;
+  /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(|the peak of memory|\(process as NodeJS\.EventEmitter\)/;
 /** Contents of test files that compute with TensorFlow.js. */
 const needsEngine = /tfjs|tensorflow|\/(models|trainers|tasks|cli)"/;
 const tests = ["packages", "examples"]

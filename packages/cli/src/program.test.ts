@@ -73,12 +73,12 @@ describe("an error ends with 1 and one line that says what to do", () => {
     ],
     [
       "a missing model",
-      ["eval", "--model", "FOLDER/none", "--questions", "q", "--backend", "cpu"],
+      ["eval", "--model", "FOLDER/none", "--questions", microWorld("questions.jsonl"), "--backend", "cpu"],
       /^\[periodic-eval\] .*none/,
     ],
     [
       "an unknown backend",
-      ["eval", "--model", "m", "--questions", "q", "--backend", "gpu"],
+      ["eval", "--model", "m", "--questions", microWorld("questions.jsonl"), "--backend", "gpu"],
       /^\[periodic-eval\] useBackend options\.backend: got "gpu", expected "tfjs-node-gpu" or /,
     ],
   ])("%s", async (_, args, message) => {

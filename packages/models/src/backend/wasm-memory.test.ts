@@ -26,6 +26,13 @@ it("throws a typed error for a tensor that the heap cannot hold, and goes on wor
   expect([...small]).toEqual([3, 3, 3, 3]);
 });
 
+it("leaves no listener that throws uncaught errors again, which would hide the line that threw", () => {
+  const sources = (["uncaughtException", "unhandledRejection"] as const).flatMap((event) =>
+    (process as NodeJS.EventEmitter).listeners(event).map(String),
+  );
+  expect(sources.filter((source) => source.includes("throw "))).toEqual([]);
+});
+
 it("reports the size of the heap and its limit", () => {
   const { wasm } = tf.backend() as unknown as { readonly wasm: { readonly HEAPU8: Uint8Array } };
   const memory = { backend: "wasm", usedBytes: wasm.HEAPU8.length, limitBytes: 2 ** 32 - 2 ** 16 };

@@ -7,6 +7,9 @@ interface WasmModule {
   _free(address: number): void;
 }
 
+const crashEvents = ["uncaughtException", "unhandledRejection"] as const;
+const events: NodeJS.EventEmitter = process;
+
 const checked = new WeakSet<object>();
 
 /** The line with which a kernel reported that XNNPACK could not allocate; null if none has since the last allocation. */
@@ -19,6 +22,7 @@ let failure: string | null = null;
  */
 export async function startChecked(): Promise<boolean> {
   const { warn } = console;
+  const before = crashEvents.map((event) => events.listeners(event));
   // The module keeps the `console.warn` of the moment it starts.
   console.warn = (...args: unknown[]) => {
     const line = args.map(String).join(" ");
@@ -31,9 +35,20 @@ export async function startChecked(): Promise<boolean> {
     isStarted = await tf.setBackend("wasm");
   } finally {
     console.warn = warn;
+    for (const [i, event] of crashEvents.entries()) removeRethrowing(event, before[i]!);
   }
   if (isStarted) checkAllocations((tf.backend() as unknown as { readonly wasm: WasmModule }).wasm);
   return isStarted;
+}
+
+/**
+ * Removes the listeners with which the module throws uncaught errors again. Because of them Node prints a line of the module
+ * instead of the line that threw.
+ */
+function removeRethrowing(event: string, before: readonly unknown[]): void {
+  for (const listener of events.listeners(event))
+    if (!before.includes(listener) && /\bthrow (?:ex|reason|e)\b/.test(String(listener)))
+      events.removeListener(event, listener as () => void);
 }
 
 /** Remembers a kernel's line about missing memory, until the next allocation throws; returns false for any other line. */

@@ -26,7 +26,7 @@ config:
   # Rows per pass, and passes per optimizer step. Smaller batches with more accumulation need less memory.
   batchSize: 8
   gradientAccumulation: 1
-  # Recomputes activations in the backward pass: less memory for about a third more time.
+  # Recomputes activations in the backward pass: less memory for about a fifth more time on wasm.
   activationCheckpointing: false
   # Peak learning rate: constant, linear, cosine or wsd from there.
   learningRate: 5e-5

@@ -10,6 +10,7 @@ export interface Plan {
   readonly kept: number;
   /** Expected seconds of training; null if its speed is not known yet. */
   readonly projected: number | null;
+  readonly overheadPercent: number | null;
   readonly graceSeconds: number;
   /** The options that allow more measuring; null if nothing is reduced. */
   readonly remedy: string | null;
@@ -17,18 +18,27 @@ export interface Plan {
 
 /** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
 export function describePlan(plan: Plan): string {
-  const { ahead, shares, windows, kept, projected, graceSeconds, remedy } = plan;
+  const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds, remedy } = plan;
   const between = ahead.map((one) => ({ ...one, share: shares.get(one.id)! }));
   const seconds = windows + kept + plannedSeconds(ahead, shares);
+  // Only the grace allows more than the ceiling.
+  const isByGrace =
+    projected !== null &&
+    overheadPercent !== null &&
+    seconds > (overheadPercent / 100) * projected &&
+    seconds <= graceSeconds;
   const planned = between.map(describeShare).join("; ") || "no measurements";
   const expected = `${secondsText(seconds)} of measuring expected with start and end`;
+  const grace = `within the grace of ${secondsText(graceSeconds)}`;
   const limit =
-    projected === null
-      ? `within the grace of ${secondsText(graceSeconds)}`
-      : `${((100 * seconds) / projected).toPrecision(2)} % of ${secondsText(projected)} of training`;
+    projected === null ? grace : `${shareText(seconds, projected)}${isByGrace ? `, ${grace}` : ""}`;
   const fix = remedy === null ? "" : `. ${remedy}`;
   return `between start and end ${planned}; ${expected}, ${limit}${fix}`;
 }
+
+/** Returns `19 % of 7.7 s of training`. */
+const shareText = (seconds: number, projected: number): string =>
+  `${Number(((100 * seconds) / projected).toPrecision(2))} % of ${secondsText(projected)} of training`;
 
 type Shared = Wanted & { readonly share: Share };
 

@@ -192,6 +192,7 @@ export class Governor {
       windows,
       kept,
       projected: isSpeedKnown ? projected : null,
+      overheadPercent: this.#overheadPercent,
       graceSeconds: this.#graceSeconds,
       remedy: isReduced ? this.#remedy : null,
     });

@@ -8,6 +8,7 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
 import { toyTraining } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";
+import { describePlan } from "./describe-plan.ts";
 
 /** 50 items; each row takes one second. With `samples`, each item has that many rows, which the budget may reduce. */
 function evaluationOf(clock: ManualClock, samples: number | null, slowness: () => number): AnyEvaluation {
@@ -85,6 +86,21 @@ describe("the grace", () => {
 });
 
 describe("the plan", () => {
+  it("states the overhead and the grace once the speed of training is known", () => {
+    const plan = {
+      remedy: null,
+      ahead: [],
+      shares: new Map(),
+      kept: 1,
+      overheadPercent: 20,
+      graceSeconds: 60,
+    };
+    expect(describePlan({ ...plan, windows: 1.1, projected: 0.875 })).toBe(
+      "between start and end no measurements; 2.1 s of measuring expected with start and end, 240 % of 0.875 s of training, within the grace of 60 s",
+    );
+    expect(describePlan({ ...plan, windows: 49, projected: 1000 })).toMatch(/5 % of 1000 s of training$/);
+  });
+
   it("reduces items first, evenly, and names the options that change it", async () => {
     const { plans, items } = await train({ graceSeconds: 0 }, 75);
     // 20 % of 750 s is 150 s: 50 s for four measurements, less what is held back.

@@ -64,3 +64,14 @@ it("compares with the start of an earlier phase that has the same setup", async 
   expect(await second({ system: "omit" })).toBe("coupling");
   expect(await second({ system: { text: "" } })).toBeNull();
 });
+
+it("marks comparisons as exploratory when a finished phase continues, because it has spent its error level", async () => {
+  const toy = toyTraining();
+  const callback = () => evaluationWith({ system: "omit" });
+  const resume = await trains(toy, callback(), 10);
+  await trains(toy, callback(), 14, { resume, maxSteps: 14 });
+  const compared = async (step: number) =>
+    (await toy.store.get({ phase: "train", id: "toy", step }))!.paired.baseline!["hit_rate"];
+  expect(await compared(10)).toMatchObject({ alpha: expect.closeTo(0.01, 10) as number, exploratory: false });
+  expect(await compared(14)).toMatchObject({ n_pairs: 8, alpha: null, exploratory: true });
+});

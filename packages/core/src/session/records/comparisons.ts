@@ -19,7 +19,7 @@ import type { SnapshotWriter } from "./snapshot-writer.ts";
 export interface ComparisonPlan {
   readonly baseline: Baseline | null;
   readonly previous: Snapshot | null;
-  /** The error level that the comparison with the baseline may spend; null without a baseline. */
+  /** The error level that the comparison with the baseline may spend; null without a baseline, or if the phase has spent all. */
   readonly alpha: number | null;
 }
 
@@ -59,7 +59,9 @@ export class Comparisons {
       step === 0 || before.some((snapshot) => snapshot.step === 0 && spentBy(snapshot) !== null);
     const planned =
       plannedComparisons !== null && isStartCompared ? plannedComparisons + 1 : plannedComparisons;
-    return { baseline, previous, alpha: alphaOfComparison({ spent, planned }) };
+    const alpha = alphaOfComparison({ spent, planned });
+    // A finished phase that continues has spent its level: at level 0, even the clearest change would be "no evidence".
+    return { baseline, previous, alpha: alpha > spentLevel ? alpha : null };
   }
 
   /**
@@ -135,6 +137,9 @@ export class Comparisons {
     }
   }
 }
+
+/** What rounding leaves of a level that is spent. */
+const spentLevel = 1e-12;
 
 /** Only a whole measurement is a baseline. */
 const isStart = ({ crossed, status }: Snapshot) => crossed.includes("start") && status !== "partial";
