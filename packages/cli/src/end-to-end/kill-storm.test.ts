@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 3;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../../assets/micro-world", import.meta.url));
 let root = "";

@@ -9,7 +9,7 @@ import { stringify } from "yaml";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import type { StepLine, SummaryFile } from "./files.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 2;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 1;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 let root = "";
 let whole: { readonly outcome: Awaited<ReturnType<typeof outcome>>; readonly milliseconds: number };

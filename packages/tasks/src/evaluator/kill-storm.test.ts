@@ -9,7 +9,7 @@ import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import { suiteText } from "../suite/fake-tasks.test-data.ts";
 import { readMetrics } from "../results/metrics-file.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 3;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 let root = "";
 let whole: { readonly outcome: unknown; readonly milliseconds: number };
