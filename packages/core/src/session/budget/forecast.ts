@@ -75,15 +75,32 @@ export function measurementsAhead(
 
 /** Returns how many measurements of a callback come after this step and before the end. */
 function countAhead(
-  { at: { step, maxSteps, elapsedSeconds }, learned }: Forecast,
+  { at, learned }: Forecast,
   { id, triggers = [] }: TrainerCallback,
   projected: number,
 ): number {
-  const planned = plannedSteps(triggers, maxSteps)?.filter((one) => one > step && one < maxSteps!).length;
-  if (triggers.length > 0 && planned !== undefined) return planned;
+  const { maxSteps, elapsedSeconds } = at;
+  const ahead = (some: readonly Trigger[], from: number) =>
+    plannedSteps(some, maxSteps)?.filter((one) => one > from && one < maxSteps!);
+  const steps = ahead(
+    triggers.filter((one) => !isRelative(one)),
+    at.step,
+  );
+  const percents = ahead(triggers.filter(isRelative), reachedStep(at));
+  if (triggers.length > 0 && steps !== undefined) return new Set([...steps, ...percents!]).size;
   // Without a schedule, requests are expected to come as often as before.
   const asBefore = learned.requested(id) * Math.max(0, projected / elapsedSeconds - 1);
   return Number.isFinite(asBefore) ? Math.floor(asBefore) : 0;
+}
+
+/** Whether the thresholds of a trigger are shares of the phase. */
+const isRelative = (trigger: Trigger): boolean =>
+  "times" in trigger || ("unit" in trigger && trigger.unit === "percent");
+
+/** Returns the step up to which shares of the phase were crossed: further than now if the phase has grown since. */
+function reachedStep({ step, maxSteps, furthest }: Progress): number {
+  if (maxSteps === null || furthest == null) return step;
+  return Math.max(step, Math.ceil((furthest.step * maxSteps) / furthest.maxSteps));
 }
 
 export function isEdge(trigger: Trigger, edge: "start" | "end"): boolean {

@@ -4,10 +4,12 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Budget } from "../../contracts/session.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
+import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
 import { toyTraining } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";
+import { measurementsAhead } from "./forecast.ts";
+import { Learned } from "./learned.ts";
 import { describePlan } from "./describe-plan.ts";
 
 /** 50 items; each row takes one second. With `samples`, each item has that many rows, which the budget may reduce. */
@@ -108,6 +110,34 @@ describe("the plan", () => {
     expect(plans).toEqual([
       'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s).',
     ]);
+  });
+
+  it("counts no threshold that a shorter phase has crossed", () => {
+    const clock = manualClock();
+    const callback = new PeriodicCallback(
+      evaluationOf(clock, null, () => 1),
+      {
+        schedule: [everyPercent(20), everySteps(3)],
+      },
+    );
+    const learned = new Learned();
+    learned.setSize("slow", { whole: 50, least: 10, step: 1, unit: "items" });
+    learned.fromMeasurement(
+      "slow",
+      { marks: [], firstPortion: null, isCut: false, measureSeconds: 50 },
+      { rows: 50, seconds: 50 },
+    );
+    // 60 % of 10 steps are crossed: of 20 steps, those at 16 remain, and every third one.
+    const at = {
+      step: 6,
+      maxSteps: 20,
+      epoch: 0,
+      elapsedSeconds: 6,
+      ended: false,
+      furthest: { step: 6, maxSteps: 10 },
+    };
+    const [wanted] = measurementsAhead({ at, callbacks: [callback], learned }, 20, new Set());
+    expect(wanted!.measurements).toBe(new Set([16, 9, 12, 15, 18]).size);
   });
 
   it("takes fewer measurements, evenly spaced, if the smallest do not fit", async () => {
