@@ -156,6 +156,11 @@ export class Governor {
     };
   }
 
+  /** Whether `announcePlan` may have something to say. Cheap: the session asks at every step. */
+  get mayAnnouncePlan(): boolean {
+    return this.#announcement === "wanted" && this.#isGoverned;
+  }
+
   /**
    * Returns the plan of the phase as a message, once: as soon as the cost of every scheduled measurement is known, and the speed
    * of training if the plan depends on it. Returns null before and after. Must be called between windows.
@@ -163,7 +168,7 @@ export class Governor {
    * @param requested Ids to be measured at this step.
    */
   announcePlan(at: Progress, requested: readonly string[]): string | null {
-    if (this.#announcement !== "wanted" || !this.#isGoverned || at.ended || at.maxSteps === null) return null;
+    if (!this.mayAnnouncePlan || at.ended || at.maxSteps === null) return null;
     const scheduled = this.#callbacks.filter(({ triggers = [] }) => triggers.length > 0);
     if (scheduled.length === 0 || scheduled.some(({ id }) => this.#learned.cost(id) === null)) {
       this.#announcement = "waiting";
@@ -177,10 +182,9 @@ export class Governor {
       size: { ...one.size, whole: wholeInWindow(inWindow, one) },
     }));
     const shares = shareSeconds(left, fitting);
-    const isReduced = fitting.some(({ id, size, measurements }, at) => {
+    const isReduced = ahead.some(({ id, size, measurements }) => {
       const share = shares.get(id)!;
-      const { whole } = ahead[at]!.size;
-      return share.rows < whole || share.measurements < measurements || size.whole < whole;
+      return share.rows < size.whole || share.measurements < measurements;
     });
     const isSpeedKnown = at.step > (this.#learned.firstStep?.steps ?? at.step);
     if (!isSpeedKnown && (isReduced || !isGrace)) return null;
@@ -323,7 +327,7 @@ interface Current {
   readonly and: MeasurementTime | null;
 }
 
-/** Returns the rows of the largest measurement that a window of so many seconds has room for; 0 if not even the smallest fits. */
+/** Returns the rows of the largest measurement that fits into a window of these seconds; 0 if the smallest does not fit. */
 const wholeInWindow = (seconds: number, { size, fixed, perRow }: Pick<Wanted, "size" | "fixed" | "perRow">) =>
   roundDown(rowsWithin((1 - windowSlack) * seconds, { fixed, perRow }, size.whole), size);
 

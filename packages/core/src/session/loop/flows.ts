@@ -206,6 +206,7 @@ export class SessionFlows {
 
   #announcePlan(): void {
     const { governor, progress, requests, log } = this.#parts;
+    if (!governor.mayAnnouncePlan) return;
     const message = governor.announcePlan(progress.current, requests.idsAfter(0));
     if (message !== null) log.event({ kind: "plan", message });
   }

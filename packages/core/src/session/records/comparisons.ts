@@ -138,7 +138,7 @@ export class Comparisons {
   }
 }
 
-/** What rounding leaves of a level that is spent. */
+/** A level below this is spent: sums of levels are rounded. */
 const spentLevel = 1e-12;
 
 /** Only a whole measurement is a baseline. */
