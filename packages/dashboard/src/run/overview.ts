@@ -72,7 +72,7 @@ function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
     ["Seed", first.provenance.seed],
     ["Measurements", plural(snapshots.length, "snapshot")],
     ["Measuring time", formatSeconds(seconds)],
-    ["Overhead", list(overheads(run), ", ")],
+    ["Overhead", list(overheads(run), html`<br /> `)],
     [
       "First and last snapshot",
       list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
