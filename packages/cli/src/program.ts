@@ -76,7 +76,7 @@ async function printError(error: unknown, terminal: Terminal): Promise<void> {
   const { errorMessage } = await import("@periodic-eval/core/internal");
   const isOurs = (one: unknown) => PeriodicEvalError.is(one);
   const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
-  if (PeriodicEvalError.is(error, "aborted") && error.got.startsWith("Interrupted"))
+  if (PeriodicEvalError.is(error) && error.detail?.kind === "interrupted")
     return terminal.err(`${error.got}. ${error.fix}`);
   if (isOurs(error) || !(error instanceof Error)) terminal.err(errorMessage(error));
   else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(errorMessage).join("\n"));

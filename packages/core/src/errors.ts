@@ -27,6 +27,35 @@ export type ErrorCode =
 /** Keys of objects and indexes of arrays that lead from a value to a part of it. */
 export type ValuePath = readonly (string | number)[];
 
+/** An option, which may name a file or a dataset. */
+export interface SourceOption {
+  /** Its place, for errors: `alignment options.questions`. */
+  readonly where: string;
+  /** Its name among the evaluation's options: `questions`. Null if no option was given. */
+  readonly name: string | null;
+  /** How a file is named there: `{ questions: "FILE" }`. Null if it cannot be a file. */
+  readonly spellings: readonly string[] | null;
+}
+
+/** A fact about an error that code decides by, besides its `code`. Messages are for people: no code reads them. */
+export type ErrorDetail =
+  /** The user interrupted the command. */
+  | { readonly kind: "interrupted" }
+  /** A service rejected a request with this HTTP status. */
+  | { readonly kind: "http"; readonly status: number }
+  /** An option's value cannot be used, such as a file that cannot be read. Errors about a file's content have no detail. */
+  | { readonly kind: "option"; readonly option: SourceOption }
+  /** A dataset is neither in the cache nor available from the hub. */
+  | {
+      readonly kind: "not-cached";
+      readonly option: SourceOption;
+      /** Why the hub cannot be asked: `HF_HUB_OFFLINE`. */
+      readonly reason: string;
+      /** Remedies besides a file: the command that downloads the dataset, and a clause. */
+      readonly download: string;
+      readonly otherwise: string;
+    };
+
 export interface ErrorDetails {
   readonly code: ErrorCode;
   /** The place: a file and line, an option's path, a function. */
@@ -40,6 +69,8 @@ export interface ErrorDetails {
   /** One imperative sentence that tells the reader how to correct the error. */
   readonly fix: string;
   readonly cause?: unknown;
+  /** Default: null. */
+  readonly detail?: ErrorDetail | null;
 }
 
 const brand = Symbol.for("periodic-eval.error");
@@ -53,8 +84,9 @@ export class PeriodicEvalError extends Error {
   readonly got: string;
   readonly expected: string;
   readonly fix: string;
+  readonly detail: ErrorDetail | null;
 
-  constructor({ code, where, path = [], got, expected, fix, cause }: ErrorDetails) {
+  constructor({ code, where, path = [], got, expected, fix, cause, detail = null }: ErrorDetails) {
     super(
       `[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`,
       cause === undefined ? undefined : { cause },
@@ -66,6 +98,7 @@ export class PeriodicEvalError extends Error {
     this.got = got;
     this.expected = expected;
     this.fix = fix;
+    this.detail = detail;
   }
 
   /** Whether `error` is a PeriodicEvalError (of this `code`), even one thrown by a second installed copy of the package. */

@@ -1,4 +1,11 @@
-export { PeriodicEvalError, type ErrorCode, type ErrorDetails, type ValuePath } from "./errors.ts";
+export {
+  PeriodicEvalError,
+  type ErrorCode,
+  type ErrorDetail,
+  type ErrorDetails,
+  type SourceOption,
+  type ValuePath,
+} from "./errors.ts";
 
 export type * from "./contracts/callback.ts";
 export type * from "./contracts/evaluation.ts";

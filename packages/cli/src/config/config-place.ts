@@ -1,13 +1,13 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { fixForMissing, isMissingFile, pathText } from "@periodic-eval/core/internal";
+import { changedError, fixForMissing, isMissingFile, pathText } from "@periodic-eval/core/internal";
 import { throwAll } from "./collect-errors.ts";
 import { mayNameDataset, valueAt } from "./config-paths.ts";
 
 /** Returns the error with its place in a file in front. Errors that are not PeriodicEvalErrors stay as they are. */
 export function atPlace(file: ConfigFile, path: ValuePath, error: unknown): unknown {
   if (!PeriodicEvalError.is(error)) return error;
-  const { code, where, got, expected, fix, cause } = error;
+  const { where, fix } = error;
   const place = file.where(path);
   // Core names values of the block by their path in the file, and trainers those of `config`: the place repeats them.
   const [first, ...others] = where.split(", ");
@@ -16,7 +16,7 @@ export function atPlace(file: ConfigFile, path: ValuePath, error: unknown): unkn
   const combined = repeats ? [place, ...others].join(", ") : `${place}, ${where}`;
   const hint =
     mayNameDataset(path) && isMissingFile(error) ? fixForMissing(valueAt(file.value, path), fix) : fix;
-  return new PeriodicEvalError({ code, where: combined, path, got, expected, fix: hint, cause });
+  return changedError(error, { where: combined, path, fix: hint });
 }
 
 /** Returns an error about the value at `path` in a file. */

@@ -25,4 +25,5 @@ export const interruptedError = (where: string, place: string, fix: string, caus
     expected: "training to finish",
     fix,
     cause,
+    detail: { kind: "interrupted" },
   });

@@ -3,6 +3,7 @@ import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Trigger } from "../contracts/schedule.ts";
+import { changedError } from "../internal/changed-error.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { PhaseEvalConfig } from "./block/config-schema.ts";
@@ -100,17 +101,8 @@ async function placed<T>(path: ValuePath, make: () => Awaitable<T>): Promise<T> 
     return await make();
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
-    const { code, got, expected, fix, cause } = error;
     const entry = `${blockName}${pathText(path)}`;
     const where = error.where.startsWith(entry) ? error.where : `${entry}, ${error.where}`;
-    throw new PeriodicEvalError({
-      code,
-      where,
-      path: [...path, ...error.path],
-      got,
-      expected,
-      fix,
-      cause,
-    });
+    throw changedError(error, { where, path: [...path, ...error.path] });
   }
 }

@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import type { VerifierModule } from "../grading/verifier.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { hashText } from "../random/hash.ts";
-import { readTextFile } from "../snapshots/storage/read-file.ts";
+import { readTextFile, unreadable } from "../snapshots/storage/read-file.ts";
 
 /**
  * Loads the module at a path relative to a folder.
@@ -18,7 +18,7 @@ export async function loadVerifierModule(folder: string, path: string): Promise<
     throw new PeriodicEvalError({
       code: "data",
       where: "verifier.module",
-      got: error.got.replace(`"${file}"`, `"${path}"`),
+      got: unreadable(path, error.cause),
       expected: "a module at that path",
       fix: "Correct the path, which is relative to the folder of the file that names it, or copy the module there.",
       cause: error.cause,

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
+import { codeOption, downloadOption, yamlOption } from "../internal/source-option.ts";
 import { parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "./hub-server.test-data.ts";
@@ -219,19 +220,30 @@ describe("without the hub", () => {
   });
 
   it.each([
-    ["gsm8k options.data", '{ data: "FILE" }'],
-    ["capability options.questions", "--questions FILE"],
-    ["the default questions", '{ questions: "FILE" }'],
-    ["periodic_eval.alignment_questions", "alignment_questions: FILE"],
-  ])("spells the file of %s as it is written there", async (where, spelling) => {
+    [codeOption("gsm8k", "data"), '{ data: "FILE" }'],
+    [yamlOption("periodic_eval", "alignment_questions"), "alignment_questions: FILE"],
+  ])("spells the file of %o as it is written there", async (option, spelling) => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
-    const { fix } = await errorOf(readSource("hf:owner/sums", where));
-    expect(fix.split("; ")[0]).toContain(spelling);
+    const { where, fix, detail } = await errorOf(readSource("hf:owner/sums", option));
+    expect([where, detail]).toEqual([
+      option.where,
+      expect.objectContaining({ kind: "not-cached", option, reason: "HF_HUB_OFFLINE" }),
+    ]);
+    expect(fix.split("; ")[0]).toContain(`: ${spelling}`);
+  });
+
+  it("names the option of a file that cannot be read, and none for a wrong row", async () => {
+    const option = codeOption("gsm8k", "data");
+    const missing = await errorOf(readSource(join(cache, "none.jsonl"), option));
+    expect(missing).toMatchObject({ where: option.where, detail: { kind: "option", option } });
+    const file = join(cache, "wrong.jsonl");
+    await writeFile(file, "[");
+    expect(await errorOf(readSource(file, option))).toMatchObject({ code: "data", detail: null });
   });
 
   it("does not advise the download that failed to download", async () => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
-    const { fix } = await errorOf(readSource("hf:owner/sums", "data get hf:owner/sums"));
+    const { fix } = await errorOf(readSource("hf:owner/sums", downloadOption("data get hf:owner/sums")));
     expect(fix).toBe(
       `Unset HF_HUB_OFFLINE, or copy datasets--owner--sums from the cache of a machine with network to ${cache}.`,
     );

@@ -1,5 +1,5 @@
 import { basename, dirname, join } from "node:path";
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError, type SourceOption } from "../errors.ts";
 import { isOffline } from "./access.ts";
 import { openHubCache, type HubCache } from "./cache.ts";
 import { chooseSplit, parseDatasetName, type DatasetName } from "./dataset-name.ts";
@@ -9,6 +9,7 @@ import { openRepository, type HubFile } from "./repository.ts";
 import { isUnreachable } from "./request-error.ts";
 import { command } from "../internal/command.ts";
 import { dataError } from "../internal/data-error.ts";
+import { notCachedFix, optionAt, type NotCached } from "../internal/source-option.ts";
 
 /** A split of a dataset in the cache. */
 export interface DatasetSplit {
@@ -39,13 +40,20 @@ interface OpenDataset {
   readonly name: DatasetName;
   readonly source: string;
   readonly where: string;
+  readonly option: SourceOption;
   /** The splits of a source that names none, the most wanted first. */
   readonly usualSplits: readonly string[];
   readonly repo: HubRepo;
   readonly cache: HubCache;
 }
 
-function openDataset(source: string, where: string, usualSplits: readonly string[] = ["test"]): OpenDataset {
+function openDataset(
+  source: string,
+  at: SourceOption | string,
+  usualSplits: readonly string[] = ["test"],
+): OpenDataset {
+  const option = optionAt(at);
+  const { where } = option;
   const name = parseDatasetName(source, where);
   const repo = {
     type: "dataset" as const,
@@ -53,7 +61,7 @@ function openDataset(source: string, where: string, usualSplits: readonly string
     revision,
     where: `${where}, hf:${name.dataset}`,
   };
-  return { name, source, where, usualSplits, repo, cache: openHubCache(repo) };
+  return { name, source, where, option, usualSplits, repo, cache: openHubCache(repo) };
 }
 
 /**
@@ -62,18 +70,18 @@ function openDataset(source: string, where: string, usualSplits: readonly string
  * HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE apply.
  *
  * @param source `hf:owner/dataset[/config][/split]`; see `chooseSplit` for the defaults.
- * @param where The option that names the source, for errors: `capability options.questions`.
+ * @param option The option that names the source, for errors; or only its place.
  * @param usualSplits The splits of a source that names none, the most wanted first. Default: `test`.
  * @throws PeriodicEvalError `data` for a dataset, config or split that cannot be had, `config` for a malformed variable,
  *   `store` if the cache cannot be written.
  */
 export async function fetchSplit(
   source: string,
-  where: string,
+  option: SourceOption | string,
   usualSplits?: readonly string[],
 ): Promise<DatasetSplit> {
-  const opened = openDataset(source, where, usualSplits);
-  const { cache, repo, name } = opened;
+  const opened = openDataset(source, option, usualSplits);
+  const { cache, repo, name, where } = opened;
   const held = await cachedSplitOf(opened);
   if (held !== null && held.missing.length === 0) return held.split;
   if (isOffline()) throw notCached(opened);
@@ -141,45 +149,33 @@ function parquetOf(files: ReadonlyMap<string, HubFile>, dataset: string, where: 
   throw dataError(where, `no Parquet file of ${dataset}`, "the hub's Parquet conversion of it", fix);
 }
 
-const cachedOrOnline = "a dataset in the cache, or a network";
-
-/** Whether `fetchSplit` threw because the cache lacks a dataset and there is no network. */
-export const isNotCached = (error: unknown): error is PeriodicEvalError =>
-  PeriodicEvalError.is(error, "data") && error.expected === cachedOrOnline;
-
 /** Returns the error for a dataset that is needed now, with all remedies. */
 function notCached(
-  { name, source, where, cache, usualSplits: [split] }: OpenDataset,
+  { name, source, option, cache, usualSplits: [split] }: OpenDataset,
   unanswered?: PeriodicEvalError,
 ): PeriodicEvalError {
   // `data get` without a split gets the one of questions.
   const wanted = split === "test" || name.names.length > 0 ? source : `${source}/${split}`;
-  const get = command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`);
   const copy = `copy ${basename(cache.root)} from the cache of a machine with network to ${dirname(cache.root)}`;
   const online = unanswered === undefined ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT";
-  // The command that downloads would fail again, and takes no file.
-  const isDownload = where.startsWith("data get ");
-  const file = `Name the path of a file${fileSpelling(where)}; ${get} writes one on a machine with network. Or ${copy}, or ${online}.`;
-  return dataError(
-    where,
-    unanswered === undefined
-      ? `HF_HUB_OFFLINE, but ${source} is not in the cache ${cache.root}`
-      : `no answer from the hub (${unanswered.got}), and ${source} is not in the cache ${cache.root}`,
-    cachedOrOnline,
-    isDownload ? `${online[0]!.toUpperCase()}${online.slice(1)}, or ${copy}.` : file,
+  const reason = unanswered === undefined ? "HF_HUB_OFFLINE" : `no answer from the hub (${unanswered.got})`;
+  const detail: NotCached = {
+    kind: "not-cached",
+    option,
+    reason,
+    download: command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`),
+    otherwise: option.spellings === null ? `${online}, or ${copy}` : `${copy}, or ${online}`,
+  };
+  return new PeriodicEvalError({
+    code: "data",
+    where: option.where,
+    got: `${reason}, ${unanswered === undefined ? "but" : "and"} ${source} is not in the cache ${cache.root}`,
+    expected: "a dataset in the cache, or a network",
+    fix: notCachedFix(detail),
     // `got` repeats the messages of the errors around the reason.
-    innermostCause(unanswered),
-  );
-}
-
-/** Returns how code, YAML or commands name a file in the option `where`; empty for an unknown option. */
-function fileSpelling(where: string): string {
-  if (/^(the default questions|capability options\.questions)$/.test(where))
-    return ': { questions: "FILE" }, in YAML questions: FILE, in commands --questions FILE';
-  const [, key] = /\boptions\.([\w.]+)$/.exec(where) ?? [];
-  if (key !== undefined && !key.includes(".")) return `: { ${key}: "FILE" }`;
-  const [, yamlKey] = /^periodic_eval.*\.(\w+)$/.exec(where) ?? [];
-  return yamlKey === undefined ? "" : `: ${yamlKey}: FILE`;
+    cause: innermostCause(unanswered),
+    detail,
+  });
 }
 
 function innermostCause(error: unknown): unknown {

@@ -3,7 +3,7 @@ export { isOffline } from "./access.ts";
 export { hubNameOf, openHubCache, type HubCache } from "./cache.ts";
 export { isHubSource, parseDatasetName } from "./dataset-name.ts";
 export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./pinned-file.ts";
-export { cachedSplit, fetchSplit, isNotCached, type DatasetSplit, type SplitFile } from "./datasets.ts";
+export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 export { cacheError, fetchFile, type HubCommit } from "./fetch-file.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub-id.ts";
 export { textFormats, type ParseText } from "./parse-text.ts";

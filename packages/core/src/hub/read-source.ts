@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { access, readFile, realpath } from "node:fs/promises";
 import type { Json } from "../contracts/json.ts";
+import type { SourceOption } from "../errors.ts";
 import { fixForMissing } from "../internal/missing-source.ts";
 import { dataError } from "../internal/data-error.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
+import { atOption, optionAt } from "../internal/source-option.ts";
 import { unreadable } from "../snapshots/storage/read-file.ts";
 import { isHubSource } from "./dataset-name.ts";
 import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
@@ -30,34 +32,34 @@ export type HubProvenance = Readonly<Record<"hub" | "config" | "split" | "commit
  * - A file, by its extension: JSON Lines (`.jsonl`, `.ndjson`), a JSON array of objects (`.json`), Parquet (`.parquet`).
  * - `hf:owner/dataset[/config][/split]`: a split of a dataset on the Hugging Face hub; see `fetchSplit`.
  *
- * @param where The option that names the source, for errors: `gsm8k options.data`.
+ * @param option The option that names the source, for errors; or only its place.
  * @param formats Parsers of text files, by extension.
  * @throws PeriodicEvalError `data` with file and line for a wrong row; also for a source that cannot be read, has another
  *   format, or has no rows; the errors of `fetchSplit`.
  */
 export async function readSource(
   source: string,
-  where: string,
+  option: SourceOption | string,
   formats: Readonly<Record<string, ParseText>> = textFormats,
 ): Promise<SourceRows> {
-  if (isHubSource(source)) return readSplit(await fetchSplit(source, where), where);
-  return withRows(source, await fromFile(source, where, formats));
+  if (isHubSource(source)) return readSplit(await atOption(option, () => fetchSplit(source, option)), option);
+  return withRows(source, await fromFile(source, option, formats));
 }
 
 /**
  * Reads the rows of a split in the cache.
  *
- * @param where The option that names the split, for errors.
+ * @param option The option that names the split, for errors; or only its place.
  * @throws PeriodicEvalError `data` for a file that cannot be read or differs from the hub's, or if there are no rows.
  */
 export async function readSplit(
   { dataset, config, split, commit, files }: DatasetSplit,
-  where: string,
+  option: SourceOption | string,
 ): Promise<SourceRows> {
   const rows: PlacedRow[] = [];
   const hash = createHash("sha256");
   for (const file of files) {
-    const bytes = await readCached(file, where);
+    const bytes = await atOption(option, () => readCached(file, optionAt(option).where));
     hash.update(bytes);
     for (const row of await readParquet(bytes, `hf:${dataset}/${file.name}`)) rows.push(row);
   }
@@ -95,12 +97,23 @@ export async function checkCached({ path, hash }: SplitFile, found: string, wher
 
 async function fromFile(
   path: string,
-  where: string,
+  option: SourceOption | string,
   formats: Readonly<Record<string, ParseText>>,
 ): Promise<SourceRows> {
+  const parse = formats[extensionOf(path)];
+  const bytes = await atOption(option, () => bytesOf(path, optionAt(option).where, formats));
+  const rows =
+    parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);
+  return { rows, sha256: createHash("sha256").update(bytes).digest("hex"), hub: null };
+}
+
+async function bytesOf(
+  path: string,
+  where: string,
+  formats: Readonly<Record<string, ParseText>>,
+): Promise<Buffer> {
   const ending = extensionOf(path);
-  const parse = formats[ending];
-  if (parse === undefined && ending !== "parquet") {
+  if (formats[ending] === undefined && ending !== "parquet") {
     const known = [...Object.keys(formats), "parquet"].map((one) => `.${one}`).join(", ");
     const rename = "Rename the file to match its format, or convert it.";
     // The cause says whether the file exists: a configuration then suggests the dataset that was meant.
@@ -111,10 +124,7 @@ async function fromFile(
     const fix = cause === null ? rename : fixForMissing(path, rename);
     throw dataError(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix, cause);
   }
-  const bytes = await readBytes(path, where);
-  const rows =
-    parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);
-  return { rows, sha256: createHash("sha256").update(bytes).digest("hex"), hub: null };
+  return readBytes(path, where);
 }
 
 const extensionOf = (path: string): string => /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";

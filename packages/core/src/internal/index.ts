@@ -23,6 +23,8 @@ export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isRecord } from "./is-record.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
+export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
+export { changedError } from "./changed-error.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { changedError, parseOptions } from "@periodic-eval/core/internal";
 import type { z } from "zod";
 
 /**
@@ -36,16 +36,7 @@ export function atFile<T>(
     return check();
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
-    const { code, got, expected, fix } = error;
     const path = keyOf(error.path);
-    throw new PeriodicEvalError({
-      code,
-      where: placeIn(file, path),
-      path,
-      got,
-      expected,
-      fix,
-      cause: error,
-    });
+    throw changedError(error, { where: placeIn(file, path), path, cause: error });
   }
 }

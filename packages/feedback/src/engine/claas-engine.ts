@@ -92,7 +92,8 @@ export async function initAdapter(service: JsonService, body: Json, signal: Abor
   try {
     return await service.ask("v1/lora/init", body, signal);
   } catch (error) {
-    if (!PeriodicEvalError.is(error, "config") || !error.got.startsWith("403")) throw error;
+    if (!PeriodicEvalError.is(error, "config")) throw error;
+    if (error.detail?.kind !== "http" || error.detail.status !== 403) throw error;
     throw configError({
       where: error.where,
       got: error.got,

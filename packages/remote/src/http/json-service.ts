@@ -90,7 +90,8 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       const parsed = parseMasked(await error.response.text(), token);
       const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
       const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
-      if (status === 401 || status === 403) throw rejectedToken(endpoint, reason, tokenEnv, token !== null);
+      if (status === 401 || status === 403)
+        throw rejectedToken(endpoint, { status, reason }, tokenEnv, token !== null);
       if (transientStatuses.includes(status)) throw unavailable(endpoint, reason);
       return { status, body: parsed };
     }
@@ -179,7 +180,7 @@ const unavailable = (endpoint: string, got: string): PeriodicEvalError =>
 
 const rejectedToken = (
   endpoint: string,
-  reason: string,
+  { status, reason }: { readonly status: number; readonly reason: string },
   tokenEnv: string,
   isSet: boolean,
 ): PeriodicEvalError =>
@@ -191,4 +192,5 @@ const rejectedToken = (
     fix: isSet
       ? `Correct the token in ${tokenEnv}.`
       : `Set ${tokenEnv}; tokens are read from the environment only.`,
+    detail: { kind: "http", status },
   });

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { changedError, didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
@@ -83,10 +83,10 @@ function defaultsOf(
 /** Adds the line of a YAML syntax error to its place. */
 function withLine(error: unknown, path: string): unknown {
   if (!PeriodicEvalError.is(error)) return error;
-  const { code, where, got, expected, fix, cause } = error;
+  const { where, cause } = error;
   const line = (cause as Partial<YAMLError> | undefined)?.linePos?.[0].line;
   if (where !== path || line === undefined) return error;
-  return new PeriodicEvalError({ code, where: `${path}:${line}`, got, expected, fix, cause });
+  return changedError(error, { where: `${path}:${line}` });
 }
 
 /** Returns a function that gives the line of a top-level key. */

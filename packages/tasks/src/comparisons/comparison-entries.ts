@@ -5,7 +5,7 @@ import {
   type EvaluationRegistry,
   type Grader,
 } from "@periodic-eval/core";
-import { configError, importJudgeOpener, parseOptions } from "@periodic-eval/core/internal";
+import { configError, importJudgeOpener, parseOptions, yamlOption } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
 import { pairOptions } from "./pair-judge.ts";
@@ -104,7 +104,7 @@ export function comparisonEntries(
     async win_rate(options, where) {
       const entry = parseOptions(where, winRateSchema, options);
       const { reference: given, max_new_tokens, temperature, top_p, max_error_share } = entry;
-      const { prompts } = await readPrompts(entry.win_rate, `${where}.win_rate`, choiceOf(entry));
+      const { prompts } = await readPrompts(entry.win_rate, yamlOption(where, "win_rate"), choiceOf(entry));
       const judge = await openJudge(judgeOf(entry.judge, where), {
         ...pairOptions(),
         ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
@@ -122,7 +122,7 @@ export function comparisonEntries(
       };
       const answers = answersOf(given);
       if (answers !== null) {
-        const read = await readAnswers(answers, `${where}.reference`);
+        const read = await readAnswers(answers, yamlOption(where, "reference"));
         return withJudge(winRate({ ...common, reference: { answers: read } }), judge);
       }
       const opened = await referenceOf(given as string | z.infer<typeof modelSchema>, where);
@@ -133,7 +133,9 @@ export function comparisonEntries(
       const { kl_to_reference: prompts, limit } = entry;
       const of =
         typeof prompts === "string"
-          ? promptsEvaluation(await readPrompts(prompts, `${where}.kl_to_reference`, choiceOf(entry)))
+          ? promptsEvaluation(
+              await readPrompts(prompts, yamlOption(where, "kl_to_reference"), choiceOf(entry)),
+            )
           : await otherEvaluation(others, prompts, `${where}.kl_to_reference`);
       const opened = await referenceOf(entry.reference, where);
       const against = { of, against: opened.model };

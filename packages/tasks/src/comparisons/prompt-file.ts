@@ -1,4 +1,4 @@
-import type { AnyEvaluation, Prompt, Row } from "@periodic-eval/core";
+import type { AnyEvaluation, Prompt, Row, SourceOption } from "@periodic-eval/core";
 import { defineEvaluation } from "@periodic-eval/core";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/core/internal";
@@ -28,15 +28,15 @@ export interface PromptChoice {
  * turn; an array of messages `{role, content}`; or `{text}`, which is completed as it is. Without an id, a row has its number
  * from 0.
  *
- * @param where Names the option that holds the source, for errors.
+ * @param option The option that holds the source, for errors; or only its place.
  * @throws PeriodicEvalError `data` for a source that cannot be read, and the first wrong row.
  */
 export async function readPrompts(
   source: string,
-  where: string,
+  option: SourceOption | string,
   { limit = null, subsample = null }: PromptChoice = {},
 ): Promise<PromptFile> {
-  const { rows, sha256 } = await readDocuments(source, where);
+  const { rows, sha256 } = await readDocuments(source, option);
   const places = new Map<string, string>();
   const prompts = rows.map((row, at): FilePrompt => {
     return { id: idOf(row, at, places), prompt: promptOf(row) };
@@ -108,8 +108,11 @@ export const promptsEvaluation = ({ prompts, sha256 }: PromptFile): AnyEvaluatio
  *
  * @throws PeriodicEvalError `data` for a source that cannot be read, and the first wrong row.
  */
-export async function readAnswers(source: string, where: string): Promise<Readonly<Record<string, string>>> {
-  const { rows } = await readDocuments(source, where);
+export async function readAnswers(
+  source: string,
+  option: SourceOption | string,
+): Promise<Readonly<Record<string, string>>> {
+  const { rows } = await readDocuments(source, option);
   const places = new Map<string, string>();
   const answers = rows.map((row, at) => {
     const { answer } = row.row;

@@ -1,4 +1,4 @@
-import type { Json } from "@periodic-eval/core";
+import type { Json, SourceOption } from "@periodic-eval/core";
 import { readSource, textFormats, type PlacedRow } from "@periodic-eval/core/hub";
 import { parseCsv } from "./csv.ts";
 
@@ -15,10 +15,10 @@ export interface ReadDocuments {
  * Reads the rows of a dataset: a source of `readSource` of @periodic-eval/core/hub, or CSV with a header (`.csv`; all values
  * are strings).
  *
- * @param where The option that names the source, for errors: `gsm8k options.data`.
+ * @param option The option that names the source, for errors; or only its place.
  * @throws PeriodicEvalError as `readSource` does.
  */
-export async function readDocuments(source: string, where: string): Promise<ReadDocuments> {
-  const { rows, sha256, hub } = await readSource(source, where, { ...textFormats, csv: parseCsv });
+export async function readDocuments(source: string, option: SourceOption | string): Promise<ReadDocuments> {
+  const { rows, sha256, hub } = await readSource(source, option, { ...textFormats, csv: parseCsv });
   return { rows, sha256, provenance: { ...hub, sha256, rows: rows.length } };
 }

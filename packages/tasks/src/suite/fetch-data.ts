@@ -1,13 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { command, dataError } from "@periodic-eval/core/internal";
-import {
-  cachedSplit,
-  fetchSplit,
-  isHubSource,
-  isNotCached,
-  isOffline,
-  openHubCache,
-} from "@periodic-eval/core/hub";
+import { changedError, codeOption, command, dataError, isNotCached } from "@periodic-eval/core/internal";
+import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/core/hub";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 
@@ -37,10 +30,10 @@ export async function fetchTaskData(
     if (!isOffline()) onDownload?.(missing);
     for (const source of missing.sources) {
       try {
-        await fetchSplit(source, `${task} options.data`);
+        await fetchSplit(source, codeOption(task, "data"));
       } catch (cause) {
         if (!isNotCached(cause)) throw ofOtherDataset(cause, task, options.data);
-        unreachable.push({ ...missing, cause });
+        unreachable.push({ ...missing, cause, reason: cause.detail.reason });
         break;
       }
     }
@@ -61,20 +54,20 @@ async function notCached(sources: readonly string[], task: string): Promise<read
 function ofOtherDataset(error: unknown, task: string, data: string): unknown {
   const own = datasetOf(task);
   if (!PeriodicEvalError.is(error, "data") || own === null || own.source === data) return error;
-  const { where, got, expected, fix } = error;
   const hint = `${task} is in ${own.source}, which is read if no other data is named; a suite may set \`data\` per task.`;
-  return dataError(where, got, expected, `${fix} ${hint}`, error);
+  return changedError(error, { fix: `${error.fix} ${hint}`, cause: error });
 }
 
 interface Unreachable extends MissingData {
   readonly cause: PeriodicEvalError;
+  /** Why the hub could not be asked. */
+  readonly reason: string;
 }
 
 /** Returns the error for all datasets that cannot be had, with the commands that fetch them. */
 function notFetched(missing: readonly [Unreachable, ...Unreachable[]]): PeriodicEvalError {
   const names = [...new Set(missing.map(downloadName))];
-  const [{ cause }] = missing;
-  const reason = isOffline() ? "HF_HUB_OFFLINE" : cause.got.replace(/, and hf:.*$/s, "");
+  const [{ cause, reason }] = missing;
   const commands = names.map((name) => command(`data get ${name} --out data`)).join(", ");
   return dataError(
     `data of ${missing.map(({ task }) => task).join(", ")}`,

@@ -5,7 +5,14 @@ import {
   type EvaluationRegistry,
   type Json,
 } from "@periodic-eval/core";
-import { checkName, configError, didYouMean, isRecord, pathText } from "@periodic-eval/core/internal";
+import {
+  changedError,
+  checkName,
+  configError,
+  didYouMean,
+  isRecord,
+  pathText,
+} from "@periodic-eval/core/internal";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 import type { Suite } from "./suite-file.ts";
@@ -105,8 +112,7 @@ async function placed<T>(
     return await make(place);
   } catch (cause) {
     if (!PeriodicEvalError.is(cause)) throw cause;
-    const { code, got, expected, fix } = cause;
     const where = cause.where.startsWith(place) ? cause.where : `${place}, ${cause.where}`;
-    throw new PeriodicEvalError({ code, where, path: [...path, ...cause.path], got, expected, fix, cause });
+    throw changedError(cause, { where, path: [...path, ...cause.path], cause });
   }
 }

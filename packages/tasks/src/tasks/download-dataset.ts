@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/core/hub";
-import { configError } from "@periodic-eval/core/internal";
+import { configError, downloadOption } from "@periodic-eval/core/internal";
 import { csvLine, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { DatasetFile } from "./datasets.ts";
@@ -35,7 +35,7 @@ export async function downloadDataset(
 ): Promise<readonly DownloadedFile[]> {
   const downloaded: DownloadedFile[] = [];
   for (const { source, path } of files) {
-    const split = await fetchSplit(source, where);
+    const split = await fetchSplit(source, downloadOption(where));
     const { rows, sha256 } = await readSplit(split, where);
     if (out !== null)
       await writeNew(join(out, path), path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));

@@ -1,6 +1,6 @@
-import type { Json, Prompt, Row } from "@periodic-eval/core";
+import type { Json, Prompt, Row, SourceOption } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { configError, quoteValue } from "@periodic-eval/core/internal";
+import { codeOption, configError, quoteValue } from "@periodic-eval/core/internal";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
 import type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
@@ -146,8 +146,8 @@ async function documentsOf<Q>(
   const { data, fewshotSeed: seed = 1234, limit, chat } = options;
   const { subject, groups, description } = part;
   const name = subject === null ? task : `${task} ${subject}`;
-  const where = `${task} options.data`;
-  const test = await readDocuments(await locate(data, part.test, where, task), where);
+  const option = codeOption(task, "data");
+  const test = await readDocuments(await locate(data, part.test, option.where, task), option);
   const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
   const isSameFile = drawsOneMore || pool?.sha256 === test.sha256;
@@ -181,8 +181,8 @@ async function poolOf(
   options: TaskOptions,
   shots: number,
 ): Promise<ReadDocuments> {
-  const { source, where } = await poolSource(part, task, options, shots);
-  return readDocuments(source, where);
+  const { source, option } = await poolSource(part, task, options, shots);
+  return readDocuments(source, option);
 }
 
 async function poolSource(
@@ -190,11 +190,11 @@ async function poolSource(
   task: string,
   { data, fewshotPool }: TaskOptions,
   shots: number,
-): Promise<{ readonly source: string; readonly where: string }> {
-  const where = `${task} options.${fewshotPool === undefined ? "data" : "fewshotPool"}`;
+): Promise<{ readonly source: string; readonly option: SourceOption }> {
+  const option = codeOption(task, fewshotPool === undefined ? "data" : "fewshotPool");
   const source = fewshotPool ?? data;
-  const isFile = !(await hasSplits(source, where, task));
+  const isFile = !(await hasSplits(source, option.where, task));
   if (fewshotPool === undefined && (isFile || pool === null)) throw noPool(task, shots);
   if (!isFile && pool === null) throw noPool(task, shots);
-  return { source: pool === null ? source : await locate(source, pool, where, task), where };
+  return { source: pool === null ? source : await locate(source, pool, option.where, task), option };
 }

@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { changedError } from "@periodic-eval/core/internal";
 import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/core/hub";
 import { hashFile } from "../checkpoint/whole-folder.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
@@ -38,6 +39,5 @@ export async function filesOf(source: string, of: RowsOf): Promise<readonly RowF
 /** Returns an error about a source with the option that names the source as its path, so that callers can find it. */
 export function errorOfSource(error: unknown, of: RowsOf): unknown {
   if (!PeriodicEvalError.is(error) || error.path.length > 0) return error;
-  const { code, where, got, expected, fix } = error;
-  return new PeriodicEvalError({ code, where, path: [of], got, expected, fix, cause: error });
+  return changedError(error, { path: [of], cause: error });
 }

@@ -5,7 +5,7 @@ import {
   type EvaluationRegistry,
   type PeriodicEval,
 } from "@periodic-eval/core";
-import { configError, isRecord } from "@periodic-eval/core/internal";
+import { changedError, configError, isRecord } from "@periodic-eval/core/internal";
 import type { SessionSettings } from "../loop/phase.ts";
 
 /** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */
@@ -97,15 +97,10 @@ async function installedTasks(where: string): Promise<EvaluationRegistry> {
 /** Returns the error of a block with the place of the option that holds the block. */
 function placed(where: string, error: unknown): unknown {
   if (!PeriodicEvalError.is(error)) return error;
-  const { code, got, expected, fix } = error;
   const inBlock = /^periodic_eval(?=$|[.,[])(.*)$/s.exec(error.where)?.[1] ?? `, ${error.where}`;
-  return new PeriodicEvalError({
-    code,
+  return changedError(error, {
     where: `${where}.periodicEval${inBlock}`,
     path: ["periodicEval", ...error.path],
-    got,
-    expected,
-    fix,
     cause: error,
   });
 }

@@ -4,6 +4,7 @@ import type { JudgePrice } from "../../grading/judge/budget.ts";
 import { importJudgeOpener } from "../../grading/judge/local-judge.ts";
 import type { VerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { changedError } from "../../internal/changed-error.ts";
 import { configError, pathText } from "../../internal/config-error.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
@@ -38,9 +39,7 @@ export async function openBlockJudge(block: ParsedBlock, open?: OpenJudge): Prom
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
     const path = pathOf("judge_model");
-    const { code, got, expected, fix, cause } = error;
-    const where = `${blockName}${pathText(path)}, ${error.where}`;
-    throw new PeriodicEvalError({ code, where, path, got, expected, fix, cause });
+    throw changedError(error, { where: `${blockName}${pathText(path)}, ${error.where}`, path });
   }
 }
 

@@ -1,6 +1,8 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
+import { changedError } from "../../internal/changed-error.ts";
 import { pathText } from "../../internal/config-error.ts";
+import { isNotCached, respelt } from "../../internal/source-option.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
@@ -66,18 +68,17 @@ export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys
   return Object.defineProperty(copy, "items", { value: items, enumerable: true });
 }
 
-/** The path of such an error is within a file, unless the file or dataset itself cannot be read: then `where` is the option. */
+/** The path of such an error is within a file, unless its detail names the option whose source cannot be read. */
 function sourceErrorAtKey(error: unknown, block: ParsedBlock, keys: OptionKeys): unknown {
   if (!PeriodicEvalError.is(error)) return error;
-  const [label, option] = /^\w+ options\.([\w.]+)/.exec(error.where) ?? [];
-  const key = option === undefined ? undefined : keys[option];
-  if (key === undefined) return error;
+  const { detail } = error;
+  const option = detail?.kind === "option" || detail?.kind === "not-cached" ? detail.option : null;
+  const key = keys[option?.name ?? ""];
+  if (option === null || key === undefined) return error;
   const path = block.pathOf(key);
-  const { code, got, expected, cause } = error;
-  const where = `${blockName}${pathText(path)}${error.where.slice(label!.length)}`;
-  // `notCached` of core/hub spells the option in code.
-  const fix = key === option ? error.fix : error.fix.replace(`{ ${option}: "FILE" }`, `${key}: FILE`);
-  return new PeriodicEvalError({ code, where, path, got, expected, fix, cause });
+  const where = `${blockName}${pathText(path)}${error.where.slice(option.where.length)}`;
+  const isRespelt = isNotCached(error) && key !== option.name;
+  return changedError(isRespelt ? respelt(error, [`${key}: FILE`]) : error, { where, path });
 }
 
 function errorAtKey(error: unknown, { pathOf }: ParsedBlock, keys: OptionKeys): unknown {
@@ -87,7 +88,5 @@ function errorAtKey(error: unknown, { pathOf }: ParsedBlock, keys: OptionKeys): 
     .find(({ key }) => key !== undefined);
   if (found === undefined) return error;
   const path: ValuePath = [...pathOf(found.key!), ...found.rest];
-  const { code, got, expected, fix, cause } = error;
-  const where = `${blockName}${pathText(path)}`;
-  return new PeriodicEvalError({ code, where, path, got, expected, fix, cause });
+  return changedError(error, { where: `${blockName}${pathText(path)}`, path });
 }

@@ -4,6 +4,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
+import { codeOption } from "../../internal/source-option.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -67,7 +68,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     async items(model): Promise<readonly AlignmentItem[]> {
       const { questions, provenance: source } = await readAlignmentQuestions(
         options.questions,
-        "alignment options.questions",
+        codeOption("alignment", "questions"),
       );
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);

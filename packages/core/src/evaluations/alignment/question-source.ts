@@ -1,8 +1,10 @@
 import type { Json } from "../../contracts/json.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";
 import type { PinnedFile } from "../../hub/pinned-file.ts";
+import { changedError } from "../../internal/changed-error.ts";
 import { nearest } from "../../internal/nearest.ts";
+import { atOption, optionAt } from "../../internal/source-option.ts";
 import { hashJson } from "../../random/hash.ts";
 import { readHashed } from "../prompting/data-file.ts";
 import { readData } from "../prompting/read-data.ts";
@@ -40,12 +42,12 @@ export interface QuestionSource {
 /**
  * Reads the questions that the option `questions` names; see `AlignmentOptions`.
  *
- * @param where Names the option, for errors.
+ * @param option The option, for errors; or only its place.
  * @throws PeriodicEvalError `data` for questions that cannot be had or are wrong; the errors of `fetchPinnedFile`.
  */
 export async function readAlignmentQuestions(
   source: string | undefined,
-  where: string,
+  option: SourceOption | string,
 ): Promise<QuestionSource> {
   if (source === undefined) {
     const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
@@ -54,15 +56,15 @@ export async function readAlignmentQuestions(
       provenance: { questions: "own", questions_hash: hash },
     };
   }
-  if (isPublishedQuestions(source)) return readPublished(where);
+  if (isPublishedQuestions(source)) return readPublished(option);
   if (isRowSource(source)) {
-    const { value, placeOf, provenance } = await readData(source, where);
+    const { value, placeOf, provenance } = await readData(source, option);
     return {
       questions: alignmentQuestionsOf(value, placeOf),
       provenance: { questions: "file", ...provenance },
     };
   }
-  const { text, sha256 } = await readHashed(source, where).catch((error: unknown) => {
+  const { text, sha256 } = await readHashed(source, option).catch((error: unknown) => {
     throw withGuess(error, source);
   });
   return {
@@ -71,11 +73,11 @@ export async function readAlignmentQuestions(
   };
 }
 
-async function readPublished(where: string): Promise<QuestionSource> {
+async function readPublished(option: SourceOption | string): Promise<QuestionSource> {
   // Imported only if it is used: the package's root runs outside Node.
   const { fetchPinnedFile } = await import("../../hub/pinned-file.ts");
   const { name, repository, commit, path, sha256 } = betley2025Questions;
-  const text = await fetchPinnedFile(betley2025Questions, where);
+  const text = await atOption(option, () => fetchPinnedFile(betley2025Questions, optionAt(option).where));
   return {
     questions: await parseAlignmentQuestions(text, name),
     provenance: { questions: name, repository, commit, path, file_sha256: sha256 },
@@ -87,7 +89,5 @@ function withGuess(error: unknown, source: string): unknown {
   const { name } = betley2025Questions;
   const word = source.split(/[\\/]/).at(-1)!;
   if (!PeriodicEvalError.is(error, "data") || nearest(word, [name]) === null) return error;
-  const { code, where, path, got, expected, cause } = error;
-  const fix = `Did you mean "${name}", the questions of Betley et al.? ${error.fix}`;
-  return new PeriodicEvalError({ code, where, path, got, expected, fix, cause });
+  return changedError(error, { fix: `Did you mean "${name}", the questions of Betley et al.? ${error.fix}` });
 }

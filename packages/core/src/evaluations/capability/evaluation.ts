@@ -1,4 +1,5 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { codeOption } from "../../internal/source-option.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";
@@ -27,8 +28,12 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     personas,
     shots,
   } = options;
-  const where = options.questions === undefined ? "the default questions" : "capability options.questions";
-  const source = questionFile(questions, subsample, where);
+  const source = questionFile(questions, subsample, {
+    ...(options.questions === undefined
+      ? { where: "the default questions", name: null }
+      : codeOption("capability", "questions")),
+    spellings: ['{ questions: "FILE" }', "in YAML questions: FILE", "in commands --questions FILE"],
+  });
   if (method === "letters") {
     // Personas of a file are counted once it is read, before step 1.
     let perQuestion = typeof personas === "string" ? 1 : (personas?.length ?? 1);

@@ -2,6 +2,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { codeOption } from "../../internal/source-option.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { Persona } from "../prompting/personas.ts";
@@ -143,13 +144,15 @@ function renderExample(
     }
   }
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
+  const option = codeOption("capability", "system");
   throw new PeriodicEvalError({
     code: "model",
-    where: "capability options.system",
+    where: option.where,
     path: ["system"],
     got: `a chat template that fails on every question (${errorMessage(cause)})`,
     expected: `a template that renders a user turn with system = ${systems}`,
     fix: 'Choose another `system`, or set `method: "cloze"`, which needs no chat template.',
     cause,
+    detail: { kind: "option", option },
   });
 }

@@ -1,4 +1,5 @@
 import type { Json } from "../../contracts/json.ts";
+import type { SourceOption } from "../../errors.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
 
@@ -22,11 +23,11 @@ const seedOfAll = 42;
  * (`hf:owner/dataset[/config][/split]`), in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
  * Python's `random.Random(42).sample(range(1172), 200)`. A file of fewer than n questions is used whole.
  *
- * @param where Names the option that holds the source, for the error of a source that cannot be read.
+ * @param option The option that holds the source, for the error of a source that cannot be read.
  */
-export function questionFile(source: string, subsample: Subsample, where: string): QuestionSource {
+export function questionFile(source: string, subsample: Subsample, option: SourceOption): QuestionSource {
   return async () => {
-    const { questions, sha256: hash, hub } = await readQuestions(source, where);
+    const { questions, sha256: hash, hub } = await readQuestions(source, option);
     return {
       items: nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll }),
       provenance: { ...hub, file_sha256: hash, file_questions: questions.length, subsample },
@@ -37,12 +38,12 @@ export function questionFile(source: string, subsample: Subsample, where: string
 /**
  * Reads all questions of a source, in its order, and the SHA-256 of its content.
  *
- * @param where Names the option that holds the source, for errors.
+ * @param option The option that holds the source, for errors; or only its place.
  * @throws PeriodicEvalError `data` for a source that cannot be read, or the first wrong question.
  */
-export async function readQuestions(source: string, where: string): Promise<SourceQuestions> {
+export async function readQuestions(source: string, option: SourceOption | string): Promise<SourceQuestions> {
   const { readSource } = await import("../../hub/read-source.ts");
-  const { rows, sha256, hub } = await readSource(source, where);
+  const { rows, sha256, hub } = await readSource(source, option);
   return { questions: arcQuestionsOf(rows), sha256, hub };
 }
 

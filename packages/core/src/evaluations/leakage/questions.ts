@@ -5,6 +5,7 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { parseData, readData } from "../prompting/read-data.ts";
 import { repeatedId } from "../../internal/repeated-id.ts";
 import { filledString } from "../../internal/option-schemas.ts";
+import { codeOption } from "../../internal/source-option.ts";
 
 /** A question that every persona answers. */
 export interface LeakageQuestion {
@@ -87,7 +88,7 @@ const optionSchema = z.strictObject({ questions: questionsSchema });
  * @throws PeriodicEvalError `data` for a source of another form; the error of `readData` for a source that cannot be read.
  */
 export async function readLeakageQuestions(source: string): Promise<readonly LeakageQuestion[]> {
-  const { value, placeOf } = await readData(source, "leakage options.questions");
+  const { value, placeOf } = await readData(source, codeOption("leakage", "questions"));
   const questions = parseData(placeOf, questionsSchema, withDefaults(value));
   const repeated = repeatedId(questions);
   if (repeated !== null)

@@ -6,6 +6,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";
+import { codeOption } from "../../internal/source-option.ts";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
 export type Side = "affirm" | "negate";
@@ -37,7 +38,7 @@ export async function readStatements(
   path: string,
   variants?: readonly string[],
 ): Promise<{ readonly statements: readonly Statement[]; readonly provenance: SourceData["provenance"] }> {
-  const data = await readData(path, "margin options.probes");
+  const data = await readData(path, codeOption("margin", "probes"));
   const value = Array.isArray(data.value) && isRowSource(path) ? byVariant(data.value, data) : data.value;
   const names = isRecord(value) ? Object.keys(value).filter((name) => !name.startsWith("_")) : [];
   if (!isRecord(value) || names.length === 0)

@@ -1,18 +1,20 @@
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
+import { changedError } from "../../internal/changed-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { fixForMissing, isMissingFile } from "../../internal/missing-source.ts";
+import { atOption, optionAt } from "../../internal/source-option.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
  *
- * @param where Names the option that holds the path, for the error of an unreadable file.
+ * @param option The option that holds the path, for the error of an unreadable file; or only its place.
  * @throws PeriodicEvalError `data`, with the line of the syntax error; the error of `readTextFile` for an unreadable file.
  */
 export async function readYaml(
   path: string,
-  where: string,
+  option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
-  const text = await readSourceText(path, where);
+  const text = await readSourceText(path, option);
   const { parse } = await import("yaml");
   try {
     return { value: parse(text) as unknown, text };
@@ -28,21 +30,20 @@ export async function readYaml(
   }
 }
 
-/** Reads a text file and the SHA-256 of its text. `where` names the option that holds the path. */
-export async function readHashed(path: string, where: string) {
-  const text = await readSourceText(path, where);
+/** Reads a text file and the SHA-256 of its text. `option` holds the path. */
+export async function readHashed(path: string, option: SourceOption | string) {
+  const text = await readSourceText(path, option);
   return { text, sha256: await sha256(text) };
 }
 
 /** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
-async function readSourceText(path: string, where: string): Promise<string> {
+async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   try {
-    return await readTextFile(path, where);
+    return await atOption(option, () => readTextFile(path, optionAt(option).where));
   } catch (error) {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
-    const { code, got, expected, fix, cause } = error;
-    throw new PeriodicEvalError({ code, where, got, expected, fix: fixForMissing(path, fix), cause });
+    throw changedError(error, { fix: fixForMissing(path, error.fix) });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
+import { PeriodicEvalError, type SourceOption, type ValuePath } from "../../errors.ts";
 import type { Json } from "../../contracts/json.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";
 import { pathText } from "../../internal/config-error.ts";
@@ -28,16 +28,16 @@ export const placesIn =
  * Reads a YAML or JSON file, or the rows of JSON Lines (`.jsonl`, `.ndjson`), Parquet (`.parquet`) or a dataset on the
  * Hugging Face hub (`hf:owner/dataset[/config][/split]`).
  *
- * @param where Names the option that holds the source, for errors.
+ * @param option The option that holds the source, for errors; or only its place.
  * @throws PeriodicEvalError `data` for a source that cannot be read or parsed.
  */
-export async function readData(source: string, where: string): Promise<SourceData> {
+export async function readData(source: string, option: SourceOption | string): Promise<SourceData> {
   if (!isRowSource(source)) {
-    const { value, text } = await readYaml(source, where);
+    const { value, text } = await readYaml(source, option);
     return { value, placeOf: placesIn(source), provenance: { file_sha256: await sha256(text) } };
   }
   const { readSource } = await import("../../hub/read-source.ts");
-  const { rows, sha256: hash, hub } = await readSource(source, where);
+  const { rows, sha256: hash, hub } = await readSource(source, option);
   return {
     value: rows.map(({ row }) => row),
     placeOf: ([at, ...path]) =>
