@@ -47,5 +47,6 @@ it.each([
     where: "runs/1",
     got,
     fix,
+    detail: { kind: "interrupted" },
   });
 });

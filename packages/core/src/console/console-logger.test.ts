@@ -264,14 +264,14 @@ it("states seconds and the grace instead of a share where the grace left everyth
 });
 
 it("states seconds without a limit for a phase that was measured only at its start and end", () => {
-  const edge = (governor: string) => ({
+  const timing = (edge: string) => ({
     ...exampleSnapshot().timing,
     overhead_percent: 1350.2,
     total_seconds: 1.4,
-    governor,
+    governor: `whole: the ${edge} is`,
   });
-  const edges = ["whole: the start is", "whole: the end is"].map((governor, step) =>
-    exampleSnapshot({ phase: "em", step, timing: edge(governor) }),
+  const edges = ["start", "end"].map((edge, step) =>
+    exampleSnapshot({ phase: "em", step, crossed: [edge], timing: timing(edge) }),
   );
   expect(closingText(null, edges)).toMatch(/^2 measurements, measuring 2\.8 s at start and end, training/);
 });

@@ -102,8 +102,14 @@ export function isWithinGrace(phase: readonly Measured[]): boolean {
 }
 
 /** Whether a governed phase was measured only at its start and end, which the budget never limits. */
-export const isOnlyEdges = (phase: readonly Pick<Measured, "timing">[]): boolean =>
-  phase.length > 0 && phase.every(({ timing }) => /^whole: the (start|end) is$/.test(timing.governor));
+export const isOnlyEdges = (phase: readonly Placed[]): boolean =>
+  phase.length > 0 && phase.every((one) => one.timing.governor !== "off" && isEdge(one));
+
+/** The parts of a snapshot that say where in its phase it was measured. */
+type Placed = Pick<Snapshot, "timing" | "step" | "max_steps" | "crossed">;
+
+const isEdge = ({ step, max_steps: maxSteps, crossed }: Placed): boolean =>
+  step === 0 || step === maxSteps || crossed.includes("start") || crossed.includes("end");
 
 /** Whether the model was measured. Evidence of a disturbance counts too: a hook may disturb training without a measurement. */
 function tookPlace({ status, receipt }: Measured): boolean {

@@ -93,6 +93,8 @@ describe("evaluate", { timeout: 300_000 }, () => {
   it("returns the reason of a failure", async () => {
     expect(reasonOf(await evaluateHere("function f( {", []))).toContain("SyntaxError");
     expect(reasonOf(await evaluateHere("throw new Error('on purpose')", []))).toBe("Error: on purpose");
+    // Only the engine's own interrupt is the time limit.
+    expect(reasonOf(await evaluateHere("throw new Error('interrupted')", []))).toBe("Error: interrupted");
     expect(reasonOf(await evaluateHere("throw { get message() { throw 1; } }", []))).toBeTruthy();
     expect(reasonOf(await evaluateHere("", ["missing(1)"]))).toContain("ReferenceError");
     expect(reasonOf(await evaluateHere("", ["({})"]))).toBe("a value of type object");

@@ -118,6 +118,9 @@ describe("jsonService", () => {
       expect(inspect(error, { depth: 9 })).not.toContain("of-the-test");
     }
     await expect(service.ask("shut", {}, signal)).rejects.toThrow(`Correct the token in ${tokenEnv}`);
+    await expect(service.ask("shut", {}, signal)).rejects.toMatchObject({
+      detail: { kind: "http", status: 403 },
+    });
     expect(inspect(service)).not.toContain("of-the-test");
   });
 
