@@ -55,7 +55,16 @@ describe("fetchPinnedFile", () => {
   it("downloads a file once, at its commit, and then needs no network", async () => {
     expect(await fetched()).toBe(content.toString());
     expect(requests).toEqual([`/owner/tea/${file.commit}/evaluation/tea.yaml`]);
-    const place = join(cache, "github--owner--tea", "snapshots", file.commit, "evaluation", "tea.yaml");
+    const place = join(
+      cache,
+      "periodic-eval",
+      "github",
+      "owner",
+      "tea",
+      file.commit,
+      "evaluation",
+      "tea.yaml",
+    );
     expect(pinnedPath(file)).toBe(place);
     expect(await readFile(place)).toEqual(content);
     vi.stubEnv("HF_HUB_OFFLINE", "1");
@@ -112,7 +121,7 @@ describe("fetchPinnedFile", () => {
     expect(error).toMatchObject({ code: "data", where: "options.questions" });
     expect(error.got).toMatch(got);
     expect(error.fix).toContain(`download ${pinnedUrl(file)} by hand and name its path`);
-    expect(existsSync(join(cache, "github--owner--tea"))).toBe(false);
+    expect(existsSync(join(cache, "periodic-eval"))).toBe(false);
     answer = (response) => response.end(content);
     expect(await fetched()).toBe(content.toString());
   });
@@ -141,7 +150,7 @@ describe("fetchPinnedFile", () => {
     vi.stubEnv("GITHUB_RAW_ENDPOINT", "mirror.example");
     expect(await errorOf()).toMatchObject({ code: "config", where: "GITHUB_RAW_ENDPOINT" });
     vi.stubEnv("GITHUB_RAW_ENDPOINT", url);
-    await writeFile(join(cache, "github--owner--tea"), "a file where a folder should be");
+    await writeFile(join(cache, "periodic-eval"), "a file where a folder should be");
     expect((await errorOf()).code).toBe("store");
   });
 });

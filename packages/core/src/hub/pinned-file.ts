@@ -30,9 +30,12 @@ const github = "https://raw.githubusercontent.com";
 /** Seconds without a complete response after which a request is given up. */
 const timeoutSeconds = 60;
 
-/** Returns the place of a pinned file in the cache. It is there only after its hash was verified. */
+/**
+ * Returns the place of a pinned file in the cache. It is there only after its hash was verified. The folder is our own, because
+ * folders `<type>--<owner>--<name>` of the cache belong to huggingface_hub.
+ */
 export const pinnedPath = ({ repository, commit, path }: PinnedFile): string =>
-  join(cacheFolder(), `github--${repository.replace("/", "--")}`, "snapshots", commit, path);
+  join(cacheFolder(), "periodic-eval", "github", repository, commit, path);
 
 /** Returns the URL of a pinned file on GitHub. */
 export const pinnedUrl = (file: PinnedFile): string => urlAt(github, file);
@@ -41,7 +44,7 @@ const urlAt = (base: string, { repository, commit, path }: PinnedFile): string =
   `${base}/${repository}/${commit}/${path}`;
 
 /**
- * Returns the text of a pinned file from the cache folder shared with huggingface_hub. Downloads it from GitHub unless it is
+ * Returns the text of a pinned file from an own folder of the cache shared with huggingface_hub. Downloads it from GitHub unless it is
  * there, and keeps it only if its SHA-256 matches. GITHUB_RAW_ENDPOINT names another server than raw.githubusercontent.com;
  * HF_HUB_OFFLINE forbids the request.
  *

@@ -147,7 +147,7 @@ describe.skipIf(authors === null)("data get betley2025 (skipped where ../shared 
     expect(await readFile(path, "utf8")).toBe(authors);
     vi.stubEnv("HF_HUB_OFFLINE", "1");
     expect((await run("list")).out).toMatch(/betley2025 +github:emergent-\S+ +24 +– +MIT +alignment +yes/);
-    expect((await run("get", "betley2025")).out).toMatch(/^betley2025: 24 rows, MIT\n.*github--emergent/);
+    expect((await run("get", "betley2025")).out).toMatch(/^betley2025: 24 rows, MIT\n.*periodic-eval.github.emergent-misalignment/);
     await writeFile(path, "mine");
     expect((await run("get", "betley2025", "--out", out)).err).toContain("exists with other content");
     expect(github.requests).toHaveLength(1);
