@@ -3,7 +3,6 @@ import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
 
-/** A tensor to write. */
 export interface TensorToWrite {
   readonly name: string;
   readonly shape: readonly number[];

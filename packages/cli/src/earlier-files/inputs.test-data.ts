@@ -157,7 +157,6 @@ const texts: Readonly<Record<string, string>> = {
   "probes.yaml": probes,
 };
 
-/** Writes all inputs into a new folder. */
 export async function writeInputs(folder: string): Promise<void> {
   await writeModel(join(folder, "model"));
   for (const [path, text] of Object.entries(texts)) {

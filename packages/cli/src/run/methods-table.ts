@@ -56,7 +56,6 @@ function notesOf({ methods, baseline, metrics }: MethodsSummary): readonly strin
   ];
 }
 
-/** Colours a change by its verdict. */
 export function inVerdictColour(text: string, verdict: MethodChange["verdict"], colours: Colours): string {
   const paint = {
     better: colours.green,

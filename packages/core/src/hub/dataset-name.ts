@@ -73,7 +73,6 @@ export function chooseSplit(
   return choose(preset ?? chosen("config", null, configs, [usual], dataset, where), first);
 }
 
-/** Returns the names of the folders in a folder. */
 const foldersOf = (paths: readonly string[], under: string): readonly string[] => [
   ...new Set(
     paths.flatMap((path) => (path.startsWith(under) ? [path.slice(under.length).split("/")[0]!] : [])),

@@ -20,7 +20,6 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
   });
 const parseJsonLines: ParseText = async (text, file) => jsonLines(text, file);
 
-/** Parses an array of objects. */
 const parseJsonList: ParseText = async (text, file) => {
   const value = parseJson(text, file, "Write an array of objects, or rename a JSON Lines file to .jsonl.");
   if (Array.isArray(value)) return value.map((row, at) => placed(`${file}[${at}]`, row));

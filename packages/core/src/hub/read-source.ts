@@ -14,7 +14,6 @@ import { textFormats, type ParseText } from "./parse-text.ts";
 import type { PlacedRow } from "./rows.ts";
 import { utf8Text } from "./utf8.ts";
 
-/** The rows of a source. */
 export interface SourceRows {
   /** One or more, in the source's order. */
   readonly rows: readonly PlacedRow[];

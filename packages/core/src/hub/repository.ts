@@ -4,7 +4,6 @@ import { cut, hubError } from "./hub-error.ts";
 import { isCommit, type HubRepo } from "./hub-id.ts";
 import { requestError } from "./request-error.ts";
 
-/** A file of a repository. */
 export interface HubFile {
   /** Its path in the repository. */
   readonly name: string;

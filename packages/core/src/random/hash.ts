@@ -56,7 +56,6 @@ export function createHasher(): Hasher {
   return hasher;
 }
 
-/** Returns the hash of a view's bytes. */
 export const hashBytes = (view: ArrayBufferView): string => createHasher().update(view).digest();
 
 /** Returns the hash of a string's UTF-8 bytes. */

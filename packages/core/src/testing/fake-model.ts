@@ -43,7 +43,6 @@ const optionsSchema = z.strictObject({
   base: z.custom<EvaluableModel>().optional(),
 } satisfies Record<keyof FakeModelOptions, z.ZodType>);
 
-/** A model with every ability, and the number of calls of each. */
 export type FakeModel = EvaluableModel &
   Abilities & { readonly calls: { logLikelihoods: number; nextToken: number; generate: number } };
 

@@ -15,7 +15,6 @@ export type ChatTemplate = (
   kwargs?: TemplateKwargs,
 ) => TemplateRendering;
 
-/** A rendered chat. */
 export interface RenderedChat {
   readonly text: string;
   /** Half-open ranges of UTF-16 units that the assistant wrote; null if the template does not reveal them. */

@@ -109,7 +109,6 @@ function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint
 
 export const hasValue = ({ value }: Measurement): boolean => value !== null;
 
-/** Returns the measurements of one phase that have a value. */
 export function valuesIn(curve: MetricCurve, phaseIndex: number): readonly Measurement[] {
   return curve.measurements.filter(
     (measurement) => measurement.phaseIndex === phaseIndex && hasValue(measurement),

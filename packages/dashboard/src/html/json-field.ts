@@ -1,7 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/core/internal";
 
-/** Whether a JSON value is an object. */
 export const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);
 
 /** Returns the value of an own key. Keys come from files, which may contain one named `constructor`. */

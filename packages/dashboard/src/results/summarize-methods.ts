@@ -38,7 +38,6 @@ export interface MethodResult {
   readonly value: number | null;
   /** The interval over the documents of the only run, or over several runs. */
   readonly ci95: Interval | null;
-  /** Number of runs with a value. */
   readonly runs: number;
   /** Null for the baseline, and if either method has no value. */
   readonly change: MethodChange | null;
@@ -211,7 +210,6 @@ function resultOf(
 
 type Measured = ComparedSide & { readonly value: number };
 
-/** Returns the runs of a method that have a value. */
 const valuesOf = (
   { runs }: Method,
   { key, measured }: ResultsMetric,

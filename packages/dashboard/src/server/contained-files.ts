@@ -13,7 +13,6 @@ export interface ContainedFiles extends FileReader {
   timeOf(path: string): Promise<Date>;
 }
 
-/** In bytes. */
 const defaultMaxFileBytes = 64 * 2 ** 20;
 
 /**

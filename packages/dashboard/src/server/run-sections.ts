@@ -42,7 +42,6 @@ export function stateNote({ state, found }: ReadRun): Html {
   </p>`;
 }
 
-/** Summarizes a run in one line. */
 export function summaryLine(content: RunContent): HtmlValue {
   switch (content.kind) {
     case "callbacks": {

@@ -18,7 +18,6 @@ import { nodeFiles, storeError, writeFileAtomic } from "@periodic-eval/core/snap
 export interface LineFile {
   /** Writes lines synchronously, so that a killed process loses none. */
   append(lines: readonly string[]): void;
-  /** Returns all lines of the file. */
   lines(): Promise<readonly string[]>;
   /** Throws if the first line shows that the file has another format. */
   checkFormat(): void;

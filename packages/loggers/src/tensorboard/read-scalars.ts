@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { maskedCrc32c } from "./crc32c.ts";
 
-/** Returns the key of a scalar at a step. */
 export const scalarKey = (step: number, tag: string): string => `${step} ${tag}`;
 
 /**

@@ -1,6 +1,5 @@
 import type { DecoderDescription } from "./description.ts";
 
-/** A linear map. */
 export interface Linear<W> {
   /** Its name in the checkpoint, without `.weight`. */
   readonly name: string;

@@ -21,7 +21,6 @@ export function dimensionOf(value: number, sizes: Sizes): Dimension {
   return { constant, sizes: found };
 }
 
-/** Returns the value of a dimension for given sizes. */
 export function valueOf({ constant, sizes: names }: Dimension, sizes: Sizes): number {
   return names.reduce((product, name) => product * sizes[name]!, constant);
 }

@@ -17,7 +17,6 @@ export interface ShapeInput {
 /** A graph under construction. */
 export class Tracer {
   readonly nodes: GraphNode[] = [];
-  /** All values, by name. */
   readonly values = new Map<string, Value>();
   readonly shapeInputs: ShapeInput[] = [];
   readonly #sizes: Sizes;

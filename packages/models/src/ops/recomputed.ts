@@ -79,7 +79,6 @@ function inPlaces(isWantedOf: readonly boolean[], gradients: readonly tf.Tensor[
   return isWantedOf.map((isOne) => (isOne ? left.next().value! : null));
 }
 
-/** Runs `run` again and returns its gradients. */
 const gradientsAgain = <T extends tf.Tensor>(run: () => T, of: readonly tf.Tensor[], above: T): tf.Tensor[] =>
   gradientsOf(of, () => gradientsInBackward(run, of, above));
 

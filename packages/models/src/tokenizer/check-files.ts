@@ -85,7 +85,6 @@ function checkVocabulary(vocab: unknown, file: string): void {
   } else throw fileError(file, path, vocab, "ids by token, or an array of tokens with scores");
 }
 
-/** Checks a `tokenizer_config.json`. */
 export function checkConfig(json: Fields, file: string): TokenizerConfig {
   const { chat_template: template, tokenizer_class: kind } = json;
   const isNamed = (entry: unknown) =>

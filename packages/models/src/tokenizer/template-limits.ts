@@ -85,7 +85,6 @@ function visit(value: unknown): void {
 export const isNode = (value: unknown): value is TemplateNode =>
   typeof value === "object" && value !== null && typeof (value as TemplateNode).type === "string";
 
-/** Returns a call of a function. */
 export const call = (name: string, args: readonly unknown[]): TemplateNode => ({
   type: "CallExpression",
   callee: { type: "Identifier", value: name },

@@ -36,7 +36,6 @@ export interface ShownDocument {
 export interface GenerationSettings {
   readonly maxNewTokens: number | null;
   readonly temperature: number | null;
-  /** Strings that end a completion. */
   readonly stop: readonly string[];
   /** Tokens that end a completion. */
   readonly stopTokens: readonly ShownToken[];

@@ -5,7 +5,6 @@ import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/core/i
 import type { PlacedRow } from "@periodic-eval/core/hub";
 import { readDocuments } from "../documents/read-documents.ts";
 
-/** A prompt of a file. */
 export interface FilePrompt extends Row {
   readonly prompt: Prompt;
 }

@@ -9,7 +9,6 @@ import { parseJson } from "../results/parse-json.ts";
 
 /** The base model of an adapter, according to the adapter's folder. */
 export interface AdapterBase {
-  /** The file with its name. */
   readonly file: string;
   /** PEFT's `base_model_name_or_path`; null if missing. */
   readonly name: string | null;

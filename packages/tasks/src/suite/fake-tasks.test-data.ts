@@ -202,7 +202,6 @@ export function fakeTrainer(
   return { evaluableModel, modelFingerprint: () => weights };
 }
 
-/** The fake trainer with a different tokenizer. */
 export const otherTokenizerTrainer = (): EvaluableTrainer => {
   const tokenizer = { ...fakeTokenizer(), fingerprint: "another" };
   const evaluableModel = fakeModel({ tokenizer, weights: () => "w", identity: { name: "tiny" } });

@@ -42,7 +42,6 @@ export interface TaskReading<Q> {
 export interface TaskDocument<Q> extends Row {
   readonly groups: readonly string[];
   readonly question: Q;
-  /** The row as read. */
   readonly row: DataRow;
   readonly prompt: Prompt;
 }

@@ -9,7 +9,6 @@ export interface ChatOptions {
   readonly fewshotAsMultiturn?: boolean;
 }
 
-/** Options of every task. */
 export interface TaskOptions {
   /**
    * Where the documents are: a folder with the task's layout (see the task), a file, or `hf:owner/dataset` on the Hugging Face

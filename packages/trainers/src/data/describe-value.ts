@@ -13,7 +13,6 @@ export function describeValue(value: unknown): string {
 
 const maxKeys = 8;
 
-/** Lists the first keys of an object. */
 export function listKeys(value: object): string {
   const names = Object.keys(value);
   const listed = names.slice(0, maxKeys).map(abbreviate).join(", ");

@@ -32,7 +32,6 @@ type RequiredOptions<O extends DatasetOptions | PreferenceOptions> = Required<
   Omit<O, "keepBadRows" | "maxLineBytes" | "of">
 >;
 
-/** Reads the rows of an SFT phase. */
 export const readDataset = (
   from: PhaseSource<RowSource<SFTRow>>,
   options: RequiredOptions<DatasetOptions>,

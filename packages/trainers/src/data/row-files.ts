@@ -4,7 +4,6 @@ import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/core/hub";
 import { hashFile } from "../checkpoint/whole-folder.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 
-/** A file of rows. */
 export interface RowFile {
   readonly path: string;
   /** Names the file in the places of rows: its path, or `hf:owner/dataset/config/split/0000.parquet`. */

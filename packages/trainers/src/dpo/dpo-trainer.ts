@@ -136,7 +136,6 @@ async function scoresOf(
 
 interface ScoredPairs {
   readonly pairs: readonly PreferencePair[];
-  /** The reference's log-probs of each pair. */
   readonly scores: readonly PairLogProbs[];
   readonly hash: string;
 }

@@ -37,7 +37,6 @@ export interface LearnerOptions {
 }
 
 export interface UpdateResult {
-  /** Mean loss. */
   readonly loss: number;
   /** Norm of the mean loss's gradients, before clipping. */
   readonly gradNorm: number;

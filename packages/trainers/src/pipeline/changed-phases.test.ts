@@ -34,7 +34,6 @@ async function run(runDir: string, phases: readonly SFTPhase[], resume: "auto" |
   }
 }
 
-/** Reads every file of a run. */
 async function filesOf(runDir: string): Promise<Record<string, string>> {
   const entries = await readdir(runDir, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));

@@ -10,7 +10,6 @@ import type { SDPOMetrics } from "./sdpo-options.ts";
 /** The position of a gradient step in training; seeds its dropout. */
 export interface GradientStepPosition {
   readonly phase: string;
-  /** Completed updates. */
   readonly updates: number;
   /** Completed gradient steps of the current update. */
   readonly step: number;
@@ -54,7 +53,6 @@ export async function takeGradientStep(
   };
 }
 
-/** Returns the number of response tokens of all passes. */
 export const responseTokens = (passes: readonly Pick<SDPOPass, "batch">[]): number =>
   passes.reduce((sum, { batch }) => sum + batch.targets.length, 0);
 

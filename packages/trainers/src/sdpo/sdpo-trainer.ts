@@ -42,7 +42,6 @@ export class SDPOTrainer {
   readonly #learner: Learner;
   #updates = 0;
   #loss: number | null = null;
-  /** The method that is running. */
   #running: Method | null = null;
   /** Whether the weights have learned only a part of a batch. */
   #isHalfway = false;

@@ -29,7 +29,6 @@ async function recorded<O extends Given<TrainerOptions>>(
   return { result, runDir, metrics, warnings, weights: await weightsOf(given.model) };
 }
 
-/** Reads every snapshot of a run, phase by phase. */
 export async function snapshotsOf(runDir: string): Promise<Snapshot[]> {
   return (await readRun(runDir)).phases.flatMap(({ snapshots }) => snapshots);
 }

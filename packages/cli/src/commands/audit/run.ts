@@ -50,7 +50,6 @@ function dataOf(task: string, data: string | undefined): string {
   return datasetOf(task)?.source ?? dataFolderOf(task, ".");
 }
 
-/** Returns the report of an audit in colours. */
 export function auditOutput(report: TaskAudit, { bold, dim, magenta, green, yellow, cyan }: Colours): string {
   return auditText(report, {
     title: bold,

@@ -93,7 +93,6 @@ async function measureSuite(
   }
 }
 
-/** Returns the names of a suite's tasks. */
 async function tasksIn(suite: string | true | SuiteDefinition | undefined): Promise<readonly string[]> {
   const read =
     typeof suite === "object" ? suite : await readSuite(suite === true ? defaultSuitePath : suite!);

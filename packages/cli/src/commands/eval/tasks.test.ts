@@ -19,7 +19,6 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** Runs `eval` on the embedded model. */
 function run(...args: string[]) {
   return runCommand(["eval", "--model", microWorld(), ...args], smallTasks);
 }

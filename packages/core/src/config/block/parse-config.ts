@@ -14,7 +14,6 @@ export type PeriodicEvalInput =
   | { readonly periodic_eval: PeriodicEvalBlock; readonly [key: string]: unknown }
   | { readonly eval: { readonly periodic_eval: PeriodicEvalBlock }; readonly [key: string]: unknown };
 
-/** The block for one phase. */
 export interface ParsedBlock {
   readonly config: PhaseEvalConfig;
   /** Returns where the block sets a key for this phase: `["phases", "em", "kl"]`, or `["kl"]`. */

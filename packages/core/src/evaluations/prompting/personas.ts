@@ -149,7 +149,6 @@ function entriesOf(value: unknown, wrong: Wrong): readonly Entry[] {
   });
 }
 
-/** Returns null for a value that is no system prompt. */
 function systemPromptOf(system: unknown): SystemPrompt | null {
   if (system === null || system === "omit") return "omit";
   if (system === "no_system_block") return system;

@@ -2,7 +2,6 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 
 /** How many rows a measurement has, and how the budget may reduce them. */
 export interface MeasurementSize {
-  /** Rows of a whole measurement. */
   readonly whole: number;
   /** Fewest rows of a reduced measurement. */
   readonly least: number;

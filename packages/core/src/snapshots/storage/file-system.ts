@@ -2,7 +2,6 @@ import { link, mkdir, open, readdir, readFile, rename, truncate, unlink } from "
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 
-/** A file open for writing. */
 export interface OpenFile {
   /** Appends bytes, or a string as UTF-8. */
   write(content: string | Uint8Array): Promise<void>;

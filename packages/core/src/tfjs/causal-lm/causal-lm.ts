@@ -1,7 +1,6 @@
 import type * as tf from "@tensorflow/tfjs-core";
 import type { Incremental } from "./incremental.ts";
 
-/** A weight by name. */
 export interface NamedWeight {
   readonly name: string;
   /** Returns the live tensor. The caller must not dispose it. */

@@ -17,7 +17,6 @@ const activations = {
   relu: "relu",
 } as const satisfies Readonly<Record<string, Activation>>;
 
-/** Reads the name of an activation. */
 export function activation(config: ConfigReader, key: string, fallback: Name): Activation {
   return activations[config.oneOf(key, Object.keys(activations) as Name[], fallback)];
 }

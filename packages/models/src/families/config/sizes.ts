@@ -1,6 +1,5 @@
 import type { ConfigReader } from "./config-reader.ts";
 
-/** The sizes of a model. */
 export interface ModelSizes {
   readonly vocabSize: number;
   readonly contextLength: number;

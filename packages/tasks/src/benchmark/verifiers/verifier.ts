@@ -38,7 +38,6 @@ export function flagOf(args: VerifierArgs, key: string): boolean {
   throw verifierError(`args.${key}`, given, "true or false", "Write it without quotes.");
 }
 
-/** Returns the answer as an array of strings. */
 export function textsOf(answer: Json): readonly string[] {
   const texts = typeof answer === "string" ? [answer] : answer;
   if (isFilledList(texts)) return texts;

@@ -15,7 +15,6 @@ export interface LanguageProfiles {
 }
 
 interface Profile {
-  /** The count of each n-gram. */
   readonly freq: Readonly<Record<string, number>>;
   /** The total counts of n-grams of one, two and three characters. */
   readonly n_words: readonly number[];
