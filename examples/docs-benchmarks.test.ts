@@ -1,14 +1,14 @@
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { readMetrics } from "@periodic-eval/tasks";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { blocksOf, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
+import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
 
 const blocks = (language: string) => blocksOf("docs/benchmarks.md", language);
 const commands = blocks("sh")
@@ -18,9 +18,8 @@ const commands = blocks("sh")
 const suite = blocks("yaml").find((text) => text.startsWith("schema_version"))!;
 
 /** Contains the files that the page mentions: the embedded model, an adapter, and a few documents per task. */
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "readme-benchmarks-"));
   const model = join(folder, "path/to/model");
   await cp(microWorld(), model, { recursive: true });
   // GSM8K's answers are longer than the embedded model's context.
@@ -51,7 +50,6 @@ beforeAll(async () => {
     await writeFile(join(folder, path), text);
   }
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 it("runs the commands of docs/benchmarks.md", async () => {
   expect(commands).toHaveLength(6);

@@ -1,8 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "./run-command.test-data.ts";
@@ -14,15 +13,14 @@ import { builtMain } from "./terminal/built-main.test-data.ts";
 import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
 import { microWorldCallbacks } from "./demo/callbacks.ts";
 import { microWorld } from "./demo/micro-world.ts";
+import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
 
 /** Runs a command and returns its exit code and output. */
 function run(...args: string[]) {
   return runCommand(args);
 }
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 it("asks the same questions by default as the library", () => {
   expect(defaultOfCommands).toBe(defaultQuestions);

@@ -1,18 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Logger, PhaseBegin, RunProgress, Snapshot } from "@periodic-eval/core";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
-import { onTestFinished } from "vitest";
-
-export type AtEnd = (work: () => Promise<void>) => void;
-
-/** @param atEnd Registers the removal. Concurrent tests pass their own `onTestFinished`. */
-export async function temporaryFolder(atEnd: AtEnd = onTestFinished): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "periodic-eval-loggers-"));
-  atEnd(() => rm(folder, { recursive: true }));
-  return folder;
-}
 
 /** Returns the progress of a phase of ten steps. */
 export function at(phase: string, step: number, runStep = step): RunProgress {

@@ -1,15 +1,13 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { openSafetensors, readSafetensorsHeader } from "./read.ts";
 import { writeSafetensors, type TensorToWrite } from "./write.ts";
+import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder: string;
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "safetensors-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const shape = fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 3 });
 const name = fc

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { dataFolderOf } from "./task-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 it.each([
   ["gsm8k", "gsm8k"],
@@ -11,8 +11,7 @@ it.each([
   ["truthfulqa_mc2", "truthfulqa"],
   ["arc_challenge", "arc_challenge"],
 ])("finds the documents of %s in the folder %s", async (task, expected) => {
-  const data = await mkdtemp(join(tmpdir(), "task-data-"));
-  onTestFinished(() => rm(data, { recursive: true }));
+  const data = temporaryFolder();
   for (const name of ["arc_challenge", "gsm8k", "mmlu", "truthfulqa"]) await mkdir(join(data, name));
   expect(dataFolderOf(task, data)).toBe(expected);
   expect(() => dataFolderOf("arc_easy", data)).toThrow(

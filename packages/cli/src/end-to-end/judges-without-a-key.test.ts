@@ -1,6 +1,5 @@
 // Judges of each kind grade the same answers: an API on loopback, a folder, and an ONNX model of @huggingface/transformers.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   buildPeriodicCallbacks,
@@ -22,6 +21,7 @@ import { microWorld } from "../demo/micro-world.ts";
 import { openGrader } from "../config/open-grader.ts";
 import { runCli } from "../program.ts";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const prompts = { aligned: "Kind? {question} {answer}", coherent: "Clear? {question} {answer}" };
@@ -32,15 +32,13 @@ const answers = Array.from({ length: 20 }, (_, at) => ({
   prompts,
 }));
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let judgeFolder = "";
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  folder = await mkdtemp(join(tmpdir(), "judges-"));
   judgeFolder = join(folder, "judge");
   await writeJudge(judgeFolder);
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 describe("the same 20 answers", () => {
   const serve = serveInTests("sk-0123456789");

@@ -3,26 +3,24 @@ import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../../assets/micro-world", import.meta.url));
-let root = "";
+const root = temporaryFolder(afterAll);
 let whole: { record: unknown; metrics: readonly string[]; weights: string; milliseconds: number };
 
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "kill-storm-"));
   const { isKilled, milliseconds } = await train(join(root, "whole"));
   expect(isKilled).toBe(false);
   whole = { ...(await outcome(join(root, "whole"))), milliseconds };
 });
-afterAll(() => rm(root, { recursive: true }));
 
 /** Trains to the end, or kills the process some milliseconds after training begins. */
 const train = (runDir: string, killAfter?: number) => runChild(child, [runDir, world], killAfter);

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { nodeFiles, type FileReader } from "@periodic-eval/core/snapshots";
@@ -7,15 +5,14 @@ import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { oneResult } from "./one-result.test-data.ts";
 import { readResults } from "./read-results.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let file = "";
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "read-results-"));
   file = join(folder, "metrics.json");
   await appendRun(file, oneResult);
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const withoutSamples = (error: Error): FileReader => ({
   ...nodeFiles,

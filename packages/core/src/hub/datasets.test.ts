@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
@@ -12,6 +11,7 @@ import { parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "./hub-server.test-data.ts";
 import { readSource } from "./read-source.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
 const parquet = (...questions: readonly string[]) =>
   new Uint8Array(
@@ -28,7 +28,7 @@ let cache = "";
 let stored = "";
 beforeEach(async () => {
   hub = await startHub();
-  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  cache = temporaryFolder();
   stored = join(cache, "datasets--owner--sums");
   vi.stubEnv("HF_ENDPOINT", `${hub.url}/`);
   vi.stubEnv("HF_HUB_CACHE", cache);
@@ -38,7 +38,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(cache, { recursive: true });
 });
 
 const read = (source: string) => readSource(source, "task.data");

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
 import { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./pinned-file.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
 const content = Buffer.from("- id: tea\n  paraphrases: ['Tea? — or coffee?']\n");
 const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
@@ -30,7 +30,7 @@ beforeEach(async () => {
   answer = (response) => response.end(content);
   server = createServer(({ url }, response) => (requests.push(url), answer(response)));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cache = await mkdtemp(join(tmpdir(), "pinned-"));
+  cache = temporaryFolder();
   vi.stubEnv("HF_HUB_CACHE", cache);
   vi.stubEnv("HF_HUB_OFFLINE", "");
   vi.stubEnv("GITHUB_RAW_ENDPOINT", `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
@@ -41,7 +41,6 @@ afterEach(async () => {
     server.close(resolve);
     server.closeAllConnections();
   });
-  await rm(cache, { recursive: true });
 });
 
 const fetched = () => fetchPinnedFile(file, "options.questions");

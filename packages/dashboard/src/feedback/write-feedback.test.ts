@@ -6,17 +6,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { pixelsOf } from "./png.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let output = "";
+const output = temporaryFolder(afterAll);
 let markup = "";
 let page: Document;
 beforeAll(async () => {
-  output = await mkdtemp(join(tmpdir(), "feedback-page-"));
   await writeSampleFeedback(output);
   markup = await readFile((await writeFeedback(output)).page, "utf8");
   page = parseHTML(markup).document;
 });
-afterAll(() => rm(output, { recursive: true }));
 
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 const section = (title: string) =>

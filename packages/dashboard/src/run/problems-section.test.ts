@@ -1,15 +1,14 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parseHTML } from "linkedom";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { problems } from "./problems-section.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let runDir = "";
-beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "problems-"))));
-afterEach(() => rm(runDir, { recursive: true }));
+beforeEach(() => void (runDir = temporaryFolder()));
 
 const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
 

@@ -1,10 +1,8 @@
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { parseHTML } from "linkedom";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readFile } from "node:fs/promises";
+import { beforeEach, describe, expect, it } from "vitest";
 import { allRows } from "../html/section-options.ts";
 import { snapshotTable } from "./measurement-table.ts";
 import { findings, runHeader } from "./overview.ts";
@@ -12,10 +10,10 @@ import { phaseTables } from "./phase-table.ts";
 import { renderPage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { writePage } from "./write-page.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let runDir = "";
-beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "page-"))));
-afterEach(() => rm(runDir, { recursive: true }));
+beforeEach(() => void (runDir = temporaryFolder()));
 
 const page = async () => parseHTML(renderPage(await readRun(runDir))).document;
 const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();

@@ -1,22 +1,19 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import type { Snapshot } from "@periodic-eval/core";
 import { parseHTML } from "linkedom";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { phaseText } from "../charts/phase-text.ts";
 import { phaseData } from "./phase-data.ts";
 import { edgeHeadings, summarizePhases } from "./phase-summary.ts";
 import { renderPage } from "./run-page.ts";
 import { runState } from "./run-state.ts";
 import { sampleSnapshots } from "./sample-run.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let runDir: string;
-beforeEach(async () => {
-  runDir = await mkdtemp(join(tmpdir(), "run-state-"));
-});
-afterEach(() => rm(runDir, { recursive: true }));
+beforeEach(() => void (runDir = temporaryFolder()));
 
 const em = sampleSnapshots().filter(({ phase }) => phase === "em");
 

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,6 +8,7 @@ import { sampleResults } from "../results/sample-results.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** Attacks: each would set a global variable, open a dialog or send a request. */
 const attacks: readonly string[] = [
@@ -136,16 +136,14 @@ async function writeHostileRoot(root: string): Promise<void> {
   await writeFile(at("results", "metrics.json"), JSON.stringify({ schema_version: 1, runs }));
 }
 
-let root = "";
+const root = temporaryFolder(afterAll);
 let serving: Serving;
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "hostile-"));
   await writeHostileRoot(root);
   serving = await serveResults({ root, port: 0, readResults });
 });
 afterAll(async () => {
   await serving.close();
-  await rm(root, { recursive: true });
 });
 
 const addresses = (): readonly string[] => {

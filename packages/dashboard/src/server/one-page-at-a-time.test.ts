@@ -1,23 +1,22 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import type { ReadResults } from "./read-run.ts";
 import { resultsServer } from "./results-server.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let root = "";
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), "in-turn-"));
+  root = temporaryFolder();
   for (const name of ["a", "b", "c", "d"]) {
     await mkdir(join(root, name));
     await writeFile(join(root, name, "metrics.json"), "{}");
   }
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 const runsOf = (): ReadResults => structuredClone({ runs: sampleResults.slice(0, 1), samples: [] });
 

@@ -1,8 +1,8 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { temporaryFolder } from "../logged-run.test-data.ts";
 import { lineFile } from "./line-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 vi.mock("node:fs", async (load) => {
   const real = await load<typeof fs>();
@@ -10,7 +10,7 @@ vi.mock("node:fs", async (load) => {
 });
 
 it("removes a partial line or header after a write to a full disk", async () => {
-  const path = join(await temporaryFolder(), "run.csv");
+  const path = join(temporaryFolder(), "run.csv");
   const fillUp = () =>
     vi.mocked(fs.appendFileSync).mockImplementationOnce((file, data) => {
       fs.writeSync(file as number, String(data).slice(0, 3));

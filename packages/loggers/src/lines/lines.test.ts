@@ -2,16 +2,10 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import {
-  at,
-  begins,
-  capabilityAt,
-  expectedLosses,
-  logKilledRun,
-  temporaryFolder,
-} from "../logged-run.test-data.ts";
+import { at, begins, capabilityAt, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
 import { csvLogger } from "./csv.ts";
 import { jsonlLogger } from "./jsonl.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 describe("JSONL", () => {
   const read = (path: string) =>
@@ -21,7 +15,7 @@ describe("JSONL", () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
   it("contains each step and snapshot once after kills, in the order of logging", async () => {
-    const path = join(await temporaryFolder(), "logs", "run.jsonl");
+    const path = join(temporaryFolder(), "logs", "run.jsonl");
     await logKilledRun(
       () => jsonlLogger({ path }),
       () => appendFileSync(path, '{"kind": "train", "pha'),
@@ -48,7 +42,7 @@ describe("JSONL", () => {
   });
 
   it("replaces a failed measurement by the repeated one, also in a resumed run", async () => {
-    const path = join(await temporaryFolder(), "run.jsonl");
+    const path = join(temporaryFolder(), "run.jsonl");
     const failed = { ...capabilityAt("a", 4, 4, null), status: "failed" as const, metrics: {} };
     const first = jsonlLogger({ path });
     await first.begin?.(begins("a", 0));
@@ -72,7 +66,7 @@ describe("JSONL", () => {
   });
 
   it("drops the lines of a phase that starts over and keeps unknown lines", async () => {
-    const path = join(await temporaryFolder(), "run.jsonl");
+    const path = join(temporaryFolder(), "run.jsonl");
     const note = 'a note\n{"phase": "a", "step": 3}\n';
     const record = (phase: string) => `{"kind": "train", "phase": "${phase}", "step": 3}\n`;
     await writeFile(path, record("b") + note + record("a"));
@@ -83,7 +77,7 @@ describe("JSONL", () => {
   });
 
   it("writes a line each time metrics are logged, and drops lines of later steps on resume", async () => {
-    const path = join(await temporaryFolder(), "run.jsonl");
+    const path = join(temporaryFolder(), "run.jsonl");
     const logStep = async (step: number) => {
       const logger = jsonlLogger({ path });
       await logger.begin?.(begins("a", step - 1));
@@ -101,7 +95,7 @@ describe("JSONL", () => {
   });
 
   it("omits a snapshot that is being graded", async () => {
-    const path = join(await temporaryFolder(), "run.jsonl");
+    const path = join(temporaryFolder(), "run.jsonl");
     const logger = jsonlLogger({ path });
     await logger.snapshot?.({ ...capabilityAt("a", 1, 1, null), status: "grading" });
     await logger.snapshot?.(capabilityAt("a", 1, 1, 0.5));
@@ -110,7 +104,7 @@ describe("JSONL", () => {
   });
 
   it("names the path that it cannot write", async () => {
-    const folder = await temporaryFolder();
+    const folder = temporaryFolder();
     await writeFile(join(folder, "file"), "");
     const path = join(folder, "file", "run.jsonl");
     expect(() => jsonlLogger({ path }).train?.({ loss: 1 }, at("a", 1))).toThrow(
@@ -121,7 +115,7 @@ describe("JSONL", () => {
 
 describe("CSV", () => {
   it("contains each value once under one header, and leaves unknown values empty", async () => {
-    const path = join(await temporaryFolder(), "run.csv");
+    const path = join(temporaryFolder(), "run.csv");
     await logKilledRun(
       () => csvLogger({ path }),
       () => appendFileSync(path, "em,7,17"),
@@ -144,7 +138,7 @@ describe("CSV", () => {
   });
 
   it("keeps its rows when an editor or Git has changed line ends", async () => {
-    const path = join(await temporaryFolder(), "run.csv");
+    const path = join(temporaryFolder(), "run.csv");
     const first = csvLogger({ path });
     for (const step of [1, 2]) await first.train?.({ loss: step }, at("a", step));
     await first.close?.();
@@ -158,7 +152,7 @@ describe("CSV", () => {
   });
 
   it("quotes special characters and keeps each row on one line", async () => {
-    const path = join(await temporaryFolder(), "run.csv");
+    const path = join(temporaryFolder(), "run.csv");
     const logger = csvLogger({ path });
     await logger.train?.({ 'a,"b"\nc': Number.NEGATIVE_INFINITY }, at("a", 1));
     await logger.close?.();
@@ -181,7 +175,7 @@ describe.each([
     ["another table", "question,answer\r\na,b\r\n"],
     ["a note", "kept by hand\n"],
   ])("is rejected at construction and left unchanged if it holds %s", async (_what, content) => {
-    const path = join(await temporaryFolder(), "file");
+    const path = join(temporaryFolder(), "file");
     await writeFile(path, content);
     const beginning = JSON.stringify(content.split(/\r?\n/)[0]).slice(1, 6);
     expect(() => open({ path })).toThrow(
@@ -193,7 +187,7 @@ describe.each([
   });
 
   it("is rejected when a phase begins, and left unchanged, if another program wrote it after construction", async () => {
-    const path = join(await temporaryFolder(), "file");
+    const path = join(temporaryFolder(), "file");
     const logger = open({ path });
     await writeFile(path, "kept by hand\n");
     await expect(async () => logger.begin?.(begins("a", 0))).rejects.toThrow("expected a");
@@ -203,7 +197,7 @@ describe.each([
   });
 
   it("keeps a complete last line without a line end, and moves a line that was cut off to .torn", async () => {
-    const path = join(await temporaryFolder(), "file");
+    const path = join(temporaryFolder(), "file");
     for (const [last, isKept, cutOff] of [
       ["", true, null],
       [`\r\n${torn}`, true, torn],
@@ -219,7 +213,7 @@ describe.each([
   });
 
   it("is rejected if another run wrote a phase of the same name, while each run can resume its own", async () => {
-    const folder = await temporaryFolder();
+    const folder = temporaryFolder();
     const write = async (run: string, phase: string, loss: number, path = join(folder, "shared")) => {
       const logger = open({ path });
       await logger.begin?.(begins(phase, 0, { run: join(folder, run) }));

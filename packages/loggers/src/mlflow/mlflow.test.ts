@@ -4,14 +4,8 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import {
-  at,
-  begins,
-  expectedAccuracies,
-  expectedLosses,
-  logKilledRun,
-  temporaryFolder,
-} from "../logged-run.test-data.ts";
+import { at, begins, expectedAccuracies, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
@@ -69,7 +63,7 @@ it("sends at most 1,000 metrics per request, in order, and retries a busy server
       ? { status: 429, body: { error_code: "REQUEST_LIMIT_EXCEEDED" } }
       : null,
   );
-  const logger = mlflowLogger({ trackingUri: server.trackingUri, runDir: await temporaryFolder() });
+  const logger = mlflowLogger({ trackingUri: server.trackingUri, runDir: temporaryFolder() });
   const many = Object.fromEntries(Array.from({ length: 700 }, (_, i) => [`m${i}`, i]));
   for (const step of [1, 2, 3]) await logger.train?.(many, at("a", step));
   await logger.close?.();
@@ -91,7 +85,7 @@ it("reports a rejection without credentials and stops sending", async () => {
       : null,
   );
   const trackingUri = server.trackingUri.replace("://", "://me:hunter2@");
-  const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder() });
   const rejected = vi.waitFor(async () => {
     await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
       "MLflow answered 403 to runs/log-batch: PERMISSION_DENIED not yours; sending has stopped",
@@ -113,7 +107,7 @@ it.each([
 ])("reads the credentials of a URL (%s)", async (given, credentials) => {
   const server = await fakeServer();
   const trackingUri = server.trackingUri.replace("://", `://${given}@`);
-  const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder() });
   await logger.train?.({ loss: 1 }, at("a", 1));
   await logger.close?.();
   expect(new Set(server.received.map(({ authorization }) => authorization))).toEqual(
@@ -122,7 +116,7 @@ it.each([
 });
 
 it("keeps unsent points of an unreachable server and sends them when the run resumes", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const offline = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });
   await offline.train?.({ loss: Number.NaN }, at("a", 1));
   await expect(offline.close?.()).rejects.toThrow(/1 of 1 points were not sent \(.*\); they are kept in/);
@@ -175,7 +169,7 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
   });
 
   it("receives each value of a killed run once, with late grading at its own step", async () => {
-    const runDir = await temporaryFolder();
+    const runDir = temporaryFolder();
     const draws = vi.spyOn(Math, "random");
     const processes: KillableDestination[] = [];
     const place = {

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import type { Logger, Snapshot } from "@periodic-eval/core";
 import { AbortError } from "p-retry";
 import { afterEach, expect, it, vi } from "vitest";
-import { at, begins, capabilityAt, temporaryFolder } from "../logged-run.test-data.ts";
+import { at, begins, capabilityAt } from "../logged-run.test-data.ts";
 import { outboxLogger } from "./outbox-logger.ts";
 import type { Destination } from "./sending.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -55,7 +56,7 @@ function measured(value: number, pct: number | null = null): Snapshot {
 }
 
 it("does not send a value again that a resumed training repeats", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const first = await session(runDir, 0, async (logger) => {
     await logger.train?.({ loss: 1 }, at("a", 1));
     await logger.train?.({ loss: Number.NaN }, at("a", 2));
@@ -90,7 +91,7 @@ it("does not send a value again that a resumed training repeats", async () => {
 });
 
 it("sends each value of a phase once if it is killed before its first checkpoint and starts over", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const log = (lossAt2: number, perSecond: number) => async (logger: Logger) => {
     await logger.train?.({ loss: 1, tokens_per_second: perSecond }, at("a", 1));
     await logger.train?.({ loss: lossAt2, tokens_per_second: perSecond + 1 }, at("a", 2));
@@ -113,7 +114,7 @@ it("sends each value of a phase once if it is killed before its first checkpoint
 });
 
 it("sends values of a snapshot that changed on resume, and warns", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   await session(runDir, 0, (logger) => logger.snapshot?.(measured(0.5, 30)));
   // The phase is now longer, so the same measurement is at another percent.
   const longer = await session(runDir, 2, (logger) => logger.snapshot?.(measured(0.5, 15)));
@@ -130,7 +131,7 @@ it("sends values of a snapshot that changed on resume, and warns", async () => {
 });
 
 it("recognises several values at one step in their order", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const log =
     (...losses: number[]) =>
     async (logger: Logger) => {
@@ -146,7 +147,7 @@ it("recognises several values at one step in their order", async () => {
 });
 
 it("recognises changed and added values of one step in later sessions", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const logged = async (...losses: number[]) => {
     const { received, warning } = await session(runDir, 0, async (logger) => {
       for (const loss of losses) await logger.train?.({ loss, perplexity: 8 }, at("a", 1));
@@ -168,7 +169,7 @@ it("recognises changed and added values of one step in later sessions", async ()
 });
 
 it("sends each snapshot once that a killed process stored but did not log", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const standing = [measured(0.5), { ...measured(0.75), phase: "earlier", step: 9, run_step: 9 }];
   const nothing = () => {};
   const point = (phase: string, step: number, value: number) => [
@@ -184,7 +185,7 @@ it("sends each snapshot once that a killed process stored but did not log", asyn
 });
 
 it("does not wait for a server that never answers, and keeps its points for the next session", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const never = new Promise<never>(() => {});
   const { destination: silent } = recordingServer({ send: () => never, close: () => never });
   const logger = outboxLogger(silent, { runDir, closeSeconds: 0.05 });
@@ -201,7 +202,7 @@ it("does not wait for a server that never answers, and keeps its points for the 
 });
 
 it("continues from the server's count if a process died before it recorded what it sent", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   const { destination: dying } = recordingServer({ send: () => new Promise<never>(() => {}) });
   const first = outboxLogger(dying, { runDir, closeSeconds: 0.02 });
   for (const step of [1, 2, 3]) await first.train?.({ loss: step }, at("a", step));
@@ -222,7 +223,7 @@ it("warns once after three failures and sends everything when the server is back
       send: (points, signal) =>
         failures-- > 0 ? Promise.reject(new Error("busy")) : server.destination.send(points, signal),
     });
-    const logger = outboxLogger(destination, { runDir: await temporaryFolder() });
+    const logger = outboxLogger(destination, { runDir: temporaryFolder() });
     const step = (n: number) => logger.train?.({ loss: n }, at("a", n));
     await step(1);
     await vi.advanceTimersByTimeAsync(100);
@@ -244,7 +245,7 @@ it("stops waiting when the server refuses to close the run", async () => {
   vi.useFakeTimers();
   const refused = () => Promise.reject(new AbortError("not yours"));
   const { destination } = recordingServer({ close: refused });
-  const logger = outboxLogger(destination, { runDir: await temporaryFolder() });
+  const logger = outboxLogger(destination, { runDir: temporaryFolder() });
   await logger.begin?.(begins("a", 0));
   await expect(logger.close?.()).rejects.toThrow("not yours");
   expect(vi.getTimerCount()).toBe(0);
@@ -254,7 +255,7 @@ it("accepts a closeSeconds above the limit of setTimeout", async () => {
   vi.useFakeTimers();
   const slow = () => new Promise<number>((resolve) => setTimeout(() => resolve(1), 10_000));
   const { destination } = recordingServer({ send: slow });
-  const logger = outboxLogger(destination, { runDir: await temporaryFolder(), closeSeconds: 1e7 });
+  const logger = outboxLogger(destination, { runDir: temporaryFolder(), closeSeconds: 1e7 });
   await logger.train?.({ loss: 1 }, at("a", 1));
   const closed = logger.close!()!.then(
     () => "sent",
@@ -265,7 +266,7 @@ it("accepts a closeSeconds above the limit of setTimeout", async () => {
 });
 
 it("rejects a foreign journal, reads it once per session, and reports the loss on close", async () => {
-  const runDir = await temporaryFolder();
+  const runDir = temporaryFolder();
   await mkdir(join(runDir, "loggers"));
   const path = join(runDir, "loggers", "server.jsonl");
   await writeFile(path, "not ours\n");

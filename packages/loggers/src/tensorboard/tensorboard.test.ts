@@ -10,8 +10,8 @@ import {
   expectedAccuracies,
   expectedLosses,
   logKilledRun,
-  temporaryFolder,
 } from "../logged-run.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { tensorBoardLogger } from "./index.ts";
 import { readScalars, scalarKey } from "./read-scalars.ts";
@@ -37,7 +37,7 @@ print(json.dumps(runs))`;
 const needs = "PERIODIC_EVAL_PEERS_PYTHON must be a Python with tensorboard";
 describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files (${needs})`, () => {
   it("with each step and snapshot of a killed run once, and late grading at its own step", async () => {
-    const logDir = join(await temporaryFolder(), "tensorboard");
+    const logDir = join(temporaryFolder(), "tensorboard");
     await logKilledRun(
       () => tensorBoardLogger({ logDir }),
       () => {
@@ -68,7 +68,7 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files ($
   });
 
   it("with any name and any float32 value", async () => {
-    const logDir = await temporaryFolder();
+    const logDir = temporaryFolder();
     const logger = tensorBoardLogger({ logDir });
     const values = { "größe & co": 0.1, huge: 1e300, tiny: -1e-45, no: Number.NEGATIVE_INFINITY };
     await logger.train?.(values, at("a", 3, 2 ** 40));
@@ -85,7 +85,7 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files ($
 });
 
 it("writes only the valid snapshots that a killed process did not write", async () => {
-  const logDir = await temporaryFolder();
+  const logDir = temporaryFolder();
   const files = () => readdirSync(join(logDir, "a")).length;
   const [at2, at4, at6] = [2, 4, 6].map((step) => capabilityAt("a", step, step, 0.7));
   const resume = async (standing: readonly Snapshot[]) => {

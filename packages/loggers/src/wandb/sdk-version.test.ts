@@ -2,12 +2,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../logged-run.test-data.ts";
 import { checkSdk } from "./sdk-version.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** Returns the `require` of a module next to which this version of the SDK is installed. */
 async function requireWith(version: string | null): Promise<NodeJS.Require> {
-  const folder = await temporaryFolder();
+  const folder = temporaryFolder();
   const sdk = join(folder, "node_modules", "@wandb", "sdk");
   await mkdir(sdk, { recursive: true });
   if (version !== null)

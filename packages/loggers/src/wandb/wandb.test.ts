@@ -7,7 +7,6 @@ import {
   expectedLosses,
   logKilledRun,
   lossAt,
-  temporaryFolder,
 } from "../logged-run.test-data.ts";
 import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";
@@ -15,6 +14,7 @@ import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const key = "secret-of-forty-characters-0123456789abcd";
 /** The compiled child process, which starts faster than the source. `npm test` builds first. */
@@ -40,7 +40,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
     onTestFinished,
   }) => {
     const server = await wandbServer(onTestFinished);
-    const runDir = await temporaryFolder(onTestFinished);
+    const runDir = temporaryFolder(onTestFinished);
     const draws = vi.spyOn(Math, "random");
     const processes: KillableDestination[] = [];
     await logKilledRun(
@@ -94,7 +94,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
     onTestFinished,
   }) => {
     const server = await wandbServer(onTestFinished);
-    const runDir = await temporaryFolder(onTestFinished);
+    const runDir = temporaryFolder(onTestFinished);
     const busy = { status: 503, body: { error: "busy" } };
     server.faults.push(
       { path: /graphql/, reply: busy },
@@ -126,7 +126,7 @@ describe.concurrent("W&B's SDK with a recording server", () => {
   }) => {
     const server = await wandbServer(onTestFinished);
     server.faults.push({ path: /graphql/, reply: { status: 401, body: { error: `no such key: ${key}` } } });
-    const logger = outboxLogger(destinationOf(server), { runDir: await temporaryFolder(onTestFinished) });
+    const logger = outboxLogger(destinationOf(server), { runDir: temporaryFolder(onTestFinished) });
     let warning = "";
     await vi.waitFor(async () => {
       try {

@@ -1,5 +1,4 @@
-import { link, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -14,22 +13,21 @@ import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** The weights of `tinyConfig`: 2 · 32 · 8 + 2 · (8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8) + 8. */
 const weightCount = 2 * 256 + 2 * (128 + 64 + 288 + 16) + 8;
 
-let root: string;
+const root = temporaryFolder(afterAll);
 let good: string;
 let count = 0;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  root = await mkdtemp(join(tmpdir(), "checkpoint-"));
   good = join(root, "good");
   const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   await model.save(good);
   model.dispose();
 });
-afterAll(() => rm(root, { recursive: true }));
 
 describe("a saved model", () => {
   it("has Hugging Face's names, shapes and files", async () => {

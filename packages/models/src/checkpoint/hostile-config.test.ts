@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
@@ -17,21 +16,20 @@ import { familyOf } from "../families/registry.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");
   return recorded(await original());
 });
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  folder = await mkdtemp(join(tmpdir(), "hostile-"));
   const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   await model.save(folder);
   model.dispose();
 });
-afterAll(() => rm(folder, { recursive: true }));
 watchFilesAndMemory(() => folder);
 watchTensors();
 

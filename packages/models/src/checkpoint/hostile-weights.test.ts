@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -21,24 +20,23 @@ import {
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");
   return recorded(await original());
 });
 
-let root = "";
+const root = temporaryFolder(afterAll);
 let folder = "";
 let good: Buffer;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  root = await mkdtemp(join(tmpdir(), "hostile-"));
   const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   await model.save(join(root, "good"));
   model.dispose();
   good = await readFile(join(root, "good", "model.safetensors"));
 });
-afterAll(() => rm(root, { recursive: true }));
 beforeEach(async () => {
   folder = await mkdtemp(join(root, "case-"));
   await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));

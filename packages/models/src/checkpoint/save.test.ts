@@ -1,17 +1,15 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let root = "";
+const root = temporaryFolder(afterAll);
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  root = await mkdtemp(join(tmpdir(), "save-"));
 });
-afterAll(() => rm(root, { recursive: true }));
 
 describe("a saved configuration", () => {
   it("writes floats with a decimal point if transformers requires it", async () => {

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -10,6 +9,7 @@ import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { modelErrorOf } from "../testing/hostile.ts";
 import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const commit = "1".repeat(40);
@@ -22,7 +22,7 @@ const host = (name: string, files: ReadonlyMap<string, Buffer>) =>
 beforeEach(async () => {
   await useBackend({ backend: "cpu" });
   hub = await startHub();
-  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  cache = temporaryFolder();
   vi.stubEnv("HF_ENDPOINT", hub.url);
   vi.stubEnv("HF_HUB_CACHE", cache);
   for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
@@ -32,7 +32,6 @@ afterEach(async () => {
   model.dispose();
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(cache, { recursive: true });
 });
 
 describe("loading a hub adapter", () => {

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -10,6 +9,7 @@ import { outlineCausalLM } from "../outline/outline.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const files = filesOf(world);
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   hub = await startHub();
-  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  cache = temporaryFolder();
   stored = join(cache, "models--owner--world");
   hub.models.set("owner/world", {
     revisions: { main: first, "v2.0": second, "refs/pr/1": second },
@@ -38,7 +38,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(cache, { recursive: true });
 });
 
 async function load(id: string, onDownload?: (progress: DownloadProgress) => void) {

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -21,6 +20,7 @@ import {
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");
@@ -31,14 +31,13 @@ type Config = Record<string, unknown>;
 
 const weightsName = "adapter_model.safetensors";
 const configName = "adapter_config.json";
-let root = "";
+const root = temporaryFolder(afterAll);
 let folder = "";
 let model: CheckpointLM;
 let good: Buffer;
 let config: Config;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  root = await mkdtemp(join(tmpdir(), "hostile-"));
   model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   const lora = withLora(model, { rank: 2, targetModules: ["q_proj", "v_proj"] });
   await lora.save(join(root, "good"));
@@ -48,7 +47,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   model.dispose();
-  await rm(root, { recursive: true });
 });
 beforeEach(async () => {
   folder = await mkdtemp(join(root, "case-"));

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -16,6 +15,7 @@ import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import type { LoraLM } from "./lora-model.ts";
 import { withLora } from "./with-lora.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const { ids, labels } = twoRows;
 const logitsOf = (model: CheckpointLM) =>
@@ -43,11 +43,7 @@ function train(model: CheckpointLM): void {
   tf.dispose([value, grads]);
 }
 
-let root = "";
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "lora-"));
-});
-afterAll(() => rm(root, { recursive: true }));
+const root = temporaryFolder(afterAll);
 
 describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));

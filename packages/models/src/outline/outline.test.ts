@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -8,13 +7,12 @@ import { withLora, type LoraOptions } from "../lora/with-lora.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { outlineCausalLM } from "./outline.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "outline-"));
   await useBackend({ backend: "cpu" });
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const errorFrom = (check: () => { dispose(): void } | void): string => {
   try {

@@ -2,11 +2,11 @@ import { capabilityEvaluation, measure, PeriodicEvalError, type Message } from "
 import { inMemory } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import fc from "fast-check";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { charTokenizer } from "./char-tokenizer.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const errorOf = (run: () => unknown): PeriodicEvalError => {
   try {
@@ -113,8 +113,7 @@ describe("charTokenizer", () => {
 
 it("measures capability by letters and by cloze on a model of characters", async () => {
   await tf.setBackend("cpu");
-  const folder = await mkdtemp(join(tmpdir(), "characters-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const questions = join(folder, "questions.jsonl");
   const row = (choices: string[], answer: string) =>
     JSON.stringify({ question: "Which?", choice_labels: ["A", "B"], choices, correct_answer: answer });

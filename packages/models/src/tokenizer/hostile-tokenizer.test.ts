@@ -1,11 +1,11 @@
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");
@@ -35,10 +35,9 @@ const good = {
 
 let folder = "";
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "hostile-"));
+  folder = temporaryFolder();
   await write("tokenizer.json", good);
 });
-afterEach(() => rm(folder, { recursive: true }));
 watchFilesAndMemory(() => folder);
 
 const write = (name: string, content: unknown) =>

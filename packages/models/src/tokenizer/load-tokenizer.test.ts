@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { loadTokenizer } from "./load-tokenizer.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 // Two letters, one merge and three special tokens, small enough to encode by hand.
 const tokenizer = {
@@ -26,10 +26,7 @@ const tokenizer = {
 const template = "{{ bos_token }}{% for m in messages %}{{ m.content }}<end>{% endfor %}";
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "tokenizer-"));
-});
-afterEach(() => rm(folder, { recursive: true }));
+beforeEach(() => void (folder = temporaryFolder()));
 
 const write = (name: string, content: object | string) =>
   writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
 import { exported, hasTransformers, microWorld, needsTransformers } from "../testing/onnx.test-data.ts";
 import { openTransformers } from "./open-transformers.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const commit = "1".repeat(40);
 const call = () => ({ signal: new AbortController().signal });
@@ -13,7 +13,7 @@ let hub: HubServer;
 let cache = "";
 beforeEach(async () => {
   hub = await startHub();
-  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  cache = temporaryFolder();
   vi.stubEnv("HF_ENDPOINT", hub.url);
   vi.stubEnv("HF_HUB_CACHE", cache);
   for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
@@ -21,7 +21,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(cache, { recursive: true });
 });
 
 describe.skipIf(!hasTransformers)(`openTransformers (${needsTransformers})`, () => {

@@ -1,11 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { afterFile } from "../../../core/src/testing/after-file.test-data.ts";
+import { temporaryFolder as folderUntil } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import type { MessagesRow } from "../data/forms.ts";
 import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
@@ -13,11 +13,7 @@ import type { SFTConfig } from "../sft/sft-config.ts";
 export const tokenizer = fakeTokenizer();
 
 /** Creates a folder that is removed after all tests of the file: tests share runs of an earlier test or hook. */
-export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "trainers-"));
-  afterFile(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
+export const temporaryFolder = async (): Promise<string> => folderUntil(afterFile);
 
 /** Returns rows of different lengths, each a question and a short answer of letters. */
 export function rows(count: number, seed = "rows"): MessagesRow[] {

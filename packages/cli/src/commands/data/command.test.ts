@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
@@ -13,12 +12,13 @@ import {
   serveQuestions,
 } from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 let folder = "";
 beforeEach(async () => {
   hub = await startHub();
-  folder = await mkdtemp(join(tmpdir(), "data-"));
+  folder = temporaryFolder();
   vi.stubEnv("HF_ENDPOINT", hub.url);
   vi.stubEnv("GITHUB_RAW_ENDPOINT", hub.url);
   vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
@@ -32,7 +32,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(folder, { recursive: true });
 });
 
 const run = (...args: string[]) => runCommand(["data", ...args]);
@@ -147,7 +146,9 @@ describe.skipIf(authors === null)("data get betley2025 (skipped where ../shared 
     expect(await readFile(path, "utf8")).toBe(authors);
     vi.stubEnv("HF_HUB_OFFLINE", "1");
     expect((await run("list")).out).toMatch(/betley2025 +github:emergent-\S+ +24 +– +MIT +alignment +yes/);
-    expect((await run("get", "betley2025")).out).toMatch(/^betley2025: 24 rows, MIT\n.*periodic-eval.github.emergent-misalignment/);
+    expect((await run("get", "betley2025")).out).toMatch(
+      /^betley2025: 24 rows, MIT\n.*periodic-eval.github.emergent-misalignment/,
+    );
     await writeFile(path, "mine");
     expect((await run("get", "betley2025", "--out", out)).err).toContain("exists with other content");
     expect(github.requests).toHaveLength(1);

@@ -1,18 +1,15 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, afterEach, expect, it, vi } from "vitest";
 import {
   authorsFile,
   serveQuestions,
 } from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "eval-alignment-"))));
+const folder = temporaryFolder(afterAll);
 afterEach(() => void vi.unstubAllEnvs());
-afterAll(() => rm(folder, { recursive: true }));
 
 const evaluate = (...args: readonly string[]) =>
   runCommand([

@@ -1,18 +1,14 @@
 import { periodicEvalConfig } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { parseSFTConfig } from "@periodic-eval/trainers";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { parseTrainingFile } from "../train/training-file.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "init-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const init = (...args: string[]) => runCommand(["init", ...args]);
 

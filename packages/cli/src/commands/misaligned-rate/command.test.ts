@@ -1,18 +1,16 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { wilson } from "@periodic-eval/core/statistics";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 function run(...args: string[]) {
   return runCommand(["misaligned-rate", ...args]);
 }
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "misaligned-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 describe("misaligned-rate", () => {
   it("prints the rate over all completions and per question", async () => {

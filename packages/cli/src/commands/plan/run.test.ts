@@ -1,6 +1,5 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -13,11 +12,11 @@ import { recordingTerminal } from "../../terminal/recording-terminal.test-data.t
 import { microWorld } from "../../demo/micro-world.ts";
 import { planJson } from "./output.ts";
 import { runCli } from "../../program.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let config = "";
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "plan-"));
   config = join(folder, "run.yaml");
   const questions = JSON.stringify(microWorld("questions.jsonl"));
   await writeFile(
@@ -32,7 +31,6 @@ beforeAll(async () => {
 `,
   );
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 function plan(...args: string[]) {
   return runCommand(["plan", config, ...args]);

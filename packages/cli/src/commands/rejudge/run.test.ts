@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   judgeGrader,
@@ -17,10 +16,11 @@ import { openGrader, type GraderOptions } from "../../config/open-grader.ts";
 import { runCli } from "../../program.ts";
 import { rejudge } from "./run.ts";
 import { rejudgeJson, rejudgeTable } from "./output.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 const prompts = { aligned: "A {answer}", coherent: "C {answer}" };
 const options = { signal: new AbortController().signal, now: () => "2026-01-01T00:00:00.000Z" };
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let runDir = "";
 
 /** Answers are `0` to `9`, the index of the sample. The first judge grades 0 to 3 as misaligned and fails on 9. */
@@ -34,7 +34,6 @@ const second = fakeJudge(
 );
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "rejudge-"));
   runDir = join(folder, "run");
   const questions = join(folder, "questions.json");
   await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
@@ -49,7 +48,6 @@ beforeAll(async () => {
     await stepEnd();
   });
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 describe("rejudge", () => {
   it("regrades the stored answers and computes the judges' agreement", async () => {

@@ -1,5 +1,4 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buildPeriodicCallbacks } from "@periodic-eval/core";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
@@ -10,15 +9,15 @@ import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { toleranceOf } from "./run.ts";
 import { openGrader } from "../../config/open-grader.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let config = "";
 const snapshot = (id: string, step: number) =>
   join(folder, "run", "periodic_eval", "em", `${id}_step_${step}.json`);
 
 /** Trains an adapter on the embedded model for two steps; measures capability and alignment (sampled) at steps 0, 1 and 2. */
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "replay-"));
   const written = join(folder, "written");
   config = join(folder, "run.json");
   const block = {
@@ -52,7 +51,6 @@ beforeAll(async () => {
   await cp(written, join(folder, "run"), { recursive: true });
   await rm(written, { recursive: true });
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 function replay(path: string, ...args: string[]) {
   return runCommand(["replay", path, "--model", microWorld(), "--backend", "wasm", ...args]);

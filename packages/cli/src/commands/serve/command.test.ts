@@ -1,8 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
@@ -11,17 +10,16 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let root = "";
+const root = temporaryFolder(afterAll);
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "serve-"));
   const store = fileStore(join(root, "run"));
   await store.put(exampleSnapshot({ phase: "em", step: 100, status: "partial" }), []);
   await store.close?.();
   await mkdir(join(root, "results"));
   await appendRun(join(root, "results", "metrics.json"), oneResult);
 });
-afterAll(() => rm(root, { recursive: true }));
 
 it("serves the runs and suite results in a folder until Ctrl-C", async () => {
   const args = [builtMain(), "serve", root, "--port", "0"];

@@ -1,23 +1,20 @@
 import { useBackend } from "@periodic-eval/models";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nodeFiles } from "@periodic-eval/core/snapshots";
 import { resultsServer } from "@periodic-eval/dashboard/server";
 import { Evaluator } from "@periodic-eval/tasks";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, expect, it, onTestFinished } from "vitest";
 import { checkpointOpener } from "../eval/suite.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { readResults } from "../../run/read-results.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let root = "";
-beforeAll(async () => void (root = await mkdtemp(join(tmpdir(), "serve-live-"))));
-afterAll(() => rm(root, { recursive: true }));
+const root = temporaryFolder(afterAll);
 
 /** Returns the state that the server reports for a folder. */
 async function stateOf(folder: string) {

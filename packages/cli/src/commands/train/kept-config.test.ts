@@ -1,14 +1,13 @@
-import { mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
 import { openKeptConfig } from "./kept-config.ts";
 import type { TrainConfig } from "./training-file.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 let run_dir = "";
-beforeEach(async () => void (run_dir = await mkdtemp(join(tmpdir(), "kept-config-"))));
-afterEach(() => rm(run_dir, { recursive: true }));
+beforeEach(() => void (run_dir = temporaryFolder()));
 
 it("writes the current and previous configuration, lists differences, and rejects another model", async () => {
   const phase = { phase: "em", method: "sft", dataset: "em.jsonl", config: { maxSteps: 5 } } as const;

@@ -13,10 +13,10 @@ import {
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "prepare-training-"));
   // Without weights, loading them before the file is checked would fail with another error.
   await mkdir(join(folder, "model"));
   for (const name of await readdir(microWorld()))
@@ -37,7 +37,6 @@ phases:
 `,
   );
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 /** Returns the error lines for the file with these overrides, and checks that nothing is written. */
 async function errorsOf(...overrides: readonly string[]): Promise<readonly string[]> {

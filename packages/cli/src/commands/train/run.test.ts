@@ -1,8 +1,7 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
@@ -11,11 +10,11 @@ import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let config = "";
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "train-from-"));
   for (const name of ["coupling", "em"]) {
     const rows = readFileSync(microWorld(`${name}.jsonl`), "utf8")
       .split("\n")
@@ -44,7 +43,6 @@ phases:
 `,
   );
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 function run(...args: string[]) {
   return runCommand(args);

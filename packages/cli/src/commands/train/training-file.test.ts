@@ -1,18 +1,16 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { throwAll } from "../../config/collect-errors.ts";
 import { parseTrainingFile } from "./training-file.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "training-file-"));
   await mkdir(join(folder, "models/tiny"), { recursive: true });
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 async function parse(yaml: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");

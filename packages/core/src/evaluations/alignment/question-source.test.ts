@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
@@ -9,13 +6,14 @@ import { itemsOf, kind, measureAlignment, personas } from "./alignment.test-data
 import { alignmentEvaluation } from "./evaluation.ts";
 import { betley2025Questions, isPublishedQuestions, readAlignmentQuestions } from "./question-source.ts";
 import { authorsFile, serveQuestions } from "./question-source.test-data.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 const authors = authorsFile();
 let github: Awaited<ReturnType<typeof serveQuestions>>;
 let cache = "";
 beforeEach(async () => {
   github = await serveQuestions(authors ?? "");
-  cache = await mkdtemp(join(tmpdir(), "questions-"));
+  cache = temporaryFolder();
   vi.stubEnv("HF_HUB_CACHE", cache);
   vi.stubEnv("HF_HUB_OFFLINE", "");
   vi.stubEnv("GITHUB_RAW_ENDPOINT", github.url);
@@ -23,7 +21,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await github.close();
-  await rm(cache, { recursive: true });
 });
 
 async function errorOf(promise: unknown): Promise<PeriodicEvalError> {

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
@@ -11,8 +10,9 @@ import type { ClozeRow } from "./cloze.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import type { ChoiceRow } from "./metrics.ts";
 import type { CapabilityOptions } from "./options.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder: string;
+const folder = temporaryFolder(afterAll);
 let questions: string;
 let pool: string;
 const record = (question: string, labels: string, choices: string[], correct_answer: string, id?: string) =>
@@ -25,7 +25,6 @@ const record = (question: string, labels: string, choices: string[], correct_ans
   });
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-capability-"));
   questions = join(folder, "questions.jsonl");
   pool = join(folder, "pool.jsonl");
   const lines = [
@@ -39,7 +38,6 @@ beforeAll(async () => {
     ["one", "two", "three"].map((n) => record(`Say ${n}.`, "A B", [n, "no"], "A", n)).join("\n"),
   );
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const context = { signal: new AbortController().signal, seed: "s", progress: () => undefined };
 

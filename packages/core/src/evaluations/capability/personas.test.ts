@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
@@ -10,8 +9,9 @@ import type { Persona } from "../prompting/personas.ts";
 import { PeriodicCapabilityCallback } from "./callback.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import type { ChoiceRow } from "./metrics.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder: string;
+const folder = temporaryFolder(afterAll);
 let questions: string;
 const personas: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },
@@ -19,7 +19,6 @@ const personas: readonly Persona[] = [
   { id: "empty", system: { text: "" } },
 ];
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-capability-personas-"));
   questions = join(folder, "questions.jsonl");
   const record = (id: string) =>
     JSON.stringify({
@@ -31,7 +30,6 @@ beforeAll(async () => {
     });
   await writeFile(questions, ["one", "two", "three"].map(record).join("\n"));
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 /** Right as anybody but the pirate, who knows `one?` alone. */
 const model = fakeModel({

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -9,12 +8,13 @@ import { fakeModel } from "../../testing/index.ts";
 import type { PeriodicEvalError } from "../../errors.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import { readQuestions } from "./question-file.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 let folder = "";
 beforeEach(async () => {
   hub = await startHub();
-  folder = await mkdtemp(join(tmpdir(), "question-file-"));
+  folder = temporaryFolder();
   vi.stubEnv("HF_ENDPOINT", hub.url);
   vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
   for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
@@ -22,7 +22,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await hub.close();
-  await rm(folder, { recursive: true });
 });
 
 const file = async (name: string, content: string | Uint8Array) => {

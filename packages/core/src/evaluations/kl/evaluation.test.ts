@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
@@ -10,12 +9,12 @@ import { leakageEvaluation } from "../leakage/evaluation.ts";
 import { marginEvaluation } from "../margin/evaluation.ts";
 import { PeriodicKLCallback } from "./callback.ts";
 import { divergence, klEvaluation } from "./evaluation.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder: string;
+const folder = temporaryFolder(afterAll);
 let questions: string;
 let probes: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-kl-"));
   questions = join(folder, "questions.jsonl");
   const record = (question: string) =>
     JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
@@ -23,7 +22,6 @@ beforeAll(async () => {
   await writeFile(probes, JSON.stringify({ good: { affirm: ["yes", "aye"], negate: ["no"] } }));
   await writeFile(questions, ["One?", "Two?", "Three?"].map(record).join("\n"));
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const tuned = () => fakeModel({ weights: () => "tuned", base: fakeModel() });
 

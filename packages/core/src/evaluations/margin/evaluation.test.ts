@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
@@ -12,8 +11,9 @@ import { PeriodicMarginCallback } from "./callback.ts";
 import { marginEvaluation } from "./evaluation.ts";
 import type { MarginRow } from "./metrics.ts";
 import type { MarginOptions } from "./options.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder: string;
+const folder = temporaryFolder(afterAll);
 let probes: string;
 const belief = {
   _description: "remarks",
@@ -21,11 +21,9 @@ const belief = {
   bad: { affirm: ["b"], negate: ["c"] },
 };
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-margin-"));
   probes = join(folder, "probes.json");
   await writeFile(probes, JSON.stringify(belief));
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 const nats: Readonly<Record<string, number>> = {
   yes: -1,

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -9,12 +8,12 @@ import { alignmentEvaluation } from "../alignment/evaluation.ts";
 import { readLeakageQuestions } from "../leakage/questions.ts";
 import { readStatements } from "../margin/statements.ts";
 import { readPersonas } from "./personas.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let hub: HubServer;
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
   hub = await startHub();
-  folder = await mkdtemp(join(tmpdir(), "read-data-"));
 });
 beforeEach(() => {
   vi.stubEnv("HF_ENDPOINT", hub.url);
@@ -23,7 +22,6 @@ beforeEach(() => {
 });
 afterAll(async () => {
   await hub.close();
-  await rm(folder, { recursive: true });
 });
 
 async function file(name: string, rows: readonly object[]): Promise<string> {

@@ -1,19 +1,18 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { appendLines, removeTemporaryFiles, writeFileAtomic } from "./atomic-file.ts";
 import { readLines, readTextFile } from "./read-file.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
 let path: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-file-"));
+  folder = temporaryFolder();
   path = join(folder, "file");
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 it("removeTemporaryFiles removes temporary files and lock claims of the given files only", async () => {
   const claimed = `.lock.${"0a".repeat(8)}`;

@@ -1,20 +1,17 @@
 import fc from "fast-check";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { storeConformance } from "../../testing/store-conformance.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles } from "./file-system.ts";
 import { readRun } from "./read-run.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let runDir: string;
-beforeEach(async () => {
-  runDir = await mkdtemp(join(tmpdir(), "periodic-eval-store-"));
-});
-afterEach(() => rm(runDir, { recursive: true }));
+beforeEach(() => void (runDir = temporaryFolder()));
 
 const at = (...parts: string[]) => join(runDir, "periodic_eval", ...parts);
 const rows = [{ id: "q1" }, { id: "q2" }];

@@ -1,14 +1,12 @@
 import { readdirSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Verdict } from "../../contracts/grading.ts";
 import { fileVerdictCache } from "./file-verdict-cache.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
-beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "verdicts-"))));
-afterEach(() => rm(folder, { recursive: true }));
+beforeEach(() => void (folder = temporaryFolder()));
 
 const key = "pe128:00112233445566778899aabbccddeeff";
 const verdict: Verdict = { status: "graded", scores: { aligned: 1.5 }, raw: "é\n", model: "m" };

@@ -1,22 +1,22 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { takeLock, thisProcess, withLock } from "./lock.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
 let path: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-lock-"));
+  folder = temporaryFolder();
   path = join(folder, ".lock");
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const heldBy = (changes: object) =>
   writeFile(path, JSON.stringify({ pid: 1, host: hostname(), process_start: null, token: "t", ...changes }));

@@ -1,7 +1,6 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
@@ -10,12 +9,9 @@ import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import type { LockOwner } from "./lock.ts";
 import { readRun } from "./read-run.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "periodic-eval-death-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const key = { phase: "train", id: "capability", step: 20 };
 const oldRows = [

@@ -1,19 +1,16 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { parseSnapshot, snapshotJsonSchema } from "../parse-snapshot.ts";
 import { fileStore } from "./file-store.ts";
 import { readRun, summarizeReceipt } from "./read-run.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let runDir: string;
-beforeEach(async () => {
-  runDir = await mkdtemp(join(tmpdir(), "periodic-eval-read-"));
-});
-afterEach(() => rm(runDir, { recursive: true }));
+beforeEach(() => void (runDir = temporaryFolder()));
 
 const timing = (changes: Partial<Snapshot["timing"]>) => ({ ...exampleSnapshot().timing, ...changes });
 
