@@ -11,7 +11,6 @@ import { truncationNote, lastRows, type SectionOptions } from "../html/section-o
 import { table } from "../html/table.ts";
 import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
-import { unknownNotes } from "./unknown-notes.ts";
 
 /** Renders one preference: a row for each step, and the model's answers. */
 export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {
@@ -130,3 +129,20 @@ const answer = (label: string, prompt: string, response: string, score: number |
     <p>${label} · ${score === null ? "not graded" : `reward ${formatValue(score, "")}`} · ${prompt}</p>
     <pre>${response}</pre>
   </div>`;
+
+/** Returns one line for each value that is not known, with the reason, and the steps if only some lack it. */
+function unknownNotes({ steps, summary }: FeedbackPreference): readonly string[] {
+  const found = new Map<string, number[]>();
+  const note = (unknown: Readonly<Record<string, string>> = {}, step: number | null) => {
+    for (const [name, reason] of Object.entries(unknown)) {
+      const key = `${humanizeName(name)}: ${reason}`;
+      found.set(key, [...(found.get(key) ?? []), ...(step === null ? [] : [step])]);
+    }
+  };
+  // Without a step, only the summary has the baseline's reasons.
+  if (steps.length === 0) note(summary.unknown, null);
+  for (const line of steps) note(line.unknown, line.step);
+  return [...found].map(([text, at]) =>
+    at.length === steps.length ? text : `${text} (step ${at.join(", ")})`,
+  );
+}

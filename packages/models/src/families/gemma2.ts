@@ -2,31 +2,35 @@ import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
+export const gemma2Defaults = {
+  vocabSize: 256_000,
+  contextLength: 8192,
+  hiddenSize: 2304,
+  layers: 26,
+  heads: 8,
+  keyValueHeads: 4,
+  headDim: 256,
+  epsilon: 1e-6,
+  mlpSize: 9216,
+  tied: true,
+  padding: 0,
+  activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
+} as const;
+
+export const gemma2Norms = (at: string) => ({
+  attentionOutputNorm: `${at}.post_attention_layernorm`,
+  mlpNorm: `${at}.pre_feedforward_layernorm`,
+  mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+});
+
 /**
  * Gemma 2: Gemma with further norms after attention and MLP, a window in every other layer, and soft caps. Defaults from
  * transformers 5.23 `Gemma2Config`.
  */
 export const gemma2 = llamaFamily({
   modelType: "gemma2",
-  defaults: {
-    vocabSize: 256_000,
-    contextLength: 8192,
-    hiddenSize: 2304,
-    layers: 26,
-    heads: 8,
-    keyValueHeads: 4,
-    headDim: 256,
-    epsilon: 1e-6,
-    mlpSize: 9216,
-    tied: true,
-    padding: 0,
-    activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
-  },
-  names: (at) => ({
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpNorm: `${at}.pre_feedforward_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
-  }),
+  defaults: gemma2Defaults,
+  names: gemma2Norms,
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {

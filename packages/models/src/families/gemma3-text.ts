@@ -1,6 +1,7 @@
 import type { RotaryDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 import type { ModelSizes } from "./config/sizes.ts";
+import { gemma2Defaults, gemma2Norms } from "./gemma2.ts";
 import { llamaFamily } from "./llama-like.ts";
 import { rotaryOf } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
@@ -11,26 +12,11 @@ import { layerTypes, windows } from "./config/windows.ts";
  */
 export const gemma3Text = llamaFamily({
   modelType: "gemma3_text",
-  defaults: {
-    vocabSize: 262_208,
-    contextLength: 131_072,
-    hiddenSize: 2304,
-    layers: 26,
-    heads: 8,
-    keyValueHeads: 4,
-    headDim: 256,
-    epsilon: 1e-6,
-    mlpSize: 9216,
-    tied: true,
-    padding: 0,
-    activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
-  },
+  defaults: { ...gemma2Defaults, vocabSize: 262_208, contextLength: 131_072 },
   names: (at) => ({
     queryNorm: `${at}.self_attn.q_norm`,
     keyNorm: `${at}.self_attn.k_norm`,
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpNorm: `${at}.pre_feedforward_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+    ...gemma2Norms(at),
   }),
 
   describe(config, base, sizes) {

@@ -2,20 +2,23 @@ import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenWindows } from "./config/windows.ts";
 
+/** Defaults of the sizes, which Qwen 2 and 3 share except for the heads. */
+export const qwenSizes = {
+  vocabSize: 151_936,
+  contextLength: 32_768,
+  hiddenSize: 4096,
+  layers: 32,
+  heads: 32,
+  keyValueHeads: 32,
+  headDim: null,
+  epsilon: 1e-6,
+  mlpSize: 22_016,
+};
+
 /** Qwen 2 and 2.5: Llama with biases on queries, keys and values. Defaults from transformers 5.23 `Qwen2Config`. */
 export const qwen2 = llamaFamily({
   modelType: "qwen2",
-  defaults: {
-    vocabSize: 151_936,
-    contextLength: 32_768,
-    hiddenSize: 4096,
-    layers: 32,
-    heads: 32,
-    keyValueHeads: 32,
-    headDim: null,
-    epsilon: 1e-6,
-    mlpSize: 22_016,
-  },
+  defaults: qwenSizes,
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {

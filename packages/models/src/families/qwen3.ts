@@ -1,21 +1,12 @@
 import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { qwenSizes } from "./qwen2.ts";
 import { qwenWindows } from "./config/windows.ts";
 
 /** Qwen 3: Llama with norms of the queries and keys of each head. Defaults from transformers 5.23 `Qwen3Config`. */
 export const qwen3 = llamaFamily({
   modelType: "qwen3",
-  defaults: {
-    vocabSize: 151_936,
-    contextLength: 32_768,
-    hiddenSize: 4096,
-    layers: 32,
-    heads: 32,
-    keyValueHeads: 32,
-    headDim: 128,
-    epsilon: 1e-6,
-    mlpSize: 22_016,
-  },
+  defaults: { ...qwenSizes, headDim: 128 },
   names: (at) => ({ queryNorm: `${at}.self_attn.q_norm`, keyNorm: `${at}.self_attn.k_norm` }),
 
   describe(config, base, sizes) {

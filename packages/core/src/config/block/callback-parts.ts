@@ -1,10 +1,10 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { periodicShape, type PeriodicOptions } from "../../callback/periodic-callback.ts";
-import { splitOptions } from "../../callback/split-options.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
 import type { OpenJudge } from "./judge.ts";
@@ -75,6 +75,29 @@ function partsOf<O extends Partial<PeriodicOptions>>(
     id: form.idOf?.(evaluation) ?? form.id,
   };
   return [form.evaluation(evaluation), { ...defaults, ...periodic }];
+}
+
+/**
+ * Checks the options of a callback that also takes the options of its evaluation, and splits them.
+ *
+ * @param where Names the options in errors: `PeriodicCapabilityCallback options`.
+ * @param shape The schemas of the evaluation's options.
+ * @throws PeriodicEvalError `config` for a wrong or unknown option.
+ */
+function splitOptions<T extends Partial<PeriodicOptions>>(
+  where: string,
+  shape: z.ZodRawShape,
+  options: T,
+): { readonly periodic: Partial<PeriodicOptions>; readonly evaluation: Omit<T, keyof PeriodicOptions> } {
+  parseOptions(where, z.strictObject({ ...shape, ...z.object(periodicShape).partial().shape }), options);
+  const isSet = Object.entries(options).filter(([, value]) => value !== undefined);
+  const pick = (isPeriodic: boolean) =>
+    Object.fromEntries(isSet.filter(([name]) => Object.hasOwn(periodicShape, name) === isPeriodic));
+  return {
+    periodic: pick(true),
+    // TypeScript cannot follow the split by name.
+    evaluation: pick(false) as Omit<T, keyof PeriodicOptions>,
+  };
 }
 
 const blockKeys = Object.keys(periodicEvalSchema.shape);
