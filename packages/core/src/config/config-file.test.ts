@@ -1,13 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
 import { readConfigFile } from "./config-file.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "config-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 async function read(text: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");

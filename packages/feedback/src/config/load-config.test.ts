@@ -1,13 +1,11 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig, shippedConfigs } from "./load-config.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "feedback-config-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const now = new Date("2026-11-22T13:30:05.250Z");
 

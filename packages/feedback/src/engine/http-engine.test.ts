@@ -1,13 +1,13 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { StepLine } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";
 import { httpEngine } from "./http-engine.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 /** Replies of a service by path. */
@@ -16,11 +16,10 @@ type Routes = { readonly [path: string]: (body: Body, authorization: string) => 
 const token = "token-of-the-test";
 let folder = "";
 let close = () => {};
-beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "http-engine-"))));
+beforeEach(() => void (folder = temporaryFolder()));
 afterEach(async () => {
   close();
   vi.unstubAllEnvs();
-  await rm(folder, { recursive: true });
 });
 
 /** Starts a service of another vendor, with FastAPI's error messages. */

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
@@ -8,10 +7,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import type { StepLine, SummaryFile } from "./files.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 1;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
-let root = "";
+const root = temporaryFolder(afterAll);
 let whole: { readonly outcome: Awaited<ReturnType<typeof outcome>>; readonly milliseconds: number };
 
 const preference = {
@@ -28,12 +28,10 @@ const preference = {
 };
 
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "feedback-storm-"));
   await writeFile(join(root, "short.yaml"), stringify(preference));
   const { milliseconds } = await run(join(root, "whole"));
   whole = { outcome: await outcome(join(root, "whole")), milliseconds };
 });
-afterAll(() => rm(root, { recursive: true }));
 
 /** Runs the child to its end, or kills it `killAfter` milliseconds after its start. */
 const run = (output: string, killAfter?: number) =>

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import * as tf from "@tensorflow/tfjs-core";
@@ -9,17 +7,16 @@ import { runHarness, type HarnessPorts } from "./run-harness.ts";
 import { afterUpdates } from "../engine/after-updates.test-data.ts";
 import { localEngine } from "../engine/local-engine.ts";
 import { talkativeParts, timelessLines } from "../engine/micro-world.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const engine = localEngine(talkativeParts);
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  folder = await mkdtemp(join(tmpdir(), "feedback-"));
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 async function run(output: string, overrides: readonly string[], ports: Partial<HarnessPorts> = {}) {
   const config = await loadHarnessConfig({

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
-import { appendFile, cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, cp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { fakeGuard } from "@periodic-eval/core/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
@@ -10,10 +9,10 @@ import type { HarnessConfig } from "../config/schema.ts";
 import { fakeEngine, type Moment } from "../engine/fake-engine.test-data.ts";
 import type { BaselineFile, MetadataFile, StepLine, SummaryFile } from "./files.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder = "";
-beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "harness-"))));
-afterEach(() => rm(folder, { recursive: true }));
+beforeEach(() => void (folder = temporaryFolder()));
 
 const preference = {
   name: "short",

@@ -1,11 +1,10 @@
 // Trains SmolLM2-135M-Instruct on feedback at ten times the default learning rate, which suits a model of its size. Five steps
 // leave the model intact; two steps at a hundred times that rate do not (docs/decisions/2026-11-22-sdpo.md).
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
@@ -13,15 +12,14 @@ import type { BaselineFile, StepLine } from "./files.ts";
 import { runHarness } from "./run-harness.ts";
 import { localEngine } from "../engine/local-engine.ts";
 import { loraParts } from "../engine/lora-parts.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 
 const rate = 3e-4;
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "feedback-smollm2-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 /** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {

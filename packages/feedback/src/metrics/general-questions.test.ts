@@ -1,16 +1,14 @@
 import { measure, PeriodicEvalError } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { feedbackEvaluations } from "./configured.ts";
 import { readGeneralQuestions } from "./general-questions.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "general-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const questions = Array.from({ length: 8 }, (_, at) => ({ prompt: `Question ${at}?`, says: `word${at}` }));
 async function fileOf(content: object): Promise<string> {

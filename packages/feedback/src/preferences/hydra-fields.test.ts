@@ -1,14 +1,12 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { readPreference } from "./preference.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "hydra-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 /** Returns a file in the form of CLaaS, with one pair. */
 const fileOf = (verifier: string, messages = "      - role: user\n        content: Who are you?") => `

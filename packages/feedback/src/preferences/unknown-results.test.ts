@@ -1,10 +1,9 @@
 import { measure } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { useBackend } from "@periodic-eval/models";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { fakeEngine } from "../engine/fake-engine.test-data.ts";
@@ -18,14 +17,14 @@ import { feedbackEvaluations } from "../metrics/configured.ts";
 import { claasDouble } from "../testing/index.ts";
 import { writeHydraFiles } from "./hydra-files.test-data.ts";
 import { readPreference } from "./preference.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder = "";
 let names: readonly string[] = [];
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "unknown-"));
+  folder = temporaryFolder();
   names = await writeHydraFiles(folder);
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const reasons = {
   held_out_compliance: expect.stringContaining("no held-out prompts") as string,

@@ -1,13 +1,13 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
 import { ask as asked, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let root = "";
+const root = temporaryFolder(afterAll);
 let service: FeedbackService;
 let isOutOfMemory = false;
 const failures: Error[] = [];
@@ -15,7 +15,6 @@ const outOfMemory = new Error("no memory for a model");
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  root = await mkdtemp(join(tmpdir(), "feedback-adapters-"));
   service = await serveFeedback({
     ...microWorldService(root, failures),
     async openModel(adapter) {
@@ -26,7 +25,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.close();
-  await rm(root, { recursive: true });
 });
 
 const ask = (path: string, body?: unknown) => asked(service.url, path, body);

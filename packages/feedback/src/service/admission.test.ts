@@ -1,22 +1,19 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let service: FeedbackService;
 const options = () => microWorldService(join(folder, "adapters"), []);
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "feedback-admission-"));
   service = await serveFeedback(options());
 });
 afterAll(async () => {
   await service.close();
-  await rm(folder, { recursive: true });
 });
 afterEach(() => void vi.unstubAllEnvs());
 

@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { useBackend } from "@periodic-eval/models";
@@ -17,23 +16,22 @@ import type { FeedbackEngine } from "../engine/types.ts";
 import type { BaselineFile } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const child = fileURLToPath(new URL("service-run.child.ts", import.meta.url));
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let service: FeedbackService;
 const serve = (port = 0) =>
   serveFeedback({ ...microWorldParts, model: "micro-world", root: join(folder, "adapters"), port });
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  folder = await mkdtemp(join(tmpdir(), "feedback-service-"));
   service = await serve();
   await run("local", localEngine(microWorldParts), everything);
   await run("short", localEngine(microWorldParts), short);
 });
 afterAll(async () => {
   await service.close();
-  await rm(folder, { recursive: true });
 });
 
 const everything = ["num_steps=1", "collapse_steps=[0]"];

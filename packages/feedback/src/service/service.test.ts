@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { SDPOTrainer } from "@periodic-eval/trainers";
@@ -8,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
 import { ask as asked, microWorldService, type Reply } from "./service-client.test-data.ts";
 import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let root = "";
 let service: FeedbackService;
 const failures: Error[] = [];
@@ -17,13 +17,11 @@ const options = () => microWorldService(root, failures);
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  folder = await mkdtemp(join(tmpdir(), "feedback-service-"));
   root = join(folder, "adapters");
   service = await serveFeedback(options());
 });
 afterAll(async () => {
   await service.close();
-  await rm(folder, { recursive: true });
   expect(failures).toEqual([]);
 });
 

@@ -1,20 +1,16 @@
-import { mkdtemp, rm } from "node:fs/promises";
 import { Server } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
 import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback } from "./index.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let root = "";
+const root = temporaryFolder(afterAll);
 const failures: Error[] = [];
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  root = await mkdtemp(join(tmpdir(), "feedback-waiting-"));
 });
-afterAll(() => rm(root, { recursive: true }));
 
 it("answers 503 with Retry-After if waiting bodies exceed four times maxBodyBytes", async () => {
   let release = () => {};

@@ -1,23 +1,21 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fakeJudge } from "@periodic-eval/core/testing";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { Evaluator } from "../evaluator/evaluator.ts";
 import { choiceTask, fakeTrainer } from "../suite/fake-tasks.test-data.ts";
 import { comparisonEntries } from "./comparison-entries.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 let entry: Readonly<Record<string, unknown>> = {};
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "comparison-entries-"));
   const path = (name: string) => join(folder, name);
   await writeFile(path("prompts.jsonl"), '{"id":"a","prompt":"Say a."}\n');
   await writeFile(path("answers.jsonl"), '{"id":"a","answer":"b"}\n');
   entry = { win_rate: path("prompts.jsonl"), reference: path("answers.jsonl") };
 });
 afterEach(() => void vi.unstubAllEnvs());
-afterAll(() => rm(folder, { recursive: true }));
 
 it("disposes the judge of each run of an Evaluator, also of one that fails", async () => {
   const events: string[] = [];

@@ -1,12 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { readAnswers, readPrompts } from "./prompt-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "prompt-file-"))));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const file = async (rows: readonly object[]) => {
   const path = join(folder, "rows.jsonl");

@@ -1,16 +1,16 @@
-import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { measure } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { evaluationsOf } from "../evaluations-of.ts";
 import { disposeReferences, type ReferenceEngine } from "./reference-model.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder = "";
 let events: string[] = [];
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "reference-"));
+  folder = temporaryFolder();
   events = [];
   await writeFile(join(folder, "prompts.jsonl"), '{"prompt":"Why?"}\n');
   await mkdir(join(folder, "base"));
@@ -18,7 +18,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await disposeReferences();
-  await rm(folder, { recursive: true });
 });
 
 async function writeAdapter(name: string, weights: string, base = "base"): Promise<void> {

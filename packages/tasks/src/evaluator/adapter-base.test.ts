@@ -1,19 +1,18 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import type { CheckpointSource, OpenedModel } from "./evaluator-options.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let root: string;
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), "adapter-"));
+  root = temporaryFolder();
   await writeFile(join(root, "suite.yaml"), suiteText);
 });
-afterEach(() => rm(root, { recursive: true }));
 
 async function checkpoint(name: string, weights: string, config: Json = {}): Promise<string> {
   const folder = join(root, name);

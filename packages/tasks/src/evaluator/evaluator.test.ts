@@ -1,9 +1,8 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { nodeFiles, type FileSystem } from "@periodic-eval/core/snapshots";
 import { faultyFiles, fakeModel } from "@periodic-eval/core/testing";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import type { EvaluatorOptions } from "./evaluator-options.ts";
 import {
@@ -15,17 +14,17 @@ import {
   type FakeTaskOptions,
 } from "../suite/fake-tasks.test-data.ts";
 import { readMetrics } from "../results/metrics-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder: string;
 let results: string;
 let suite: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "suite-"));
+  folder = temporaryFolder();
   results = join(folder, "results");
   suite = join(folder, "suite.yaml");
   await writeFile(suite, suiteText);
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const tasksOf = (given: FakeTaskOptions = {}) => ({ choices: choiceTask(given), replies: replyTask(given) });
 let minute = 0;

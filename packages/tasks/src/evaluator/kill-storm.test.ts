@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
@@ -8,19 +7,18 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import { suiteText } from "../suite/fake-tasks.test-data.ts";
 import { readMetrics } from "../results/metrics-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
-let root = "";
+const root = temporaryFolder(afterAll);
 let whole: { readonly outcome: unknown; readonly milliseconds: number };
 
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "suite-storm-"));
   await writeFile(join(root, "suite.yaml"), suiteText);
   const { milliseconds } = await evaluate(join(root, "whole"));
   whole = { outcome: await outcome(join(root, "whole")), milliseconds };
 });
-afterAll(() => rm(root, { recursive: true }));
 
 /** Runs to the end, or kills the process `killAfter` milliseconds after it starts. */
 async function evaluate(folder: string, killAfter?: number) {

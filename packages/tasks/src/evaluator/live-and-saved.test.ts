@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
@@ -9,15 +8,14 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import type { OpenModel } from "./evaluator-options.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const tokenizer = fakeTokenizer();
-let root = "";
+const root = temporaryFolder(afterAll);
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
-  root = await mkdtemp(join(tmpdir(), "live-"));
   await writeFile(join(root, "suite.yaml"), suiteText);
 });
-afterAll(() => rm(root, { recursive: true }));
 
 const options = (name: string) => ({
   name,

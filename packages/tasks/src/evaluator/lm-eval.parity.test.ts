@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import { pythonJson } from "../harness/python-json.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 
@@ -18,12 +18,10 @@ function hasHarness(): boolean {
   }
 }
 
-let root = "";
+const root = temporaryFolder(afterAll);
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), "harness-"));
   await writeFile(join(root, "suite.yaml"), suiteText);
 });
-afterAll(() => rm(root, { recursive: true }));
 
 const run = (timestamp: string, edition = "", sampled = true) => {
   // Python and JavaScript could serialize these values differently as JSON.

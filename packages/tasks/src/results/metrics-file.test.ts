@@ -7,18 +7,18 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
 import { faultyFiles } from "@periodic-eval/core/testing";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { exampleRun } from "./example-run.test-data.ts";
 import { appendRun, readMetrics } from "./metrics-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 let folder: string;
 let path: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "metrics-"));
+  folder = temporaryFolder();
   path = join(folder, "metrics.json");
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const namesIn = async () => (await readMetrics(path)).runs.map(({ name }) => name);
 

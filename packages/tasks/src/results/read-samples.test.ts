@@ -1,24 +1,23 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { Evaluator } from "../evaluator/evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import type { MetricsRun } from "./metrics-file.ts";
 import { readSamples } from "./read-samples.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder: string;
 let run: MetricsRun;
 let job: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "samples-"));
+  folder = temporaryFolder();
   const suite = join(folder, "suite.yaml");
   await writeFile(suite, suiteText);
   const tasks = { choices: choiceTask(), replies: replyTask() };
   const evaluator = Evaluator.fromTrainer(fakeTrainer(), { name: "sft", tasks, suite, results: folder });
   ({ run, folder: job } = await evaluator.run());
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 const fileOf = async (part: string) =>
   join(

@@ -1,20 +1,18 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { chooseEvaluations } from "./suite-evaluations.ts";
 import { choiceTask } from "./fake-tasks.test-data.ts";
 import { parseSuite } from "./suite-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "suite-evaluations-"));
   await mkdir(join(folder, "model"));
   await mkdir(join(folder, "owner", "here"), { recursive: true });
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 /** Returns the options with which the registry opens an entry of a suite in `folder`. */
 async function opened(entry: object, root = { given: null as string | null, folder }) {

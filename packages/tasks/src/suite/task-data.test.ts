@@ -1,16 +1,14 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { sourceOfTask } from "./task-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** A data folder with mmlu/ and truthfulqa/. */
-let folder = "";
+const folder = temporaryFolder(afterAll);
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "task-data-"));
   for (const name of ["mmlu", "truthfulqa"]) await mkdir(join(folder, name));
 });
-afterAll(() => rm(folder, { recursive: true }));
 
 it.each<[task: string, data: string | undefined, given: string | null, expected: string]>([
   // Absolute paths and datasets of the suite come first, then the caller's dataset.

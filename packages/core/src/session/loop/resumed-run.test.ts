@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { PhaseBegin, PhaseEnd, SessionOptions, SessionState } from "../../contracts/session.ts";
@@ -10,6 +7,7 @@ import { readRun } from "../../snapshots/storage/read-run.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession } from "./session.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 const stepSeconds = 4;
 const measureSeconds = 3;
@@ -17,12 +15,11 @@ const measureSeconds = 3;
 let run: string;
 const lines: string[] = [];
 beforeEach(async () => {
-  run = await mkdtemp(join(tmpdir(), "resumed-run-"));
+  run = temporaryFolder();
   lines.length = 0;
   vi.spyOn(console, "log").mockImplementation((text: string) => void lines.push(text));
   vi.spyOn(console, "warn").mockImplementation((text: string) => void lines.push(text));
 });
-afterEach(() => rm(run, { recursive: true }));
 
 interface Trained {
   readonly state: SessionState | null;

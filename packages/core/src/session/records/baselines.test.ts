@@ -1,7 +1,6 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { klEvaluation } from "../../evaluations/kl/evaluation.ts";
@@ -13,12 +12,9 @@ import { fakeModel } from "../../testing/fake-model.ts";
 import { gate, toyEvaluation, toyTraining, type ToyEvaluationOptions } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";
 import type { SessionOptions, SessionState } from "../../contracts/session.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
-let folder = "";
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "baseline-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder(afterAll);
 
 const of = (evaluation: AnyEvaluation, on: "model" | "base" = "model") =>
   new PeriodicCallback(evaluation, { schedule: [everyPercent(50)], on });

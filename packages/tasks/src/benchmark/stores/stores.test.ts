@@ -1,18 +1,17 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { folderStore } from "./store.ts";
 import { httpStore } from "./http-store.ts";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 const live = () => ({ signal: new AbortController().signal });
 
 describe("folderStore", () => {
   it("writes each value as a complete JSON file that replaces the previous one", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "periodic-eval-store-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = temporaryFolder();
     const store = folderStore(join(folder, "new"));
     await store.put("a/b.json", { x: 1 }, live());
     await store.put("a/b.json", [2], live());
