@@ -1,14 +1,12 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
 import { reportRun } from "./report-run.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 it("explains a paired change that is not end minus start, in tables and JSON", async () => {
-  const runDir = await mkdtemp(join(tmpdir(), "report-"));
+  const runDir = temporaryFolder();
   const store = fileStore(runDir);
   const { metrics } = exampleSnapshot();
   const of = (value: number) => ({ ...metrics["accuracy"]!, value });
@@ -48,11 +46,10 @@ it("explains a paired change that is not end minus start, in tables and JSON", a
     { metric: "accuracy", delta: 0.969, n_pairs: 24 },
     { metric: "whole", delta: 0.2, n_pairs: 24 },
   ]);
-  await rm(runDir, { recursive: true });
 });
 
 it("reports a failed end measurement in tables and JSON", async () => {
-  const runDir = await mkdtemp(join(tmpdir(), "report-"));
+  const runDir = temporaryFolder();
   const store = fileStore(runDir);
   for (const step of [0, 80]) await store.put(exampleSnapshot({ phase: "em", step }), []);
   const end = { phase: "em", step: 100, status: "failed", reason: "out of memory" } as const;
@@ -83,5 +80,4 @@ it("reports a failed end measurement in tables and JSON", async () => {
     ],
     incomplete: [{ ...end, id: "capability" }],
   });
-  await rm(runDir, { recursive: true });
 });

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it, vi } from "vitest";
 import { parse } from "yaml";
@@ -11,6 +8,7 @@ import { periodicEvalJsonSchema } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
 import type { ConfiguredJudge } from "./block/judge.ts";
 import { periodicEvalConfig } from "./block/parse-config.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
 const phase = "em";
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
@@ -141,17 +139,13 @@ it("returns baselines outside of the run's own measurements", async () => {
 });
 
 it("caches verdicts in the folder judge_cache", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "verdicts-"));
-  try {
-    const opened: ConfiguredJudge[] = [];
-    const openJudge = (_: string | null, options: ConfiguredJudge) => (opened.push(options), judge);
-    await buildPeriodicEval({ alignment: true, judge_cache: folder }, { phase, openJudge });
-    const verdict = { status: "graded", scores: { aligned: 7, coherent: 90 }, raw: "7" } as const;
-    await opened[0]!.cache!.set("pe128:00", verdict);
-    expect(await fileVerdictCache(folder).get("pe128:00")).toEqual(verdict);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const folder = temporaryFolder();
+  const opened: ConfiguredJudge[] = [];
+  const openJudge = (_: string | null, options: ConfiguredJudge) => (opened.push(options), judge);
+  await buildPeriodicEval({ alignment: true, judge_cache: folder }, { phase, openJudge });
+  const verdict = { status: "graded", scores: { aligned: 7, coherent: 90 }, raw: "7" } as const;
+  await opened[0]!.cache!.set("pe128:00", verdict);
+  expect(await fileVerdictCache(folder).get("pe128:00")).toEqual(verdict);
 });
 
 it("rejects overrides of a phase that is not in `phases`", async () => {

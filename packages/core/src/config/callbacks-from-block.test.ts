@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
@@ -15,6 +14,7 @@ import { plannedSteps } from "../schedule/crossings.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
 import type { PeriodicEvalBlock } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
 const openJudge = () => judge;
@@ -86,23 +86,16 @@ it("measures nothing where the block does not, and a session accepts it", async 
   expect(callbacks.map(({ id, triggers, asks }) => ({ id, triggers, asks }))).toEqual(
     ["capability", "alignment", "leakage", "margin", "kl"].map((id) => ({ id, triggers: [], asks: [] })),
   );
-  const run = await mkdtemp(join(tmpdir(), "off-"));
-  try {
-    const model = fakeModel();
-    const measured = await withSession(
-      { run, phase: "em", maxSteps: 2, model, callbacks },
-      async (session) => {
-        for (const step of [1, 2]) {
-          await session.stepBegin();
-          await session.stepEnd({ step });
-        }
-        return session.progress.step;
-      },
-    );
-    expect(measured).toBe(2);
-  } finally {
-    await rm(run, { recursive: true });
-  }
+  const run = temporaryFolder();
+  const model = fakeModel();
+  const measured = await withSession({ run, phase: "em", maxSteps: 2, model, callbacks }, async (session) => {
+    for (const step of [1, 2]) {
+      await session.stepBegin();
+      await session.stepEnd({ step });
+    }
+    return session.progress.step;
+  });
+  expect(measured).toBe(2);
 });
 
 it("keeps a callback's own options, also those whose names a block has", () => {
@@ -174,24 +167,20 @@ it("names the block's key of a wrong option, and rejects KL on several prompts",
 });
 
 it("names the block's key of an option that a file of personas makes wrong", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "source-"));
-  try {
-    const personas = join(folder, "personas.yaml");
-    await writeFile(personas, "doctor: You are a doctor.\npirate: You are a pirate.\n");
-    const given = { leakage: true, personas, phases: { em: { leakage_source: "pirat" } } };
-    const itemsOf = (phase: string) =>
-      new PeriodicLeakageCallback(given, { phase }).asks[0]!.items(fakeModel() as never);
-    await expect(itemsOf("em")).rejects.toMatchObject({
-      code: "config",
-      where: "periodic_eval.phases.em.leakage_source",
-      path: ["phases", "em", "leakage_source"],
-      fix: 'Did you mean "pirate"?',
-    });
-    await writeFile(personas, "source: 3\n");
-    await expect(itemsOf("coupling")).rejects.toMatchObject({ code: "data", path: ["source"] });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const folder = temporaryFolder();
+  const personas = join(folder, "personas.yaml");
+  await writeFile(personas, "doctor: You are a doctor.\npirate: You are a pirate.\n");
+  const given = { leakage: true, personas, phases: { em: { leakage_source: "pirat" } } };
+  const itemsOf = (phase: string) =>
+    new PeriodicLeakageCallback(given, { phase }).asks[0]!.items(fakeModel() as never);
+  await expect(itemsOf("em")).rejects.toMatchObject({
+    code: "config",
+    where: "periodic_eval.phases.em.leakage_source",
+    path: ["phases", "em", "leakage_source"],
+    fix: 'Did you mean "pirate"?',
+  });
+  await writeFile(personas, "source: 3\n");
+  await expect(itemsOf("coupling")).rejects.toMatchObject({ code: "data", path: ["source"] });
 });
 
 it("applies the overrides of the phase that is passed", () => {
@@ -219,7 +208,7 @@ it("opens the judge of a block once, before step 1", async () => {
 it("disposes the judge that a block opened when each phase's session closes, and no other", async () => {
   let disposed = 0;
   const disposable = { ...judge, dispose: async () => void (disposed += 1) };
-  const run = await mkdtemp(join(tmpdir(), "disposed-"));
+  const run = temporaryFolder();
   const given = { capability: false, alignment: true, alignment_num_samples: 1 };
   const build = async (phase: string) =>
     buildPeriodicCallbacks(given, { phase, openJudge: () => disposable });
@@ -240,7 +229,6 @@ it("disposes the judge that a block opened when each phase's session closes, and
   await own.asks[0]!.items(fakeModel() as never);
   await own.close();
   expect(disposed).toBe(2);
-  await rm(run, { recursive: true });
 });
 
 it("opens judges by @periodic-eval/remote without openJudge", async () => {
@@ -265,19 +253,15 @@ it("places a dataset that cannot be had at its key of the block", async () => {
 });
 
 it("reads a file of personas in items, and counts them for the fewest questions", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "personas-"));
-  try {
-    const [questions, personas] = [join(folder, "arc.jsonl"), join(folder, "personas.yaml")];
-    const question = { question: "?", choice_labels: ["A", "B"], choices: ["a", "b"], correct_answer: "A" };
-    await writeFile(questions, JSON.stringify(question));
-    const config = { questions, personas, persona_capability: true, min_items: 3 };
-    const [evaluation] = new PeriodicCapabilityCallback(config).asks;
-    await expect(evaluation!.items(fakeModel() as never)).rejects.toMatchObject({ code: "data" });
-    await writeFile(personas, "doctor: You are a doctor.\nnone: null\n");
-    expect(await evaluation!.items(fakeModel() as never)).toHaveLength(2);
-    expect(evaluation!.minItems).toBe(6);
-    expect(capabilityEvaluation({ questions }).minItems).toBe(40);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const folder = temporaryFolder();
+  const [questions, personas] = [join(folder, "arc.jsonl"), join(folder, "personas.yaml")];
+  const question = { question: "?", choice_labels: ["A", "B"], choices: ["a", "b"], correct_answer: "A" };
+  await writeFile(questions, JSON.stringify(question));
+  const config = { questions, personas, persona_capability: true, min_items: 3 };
+  const [evaluation] = new PeriodicCapabilityCallback(config).asks;
+  await expect(evaluation!.items(fakeModel() as never)).rejects.toMatchObject({ code: "data" });
+  await writeFile(personas, "doctor: You are a doctor.\nnone: null\n");
+  expect(await evaluation!.items(fakeModel() as never)).toHaveLength(2);
+  expect(evaluation!.minItems).toBe(6);
+  expect(capabilityEvaluation({ questions }).minItems).toBe(40);
 });

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DOMParser, parseHTML } from "linkedom";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -158,7 +157,7 @@ it("renders PNG files in light mode with their text, without system fonts", asyn
 });
 
 it("draws the thresholds of the run, not the current defaults", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "feedback-thresholds-"));
+  const folder = temporaryFolder();
   await writeSampleFeedback(folder);
   const metadata = join(folder, "polite", "metadata.json");
   const before = await readFile(metadata, "utf8");
@@ -170,7 +169,6 @@ it("draws the thresholds of the run, not the current defaults", async () => {
   expect(text(group.querySelector(".sub"))).toMatch(/ratio below 0\.35,.*; or an entropy ratio below 0\.6,/);
   const [ratio] = [...group.querySelectorAll("figure")];
   expect(ratio!.querySelectorAll('[stroke-dasharray="5 4"] line')).toHaveLength(2);
-  await rm(folder, { recursive: true });
 });
 
 const summaryOfOne = {
@@ -197,9 +195,8 @@ it.each([
     /summary\.json: preferences: got .*, expected names that can be names of folders/,
   ],
 ])("throws for a damaged %s and names the field", async (file, content, message) => {
-  const damaged = await mkdtemp(join(tmpdir(), "feedback-damaged-"));
+  const damaged = temporaryFolder();
   await writeSampleFeedback(damaged);
   await writeFile(join(damaged, file), content);
   await expect(writeFeedback(damaged)).rejects.toThrow(message);
-  await rm(damaged, { recursive: true });
 });

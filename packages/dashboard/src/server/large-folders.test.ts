@@ -1,11 +1,11 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { resultsServer } from "./results-server.ts";
 import { readResults, writeSampleRoot } from "./sample-root.test-data.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 
@@ -46,7 +46,7 @@ it("shows the last steps of a long run, and all of them with steps=all", async (
 });
 
 it("reads only the runs of the requested page", async () => {
-  const many = await mkdtemp(join(tmpdir(), "many-"));
+  const many = temporaryFolder();
   for (let at = 0; at < 60; at++) {
     await mkdir(join(many, `suite-${at}`));
     await writeFile(
@@ -67,5 +67,4 @@ it("reads only the runs of the requested page", async () => {
   ).json()) as { readonly total: number; readonly runs: readonly { readonly results_dir: string }[] };
   expect([total, runs.length]).toEqual([60, 7]);
   expect(read).toEqual(runs.map(({ results_dir: path }) => `${path}/metrics.json`));
-  await rm(many, { recursive: true });
 });

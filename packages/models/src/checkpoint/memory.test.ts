@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -13,6 +12,7 @@ import { testedEngines } from "../testing/engines.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** Peaks of memory since the start of the process, in bytes. */
 interface Peaks {
@@ -74,7 +74,7 @@ describe("the peak of memory", () => {
   it.each(testedEngines.filter((name) => name !== "cpu"))(
     "rises by less than 1.3 times the float32 weights while shards of bfloat16 load on %s",
     async (engine) => {
-      const folder = await mkdtemp(join(tmpdir(), "memory-"));
+      const folder = temporaryFolder();
       const { before, loading, weights } = await writeShards(folder, configOf(engine))
         .then(() => peaksOf(engine, folder))
         .finally(() => rm(folder, { recursive: true }));

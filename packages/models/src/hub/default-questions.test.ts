@@ -1,6 +1,4 @@
 // The smallest `periodic_eval` block: ARC-Challenge from a hub on the loopback interface, and the embedded model.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildPeriodicEval, withSession } from "@periodic-eval/core";
@@ -17,16 +15,14 @@ import { datasetCommit, hostDataset, startHub } from "../../../core/src/hub/hub-
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 
 it("`periodic_eval: { enabled: true }` measures capability on ARC-Challenge from the hub", async () => {
   const hub = await startHub();
-  const folder = await mkdtemp(join(tmpdir(), "default-questions-"));
-  onTestFinished(async () => {
-    await hub.close();
-    await rm(folder, { recursive: true });
-  });
+  const folder = temporaryFolder();
+  onTestFinished(() => hub.close());
   vi.stubEnv("HF_ENDPOINT", hub.url);
   vi.stubEnv("HF_HOME", folder);
   for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"])

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import {
@@ -10,6 +9,7 @@ import {
   smokeOf,
   taskOptionsOf,
 } from "./suite-file.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const at = (given: string) => ({ given, folder: "." });
 const parse = (value: object) =>
@@ -110,12 +110,11 @@ it.each<[object, string]>([
 });
 
 it("reports invalid YAML with its line, and a missing file", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "suite-"));
+  const folder = temporaryFolder();
   const path = join(folder, "suite.yaml");
   await writeFile(path, "schema_version: 1\nname: [\n");
   await expect(readSuite(path)).rejects.toThrow(/suite\.yaml: got .*line 3/);
   await writeFile(path, "- mmlu\n");
   await expect(readSuite(path)).rejects.toThrow('got ["mmlu"], expected an object (schema_version');
   await expect(readSuite(join(folder, "none.yaml"))).rejects.toThrow("which does not exist");
-  await rm(folder, { recursive: true });
 });

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
@@ -16,6 +15,7 @@ import { PeriodicLeakageCallback } from "./callback.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";
 import type { LeakageOptions } from "./options.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 const people: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },
@@ -322,7 +322,7 @@ describe("PeriodicLeakageCallback", () => {
 });
 
 it("computes rates of rows that another process measured, without items", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"));
+  const folder = temporaryFolder();
   await writeFile(join(folder, "p.yaml"), "pirate: x\nnobody: null\n");
   const make = () => leakageEvaluation({ ...options, personas: join(folder, "p.yaml") });
   const { rows } = await measure(make(), fakeModel());
@@ -330,7 +330,6 @@ it("computes rates of rows that another process measured, without items", async 
     pirate: 0,
     nobody: 0,
   });
-  await rm(folder, { recursive: true });
 });
 
 it("returns null for every metric when there are no rows", () => {

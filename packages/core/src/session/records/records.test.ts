@@ -1,29 +1,19 @@
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
 import { resolveStore } from "./records.ts";
-
-const folders: string[] = [];
-async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "periodic-eval-session-"));
-  folders.push(folder);
-  return folder;
-}
-afterEach(async () => {
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 const callback = () =>
   new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [everyPercent(50)] });
 
 it("writes snapshots into the run's folder, and releases it at the end", async () => {
-  const run = await temporaryFolder();
+  const run = temporaryFolder();
   for (const phase of ["coupling", "em"]) {
     const toy = toyTraining();
     await withSession(toy.options([callback()], { run, phase }), async (session) => {
@@ -41,7 +31,7 @@ it("writes snapshots into the run's folder, and releases it at the end", async (
 });
 
 it("writes all snapshots into one folder with the flat layout", async () => {
-  const run = await temporaryFolder();
+  const run = temporaryFolder();
   const toy = toyTraining();
   await withSession(toy.options([callback()], { run, layout: "flat" }), async (session) => {
     await session.begin();
@@ -59,7 +49,7 @@ it("writes all snapshots into one folder with the flat layout", async () => {
 });
 
 it("throws before step 1 if the folder cannot be written", async () => {
-  const run = join(await temporaryFolder(), "file");
+  const run = join(temporaryFolder(), "file");
   await writeFile(run, "no folder");
   const toy = toyTraining();
   let steps = 0;
