@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError } from "../errors.ts";
 import { codeOption, downloadOption, yamlOption } from "../internal/source-option.ts";
 import { parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "./hub-server.test-data.ts";
 import { readSource } from "./read-source.ts";
 import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { errorOf } from "../testing/error-of.test-data.ts";
 
 const parquet = (...questions: readonly string[]) =>
   new Uint8Array(
@@ -42,15 +42,6 @@ afterEach(async () => {
 
 const read = (source: string) => readSource(source, "task.data");
 const questionsOf = async (source: string) => (await read(source)).rows.map(({ row }) => row["question"]);
-async function errorOf(promise: Promise<unknown>): Promise<PeriodicEvalError> {
-  const error = await promise.then(
-    () => "nothing was thrown",
-    (thrown: unknown) => thrown,
-  );
-  expect(PeriodicEvalError.is(error), String(error)).toBe(true);
-  return error as PeriodicEvalError;
-}
-
 describe("a split of the hub", () => {
   it("concatenates its files in order, and defaults to the only config", async () => {
     const { rows, sha256, hub: provenance } = await read("hf:owner/sums/test");

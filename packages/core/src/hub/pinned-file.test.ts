@@ -5,9 +5,9 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError } from "../errors.ts";
 import { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./pinned-file.ts";
 import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { errorOf } from "../testing/error-of.test-data.ts";
 
 const content = Buffer.from("- id: tea\n  paraphrases: ['Tea? — or coffee?']\n");
 const sha = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
@@ -44,12 +44,6 @@ afterEach(async () => {
 });
 
 const fetched = () => fetchPinnedFile(file, "options.questions");
-async function errorOf(): Promise<PeriodicEvalError> {
-  const error: unknown = await fetched().catch((thrown: unknown) => thrown);
-  expect(PeriodicEvalError.is(error), String(error)).toBe(true);
-  return error as PeriodicEvalError;
-}
-
 describe("fetchPinnedFile", () => {
   it("downloads a file once, at its commit, and then needs no network", async () => {
     expect(await fetched()).toBe(content.toString());
@@ -78,7 +72,7 @@ describe("fetchPinnedFile", () => {
 
   it("is refused offline before it was downloaded, with the remedy", async () => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
-    const error = await errorOf();
+    const error = await errorOf(fetched());
     expect(error).toMatchObject({ code: "data", where: "options.questions" });
     expect(error.got).toBe(`HF_HUB_OFFLINE, but tea2025 is not in the cache (${pinnedPath(file)})`);
     expect(error.fix).toContain(pinnedUrl(file));
@@ -116,7 +110,7 @@ describe("fetchPinnedFile", () => {
     ["an empty response", (response) => response.writeHead(204).end(), /^status 204 from /],
   ])("refuses %s and keeps nothing", async (_, act, got) => {
     answer = act;
-    const error = await errorOf();
+    const error = await errorOf(fetched());
     expect(error).toMatchObject({ code: "data", where: "options.questions" });
     expect(error.got).toMatch(got);
     expect(error.fix).toContain(`download ${pinnedUrl(file)} by hand and name its path`);
@@ -132,13 +126,13 @@ describe("fetchPinnedFile", () => {
       return timeout(20);
     });
     answer = () => undefined;
-    expect((await errorOf()).got).toMatch(/^no complete response \(.*timeout/);
+    expect((await errorOf(fetched())).got).toMatch(/^no complete response \(.*timeout/);
   });
 
   it("names a cached file that was changed, and makes no request", async () => {
     await fetched();
     await writeFile(pinnedPath(file), changed);
-    const error = await errorOf();
+    const error = await errorOf(fetched());
     expect(error).toMatchObject({ code: "data", expected: `the ${file.sha256} of tea2025` });
     expect(error.got).toBe(`${pinnedPath(file)} with the SHA-256 ${sha(changed)}`);
     expect(requests).toHaveLength(1);
@@ -147,9 +141,9 @@ describe("fetchPinnedFile", () => {
   it("refuses a malformed GITHUB_RAW_ENDPOINT, and a cache that cannot be written", async () => {
     const { GITHUB_RAW_ENDPOINT: url = "" } = process.env;
     vi.stubEnv("GITHUB_RAW_ENDPOINT", "mirror.example");
-    expect(await errorOf()).toMatchObject({ code: "config", where: "GITHUB_RAW_ENDPOINT" });
+    expect(await errorOf(fetched())).toMatchObject({ code: "config", where: "GITHUB_RAW_ENDPOINT" });
     vi.stubEnv("GITHUB_RAW_ENDPOINT", url);
     await writeFile(join(cache, "periodic-eval"), "a file where a folder should be");
-    expect((await errorOf()).code).toBe("store");
+    expect((await errorOf(fetched())).code).toBe("store");
   });
 });

@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
@@ -10,6 +9,7 @@ import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { errorOf } from "../../../core/src/testing/error-of.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const files = filesOf(world);
@@ -45,14 +45,6 @@ async function load(id: string, onDownload?: (progress: DownloadProgress) => voi
   model.dispose();
   return model;
 }
-const errorOf = async (promise: Promise<unknown>): Promise<PeriodicEvalError> => {
-  const error = await promise.then(
-    () => "nothing was thrown",
-    (thrown: unknown) => thrown,
-  );
-  expect(PeriodicEvalError.is(error), String(error)).toBe(true);
-  return error as PeriodicEvalError;
-};
 const chat = { messages: [{ role: "user", content: "Hello" }] };
 
 describe("loading a hub model", () => {

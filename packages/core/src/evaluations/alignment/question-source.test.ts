@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError } from "../../errors.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { fakeJudge, fakeModel } from "../../testing/index.ts";
 import { itemsOf, kind, measureAlignment, personas } from "./alignment.test-data.ts";
@@ -7,6 +6,7 @@ import { alignmentEvaluation } from "./evaluation.ts";
 import { betley2025Questions, isPublishedQuestions, readAlignmentQuestions } from "./question-source.ts";
 import { authorsFile, serveQuestions } from "./question-source.test-data.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { errorOf } from "../../testing/error-of.test-data.ts";
 
 const authors = authorsFile();
 let github: Awaited<ReturnType<typeof serveQuestions>>;
@@ -22,12 +22,6 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   await github.close();
 });
-
-async function errorOf(promise: unknown): Promise<PeriodicEvalError> {
-  const error: unknown = await Promise.resolve(promise).catch((thrown: unknown) => thrown);
-  expect(PeriodicEvalError.is(error), String(error)).toBe(true);
-  return error as PeriodicEvalError;
-}
 
 describe("questions", () => {
   it("are our own eight without the option, and make no request", async () => {
