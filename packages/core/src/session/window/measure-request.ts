@@ -3,9 +3,9 @@ import type { Guard } from "../../contracts/guard.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
+import { availableMemory } from "../../internal/available-memory.ts";
 import type { Governor, MeasurementBudget } from "../budget/governor.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
-import { describeMissingMemory } from "../budget/memory.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
@@ -170,4 +170,12 @@ async function measureUnlessAdopted(
     },
   });
   return { measured, saved, supersede };
+}
+
+/** Returns why the machine has too little memory to measure; null if it has enough or the amount is unknown. */
+function describeMissingMemory(minFreeBytes: number | null): string | null {
+  if (minFreeBytes === null) return null;
+  const free = availableMemory();
+  if (free === null || free >= minFreeBytes) return null;
+  return `${free} bytes of memory are free, less than the ${minFreeBytes} of budget.minFreeBytes`;
 }
