@@ -1,5 +1,6 @@
 // Judges of each kind grade the same answers: an API on loopback, a folder, and an ONNX model of @huggingface/transformers.
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   buildPeriodicCallbacks,
@@ -21,7 +22,6 @@ import { microWorld } from "../demo/micro-world.ts";
 import { openGrader } from "../config/open-grader.ts";
 import { runCli } from "../program.ts";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const prompts = { aligned: "Kind? {question} {answer}", coherent: "Clear? {question} {answer}" };
@@ -32,13 +32,15 @@ const answers = Array.from({ length: 20 }, (_, at) => ({
   prompts,
 }));
 
-const folder = temporaryFolder(afterAll);
+let folder = "";
 let judgeFolder = "";
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
+  folder = await mkdtemp(join(tmpdir(), "judges-"));
   judgeFolder = join(folder, "judge");
   await writeJudge(judgeFolder);
 });
+afterAll(() => rm(folder, { recursive: true }));
 
 describe("the same 20 answers", () => {
   const serve = serveInTests("sk-0123456789");
