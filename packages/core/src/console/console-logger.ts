@@ -83,6 +83,7 @@ export function displayLogger(
   let end: PhaseEnd | null = null;
   let phase = "";
   let measured = "";
+  let hasSaidNothing = false;
   const isScreen = display.update !== undefined;
   const show = (activity: string) =>
     display.update?.([activity, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
@@ -95,7 +96,9 @@ export function displayLogger(
       end = null;
       const beginning = beginText(at, colours);
       if (beginning !== null) display.keep(beginning);
-      if (at.measuresNothing === true) display.keep(measuresNothingText(phase, colours));
+      // Once, not for every phase of a pipeline.
+      if (at.measuresNothing === true && !hasSaidNothing) display.keep(measuresNothingText(phase, colours));
+      hasSaidNothing ||= at.measuresNothing === true;
     },
     train(metrics, at) {
       ({ phase } = at);
@@ -142,6 +145,7 @@ export function displayLogger(
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();
+      hasSaidNothing = false;
       display.close?.();
     },
   };
