@@ -25,11 +25,11 @@ it("names the step, the newest checkpoint and how to continue", async () => {
 
 it("prints it once and exits with 130, as nobody else listens", () => {
   const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
-  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   reportInterrupt({ session, runDir: "none", resume: "auto" });
   process.emit("SIGINT");
   expect(exit).toHaveBeenCalledExactlyOnceWith(130);
-  expect(error).toHaveBeenCalledOnce();
+  expect(warn).toHaveBeenCalledOnce();
   expect(process.listenerCount("SIGINT")).toBe(0);
 });
 

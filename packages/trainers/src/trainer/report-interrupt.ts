@@ -22,7 +22,7 @@ export function reportInterrupt(interrupted: Interrupted): () => void {
   const report = () => {
     stopListening();
     if (process.listenerCount("SIGINT") > 0) return;
-    console.error(interruptedText(interrupted));
+    console.warn(interruptedText(interrupted));
     process.exit(interruptedCode);
   };
   const stopListening = () => void process.off("SIGINT", report);
