@@ -192,7 +192,7 @@ for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
     `${overhead.toFixed(1)} %`,
     items.toLocaleString("en-US"),
     skipped === 0 ? "0" : `${skipped} of ${planned}`,
-    share === null ? "none is possible" : `${(100 * share).toFixed(0)} %`,
+    share === null ? "no question fits" : `${(100 * share).toFixed(0)} %`,
   ]);
 }
 const isAsDocumented = process.argv.length === 2;

@@ -5,7 +5,7 @@ import type { Session } from "@periodic-eval/core";
 /** Exit code of a program that Ctrl-C ended. */
 const interruptedCode = 130;
 
-/** What is said about a training that ends now. */
+/** The training that Ctrl-C ends. */
 interface Interrupted {
   readonly session: Pick<Session, "phase" | "progress">;
   readonly runDir: string;

@@ -147,7 +147,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     }
   }
 
-  /** Whether Ctrl-C is nobody's concern: a caller with loggers or a signal decides what is printed and when training ends. */
+  /** Whether Ctrl-C is reported. A caller with loggers or a signal decides what is printed and when training ends. */
   get #reportsInterrupt(): boolean {
     const { loggers, signal } = this.#options;
     return loggers === undefined && signal === undefined;

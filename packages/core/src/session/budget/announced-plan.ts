@@ -10,7 +10,7 @@ interface Announced {
   skips: number;
 }
 
-/** The plan that a person was told last. Says whether it still holds. */
+/** The plan that was announced last. Reports whether it still holds. */
 export class AnnouncedPlan {
   readonly #ids = new Map<string, Announced>();
   readonly #isReduced: boolean;
