@@ -15,7 +15,7 @@ const needsProcess =
   /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(|the peak of memory|\(process as NodeJS\.EventEmitter\)/;
 /** Contents of test files that compute with TensorFlow.js. */
 const needsEngine = /tfjs|tensorflow|\/(models|trainers|tasks|cli)"/;
-const tests = ["packages", "examples"]
+const tests = ["packages", "examples", "benchmarks"]
   .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
   .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))

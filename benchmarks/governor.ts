@@ -3,8 +3,9 @@
 // 2. Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
 //    ceiling, and under each of several without a grace.
 //   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
-// Prints the overhead as session seconds / (wall − session seconds), the items measured between start and end, and for the slow
-// model their share of what the best schedule could have measured at the observed cost per question.
+// Prints both tables and writes them into docs/overhead.md; with other steps, durations or ceilings it only prints the second.
+// The overhead is session seconds / (wall − session seconds). The last column is the share of what the best schedule could have
+// measured at the observed cost per question.
 import {
   everyPercent,
   openSession,
@@ -23,6 +24,7 @@ import { parseArgs } from "node:util";
 import { SFTTrainer, type SFTConfig } from "@periodic-eval/trainers";
 import { microWorld } from "../examples/micro-world/paths.ts";
 import { microWorldCallbacks } from "../packages/cli/src/demo/callbacks.ts";
+import { machineLine, markdownTable, writeSection } from "./doc-section.ts";
 
 const { values } = parseArgs({
   options: {
@@ -39,7 +41,9 @@ const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["qu
 ];
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-await useBackend();
+const { name: engine } = await useBackend();
+const document = "docs/overhead.md";
+const measuredOn = `Measured on ${machineLine(engine)}.`;
 
 interface Case {
   readonly name: string;
@@ -68,8 +72,8 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** Prints a row of the table in docs/overhead.md. */
-async function printCase({ name, dataset, config, callbacks }: Case): Promise<void> {
+/** Returns a row of the first table. */
+async function measureCase({ name, dataset, config, callbacks }: Case): Promise<readonly string[]> {
   const run = await mkdtemp(join(tmpdir(), "governor-"));
   const model = await loadCausalLM(microWorld());
   const tokenizer = await loadTokenizer(microWorld());
@@ -89,7 +93,7 @@ async function printCase({ name, dataset, config, callbacks }: Case): Promise<vo
   const kept = phase.snapshots.filter(({ timing }) => timing.items > 0);
   const questions = phase.series.map(({ id }) => describeQuestions(id, phase)).join("; ");
   const training = (100 * phase.evaluationSeconds) / phase.overheadPercent!;
-  const cells = [
+  return [
     name,
     `${training.toFixed(1)} s`,
     `${phase.evaluationSeconds.toFixed(1)} s`,
@@ -97,7 +101,6 @@ async function printCase({ name, dataset, config, callbacks }: Case): Promise<vo
     `${kept.length} of ${phase.snapshots.length}`,
     questions,
   ];
-  console.log(`| ${cells.join(" | ")} |`);
 }
 
 /** Returns `capability 200`, or `capability 40 to 200` if the budget reduced measurements. */
@@ -107,10 +110,11 @@ function describeQuestions(id: string, { snapshots }: PhaseRecord): string {
   return `${id} ${least === most ? most : `${least} to ${most}`}`;
 }
 
-console.log("| case | training | measuring | overhead | measurements kept | answers in each |");
-console.log("|---|---|---|---|---|---|");
-for (const one of cases) await printCase(one);
-console.log();
+const rows: (readonly string[])[] = [
+  ["case", "training", "measuring", "overhead", "measurements kept", "answers in each"],
+];
+for (const one of cases) rows.push(await measureCase(one));
+await publish("default-budget", rows);
 
 const lm = await loadCausalLM(microWorld());
 const quick = inMemory(lm, await loadTokenizer(microWorld()));
@@ -167,14 +171,37 @@ async function trainSlow(overheadPercent: number | null) {
     share: possible <= 0 ? null : items / Math.min(possible, 60 * between.length),
     areEdgesWhole: edges.length === 2 && edges.every(({ status }) => status === "complete"),
     skipped: between.filter(({ status }) => status === "skipped").length,
+    planned: between.length,
   };
 }
 
+const slowRows: (readonly string[])[] = [
+  [
+    "ceiling",
+    "overhead",
+    "questions between start and end",
+    "measurements skipped",
+    "of the possible questions",
+  ],
+];
 for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
-  const { overhead, items, share, areEdgesWhole, skipped } = await trainSlow(ceiling);
-  const label = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
-  console.log(
-    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "no item is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
-  );
+  const { overhead, items, share, areEdgesWhole, skipped, planned } = await trainSlow(ceiling);
+  if (!areEdgesWhole) throw new Error(`ceiling ${ceiling}: start and end are not complete`);
+  slowRows.push([
+    ceiling === null ? "none" : `${ceiling} %`,
+    `${overhead.toFixed(1)} %`,
+    items.toLocaleString("en-US"),
+    skipped === 0 ? "0" : `${skipped} of ${planned}`,
+    share === null ? "no question fits" : `${(100 * share).toFixed(0)} %`,
+  ]);
+}
+const isAsDocumented = process.argv.length === 2;
+await publish(isAsDocumented ? "beyond-the-grace" : null, slowRows);
+
+/** Prints a table and writes it into its section of the document; null only prints it. */
+async function publish(section: string | null, table: readonly (readonly string[])[]): Promise<void> {
+  const text = `${markdownTable(table)}\n\n${measuredOn}`;
+  console.log(`${text}\n`);
+  if (section !== null) await writeSection(document, section, text);
 }
 lm.dispose();

@@ -66,7 +66,9 @@ export const withBlockPlace = <T>(
 
 export function blockPathOf(error: unknown, pathWithoutKey: (error: unknown) => ValuePath): ValuePath {
   if (!PeriodicEvalError.is(error)) return [];
-  if (error.path.length === 0) return pathWithoutKey(error);
+  // The path of a wrong row is within its file or dataset.
+  const isInSource = error.code === "data" && !error.where.startsWith("periodic_eval");
+  if (error.path.length === 0 || isInSource) return pathWithoutKey(error);
   return withEntryKey([...error.path, ...entryKey(error)]);
 }
 

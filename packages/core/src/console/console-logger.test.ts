@@ -324,6 +324,16 @@ describe("a phase in which no callback can measure anything", () => {
     expect(lines).toEqual([]);
   });
 
+  it("says so once for all phases of a pipeline, which share a logger until it is closed", async () => {
+    const logger = displayLogger({ keep: (line) => void lines.push(line), warn: () => undefined });
+    const { close, ...open } = logger;
+    for (const phase of ["a", "b"]) await train({ callbacks: [], phase, loggers: [open] });
+    expect(said()).toEqual([expect.stringMatching(/^a {2}nothing/)]);
+    await close!();
+    await train({ callbacks: [], phase: "c", loggers: [logger] });
+    expect(said()).toEqual([expect.anything(), expect.stringMatching(/^c {2}nothing/)]);
+  });
+
   it("prints nothing of it if a custom callback may request measurements", async () => {
     await train({ callbacks: [{ id: "custom" }] });
     await train();

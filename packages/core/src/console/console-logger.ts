@@ -1,4 +1,4 @@
-import type { Logger, PhaseEnd, RunProgress } from "../contracts/session.ts";
+import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
@@ -93,9 +93,7 @@ export function displayLogger(
       ({ phase } = at);
       for (const snapshot of at.standing) snapshots.set(keyText(snapshot), snapshot);
       end = null;
-      const beginning = beginText(at, colours);
-      if (beginning !== null) display.keep(beginning);
-      if (at.measuresNothing === true) display.keep(measuresNothingText(phase, colours));
+      for (const line of lines.beginning(at, colours)) display.keep(line);
     },
     train(metrics, at) {
       ({ phase } = at);
@@ -142,6 +140,7 @@ export function displayLogger(
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();
+      lines.close();
       display.close?.();
     },
   };
@@ -172,6 +171,7 @@ function sameReason(
 class ProgressLines {
   readonly #clock: () => number;
   #phase = "";
+  #hasSaidNothing = false;
   #lastTenth = -1;
   #lastElapsed = 0;
   /** Seconds of the last measurement, by id. */
@@ -181,6 +181,22 @@ class ProgressLines {
   constructor(clock: () => number) {
     this.#clock = clock;
     this.#lastMeasuring = clock();
+  }
+
+  /** Returns the lines for the begin of a phase; that nothing is measured only once, not for every phase of a pipeline. */
+  beginning(at: PhaseBegin, colours: Colours): readonly string[] {
+    const isNothingDue = at.measuresNothing === true && !this.#hasSaidNothing;
+    this.#hasSaidNothing ||= isNothingDue;
+    const text = beginText(at, colours);
+    return [
+      ...(text === null ? [] : [text]),
+      ...(isNothingDue ? [measuresNothingText(at.phase, colours)] : []),
+    ];
+  }
+
+  /** Forgets what the next run must say again. */
+  close(): void {
+    this.#hasSaidNothing = false;
   }
 
   isDue({ phase, step, maxSteps, elapsedSeconds }: RunProgress): boolean {

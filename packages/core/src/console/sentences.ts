@@ -73,8 +73,8 @@ export function beginText(
   if (resumed) return `${name}  resumed from ${place}`;
   if (reached === undefined) return null;
   return (
-    `${name}  starts again from step 1: an earlier training reached step ${reached}, and no checkpoint of it was given. ` +
-    "To save checkpoints, set config.saveSteps of the trainer; in your own loop, keep session.save() and pass it as resume."
+    `${name}  starts again from step 1: an earlier training reached step ${reached}, and this one does not resume from a checkpoint of it. ` +
+    'Trainers resume with resume: "auto" from what config.saveSteps saved; your own loop keeps session.save() and passes it as resume.'
   );
 }
 

@@ -70,6 +70,8 @@ export function chooseSplit(
   const preset = configs.includes(usual) ? usual : configs.length === 1 ? configs[0]! : null;
   const isConfig = first !== null && configs.includes(first);
   if (isConfig && !(preset !== null && splitsOf(preset).includes(first))) return choose(first, null);
+  if (first !== null && preset === null && !configs.some((config) => splitsOf(config).includes(first)))
+    return choose(chosen("config", first, configs, [usual], dataset, where), null);
   return choose(preset ?? chosen("config", null, configs, [usual], dataset, where), first);
 }
 

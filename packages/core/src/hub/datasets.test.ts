@@ -271,6 +271,11 @@ describe("invalid sources", () => {
       got: "no config of owner/sums, which has 2",
       expected: "one of main, other",
     });
+    expect(await errorOf(read("hf:owner/sums/othr"))).toMatchObject({
+      got: 'the config "othr" of owner/sums',
+      expected: "one of main, other",
+      fix: 'Did you mean "other"?',
+    });
   });
 
   it.each([

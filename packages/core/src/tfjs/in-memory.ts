@@ -7,6 +7,7 @@ import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
+import { measuringAdvice, type MeasuringCall } from "./batching/measuring-advice.ts";
 import { generate } from "./generation/generate.ts";
 import { requireBackend } from "./require-backend.ts";
 import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
@@ -77,7 +78,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
   const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
   const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
   const base = lm.base && measuredInMemory(lm.base, tokenizer, options);
-  const checked = async <T>(doing: string, run: () => Promise<T>): Promise<T> => {
+  const checked = async <T>(doing: MeasuringCall, run: () => Promise<T>): Promise<T> => {
     requireBackend("inMemory");
     try {
       return await run();
@@ -85,7 +86,9 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       // Batches have translated the error of a single row, without the advice.
       const isRow = PeriodicEvalError.is(error, "memory");
       const what = `a measurement that ${doing}${isRow ? ` (${error.where})` : ""}`;
-      throw memoryErrorOf(isRow ? error.cause : error, what, options.adviseMemory);
+      throw memoryErrorOf(isRow ? error.cause : error, what, () =>
+        measuringAdvice(lm, doing, options.adviseMemory?.()),
+      );
     }
   };
   return {

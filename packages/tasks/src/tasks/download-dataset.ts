@@ -21,7 +21,7 @@ export interface DownloadedFile {
 
 /**
  * Downloads splits into the cache shared with huggingface_hub, unless they are there, and reads them. With `out`, also writes
- * them as JSON Lines, or as CSV in the format of MMLU.
+ * them as JSON Lines, or as CSV in the format of MMLU, once all of them could be read.
  *
  * @param where Names the dataset in errors.
  * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
@@ -34,28 +34,30 @@ export async function downloadDataset(
   out: string | null = null,
 ): Promise<readonly DownloadedFile[]> {
   const downloaded: DownloadedFile[] = [];
+  const contents = new Map<string, string>();
   for (const { source, path } of files) {
     const split = await fetchSplit(source, downloadOption(where));
     const { rows, sha256 } = await readSplit(split, where);
-    if (out !== null)
-      await writeNew(join(out, path), path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
-    downloaded.push({
-      source,
-      path: out === null ? split.folder : join(out, path),
-      rows: rows.length,
-      sha256,
-      commit: split.commit,
-    });
+    const target = out === null ? split.folder : join(out, path);
+    if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
+    downloaded.push({ source, path: target, rows: rows.length, sha256, commit: split.commit });
   }
+  await writeNew(contents);
   return downloaded;
 }
 
-async function writeNew(path: string, content: string): Promise<void> {
-  const present = await readIfPresent(path);
-  if (present === content) return;
-  if (present !== null) throw isThere(path);
-  await mkdir(dirname(path), { recursive: true });
-  await writeFileAtomic(path, content);
+/** Writes the files that are not there yet; none if one of them exists with other content. */
+async function writeNew(contents: ReadonlyMap<string, string>): Promise<void> {
+  const missing: (readonly [path: string, content: string])[] = [];
+  for (const [path, content] of contents) {
+    const present = await readIfPresent(path);
+    if (present === null) missing.push([path, content]);
+    else if (present !== content) throw isThere(path);
+  }
+  for (const [path, content] of missing) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFileAtomic(path, content);
+  }
 }
 
 const isThere = (path: string): PeriodicEvalError =>

@@ -25,6 +25,7 @@ import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
 import { exactModelFacts, fingerprintModel, hashWeightsOnce } from "./model-identity.ts";
 import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
 import { planPhase } from "./plan-phase.ts";
+import { reportInterrupt } from "./report-interrupt.ts";
 import { checkTrainingMemory, measurementAdvice, trainingSizeOf } from "./training-memory.ts";
 import { objectsSchema, type TrainerOptions } from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
@@ -90,7 +91,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Trains the phase to its end, from its newest checkpoint if there is one. */
   async train(): Promise<TrainResult> {
-    const { model, after, resume = "auto", guards = [] } = this.#options;
+    const { model, after, resume = "auto", runDir, guards = [] } = this.#options;
     checkTrainable(optionsOf(this.#method), model);
     if (this.#options.periodicEval !== undefined) {
       this.#block = await buildBlock(this.#blockOption());
@@ -128,13 +129,28 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
           guards: [...tfjsGuards(model, learner.optimizer), ...guards],
           ...(resumed && { resume: resumed.state.session }),
         },
-        (session) => runPhase({ phase, session, resumed }),
+        async (session) => {
+          const stopReporting = this.#reportsInterrupt
+            ? reportInterrupt({ session, runDir, resume })
+            : undefined;
+          try {
+            return await runPhase({ phase, session, resumed });
+          } finally {
+            stopReporting?.();
+          }
+        },
       );
       return { ...result, badRows: [...rows.badRows, ...(validationRows?.badRows ?? [])] };
     } finally {
       leave?.();
       learner.dispose();
     }
+  }
+
+  /** Whether Ctrl-C is reported. A caller with loggers or a signal decides what is printed and when training ends. */
+  get #reportsInterrupt(): boolean {
+    const { loggers, signal } = this.#options;
+    return loggers === undefined && signal === undefined;
   }
 
   async #read({ phase, runDir, warn }: TrainingSettings, of: RowsOf): Promise<MethodRows> {

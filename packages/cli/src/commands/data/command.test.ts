@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
@@ -78,6 +78,23 @@ describe("data get", () => {
     expect(refused).toBe(1);
     expect(err).toContain(`${path}, which exists with other content`);
     expect(await readFile(path, "utf8")).toBe("mine");
+  });
+
+  it("writes no split if another one cannot be read or written", async () => {
+    const out = join(folder, "data");
+    const [test, train] = ["test", "train"].map((split) => join(out, "arc_challenge", `${split}.jsonl`));
+    hostDataset(hub, "allenai/ai2_arc", { "ARC-Challenge/test/0000.parquet": arcParquet(smallArcRows) });
+    expect((await run("get", "arc_challenge", "--out", out)).code).toBe(1);
+    expect(existsSync(out)).toBe(false);
+    const again = smallArcRows.map((row) => ({ ...row, id: `${row.id}_train` }));
+    hostDataset(hub, "allenai/ai2_arc", {
+      "ARC-Challenge/test/0000.parquet": arcParquet(smallArcRows),
+      "ARC-Challenge/train/0000.parquet": arcParquet(again),
+    });
+    await mkdir(join(out, "arc_challenge"), { recursive: true });
+    await writeFile(train!, "mine");
+    expect((await run("get", "arc_challenge", "--out", out)).code).toBe(1);
+    expect(existsSync(test!)).toBe(false);
   });
 
   it("writes MMLU as the CSV files of its subjects", async () => {

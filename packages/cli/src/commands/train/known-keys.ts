@@ -2,6 +2,7 @@ import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
 import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/config";
 import { isRecord, nearest, unknownOption } from "@periodic-eval/core/internal";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
+import { z } from "zod";
 import { valueAt } from "../../config/config-paths.ts";
 import { fileError } from "../../config/config-place.ts";
 
@@ -29,6 +30,8 @@ export function withMeantKeys(
       errors.push(fileError(file, [...path, key], unknownOption(key, known, keysInside(path))));
       const meant = nearest(key, known);
       if (meant === null || Object.hasOwn(map, meant)) continue;
+      // A value of another type would be a second error about the same line, and keep the rest of the file from being checked.
+      if (!hasTypeOf(fieldsOfMap[meant], map[key])) continue;
       (map as Record<string, unknown>)[meant] = map[key];
       written.set([...path, meant].join("."), key);
     }
@@ -45,6 +48,11 @@ export function withMeantKeys(
     },
   };
 }
+
+/** Whether a value has the type that a schema expects; what it holds may be wrong. True for anything but a schema. */
+const hasTypeOf = (schema: unknown, value: unknown): boolean =>
+  !(schema instanceof z.ZodType) ||
+  schema.safeParse(value).error?.issues.every(({ path }) => path.length > 0) !== false;
 
 /** Returns the keys of the maps inside the file's top map or a phase, which are often written outside of them. */
 function keysInside([list]: ValuePath): readonly string[] {

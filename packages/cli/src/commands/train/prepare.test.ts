@@ -60,6 +60,22 @@ it("places a wrong leakage_source at its key, also if the personas come from a f
   expect(others.every((line) => line === "" || line.includes("leakage_source"))).toBe(true);
 });
 
+it.each([
+  [
+    "personas.jsonl",
+    '{"id":"doctor","system":"You are a doctor."}\n{"id":"a b","system":"x"}\n',
+    "jsonl:2.id",
+  ],
+  ["personas.yaml", "- { id: doctor, system: 3 }\n", "yaml[0].system"],
+])("places wrong rows of %s at the option that names it", async (name, content, place) => {
+  const personas = join(folder, name);
+  await writeFile(personas, content);
+  const block = `{ leakage: true, capability: false, personas: ${JSON.stringify(personas)} }`;
+  const [error] = await errorsOf(`periodic_eval=${block}`);
+  expect(error).toContain("(periodic_eval.personas), ");
+  expect(error).toContain(place);
+});
+
 describe("train reports errors of a file before it loads weights", () => {
   it.each<[overrides: readonly string[]]>([
     [[]],

@@ -124,6 +124,15 @@ describe("parseTrainingFile", () => {
     await expect(result).rejects.toThrow(/^[^\n]* phases\.0\.datset: got the unknown option "datset"[^\n]*$/);
   });
 
+  it("reports a misspelt key whose value has another type once, and the other errors of the file", async () => {
+    const result = parse(whole, ["confg=3", "phases.0.config.maxSteps=-1"]);
+    const { errors } = (await result.catch((error: unknown) => error)) as AggregateError;
+    expect((errors as PeriodicEvalError[]).map(({ path }) => path.join("."))).toEqual([
+      "confg",
+      "phases.0.config.maxSteps",
+    ]);
+  });
+
   it("reports every error of a file, also with misspelt and missing keys", async () => {
     const yaml = whole
       .replace("run_dir:", "rundir:")

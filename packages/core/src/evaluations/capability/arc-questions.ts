@@ -63,11 +63,11 @@ function readRow({ row, place }: PlacedRow): Unnamed {
   ): T => {
     const value = holder[name];
     if (is(value)) return value;
-    const got =
-      name in holder
-        ? `${path} = ${shortened(value)}`
-        : `no ${path} (keys: ${Object.keys(holder).join(", ") || "none"})`;
-    const fix = `Give the line a "${path}". ${arcFix}`;
+    const isThere = name in holder;
+    const got = isThere
+      ? `${path} = ${shortened(value)}`
+      : `no ${path} (keys: ${Object.keys(holder).join(", ") || "none"})`;
+    const fix = `${isThere ? `Correct "${path}" of the line.` : `Give the line a "${path}".`} ${arcFix}`;
     throw badData(place, { got, expected: `${path}: ${expected}`, fix });
   };
   const strings = "two or more non-empty strings";

@@ -323,6 +323,16 @@ describe("options", () => {
     ],
     ["an unknown method", { questions: "q", method: "letter" }, /capability options\.method: got "letter"/],
     [
+      "a number as `subsample`",
+      { questions: "q", subsample: 50 as never },
+      /subsample: got 50, expected .*Write \{ n: 50, seed: 42 \}/,
+    ],
+    [
+      "a subsample without a seed",
+      { questions: "q", subsample: { n: 8 } as never },
+      /subsample\.seed: got undefined, expected .*Write \{ n: 50, seed: 42 \}/,
+    ],
+    [
       "a subsample of 0",
       { questions: "q", subsample: { n: 0, seed: 42 } },
       /capability options\.subsample\.n: got 0, expected a positive integer/,

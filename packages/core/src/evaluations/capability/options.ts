@@ -49,6 +49,7 @@ export const capabilityShape = {
       n: positiveInteger,
       seed: integerFromZero,
     } satisfies Record<keyof NonNullable<Subsample>, z.ZodType>)
+    .meta({ fix: "Write { n: 50, seed: 42 }, or null for all questions." })
     .nullable()
     .optional(),
   minItems: positiveInteger.optional(),

@@ -59,8 +59,13 @@ describe("ARC's own rows", () => {
     expect(questions.map(withoutId)).toEqual(ours.map(withoutId));
   });
 
-  it.each([
+  it.each<[row: object, got: string, fix?: RegExp]>([
     [{ ...smallArcRows[0], choices: { text: ["a", "b"] } }, "no choices.label (keys: text)"],
+    [
+      { ...smallArcRows[0], choices: { text: ["a"], label: ["A"] } },
+      'choices.label = ["A"]',
+      /^Correct "choices.label"/,
+    ],
     [{ ...smallArcRows[0], choices: ["a", "b"] }, 'choices = ["a","b"]'],
     [{ ...smallArcRows[0], answerKey: "C" }, 'answerKey = "C"'],
     [{ ...smallArcRows[0], answerKey: null }, "answerKey = null"],
@@ -68,10 +73,15 @@ describe("ARC's own rows", () => {
       { ...smallArcRows[0], choices: { text: ["a", "b"], label: ["A", "B", "C"] } },
       "3 choices.label and 2 choices",
     ],
-  ])("are rejected with their line: %j", async (row, got) => {
+  ])("are rejected with their line: %j", async (row, got, fix = /./) => {
     const path = await file("wrong.jsonl", lines([smallArcRows[1]!, row]));
     const failed = read(path);
-    await expect(failed).rejects.toMatchObject({ code: "data", where: `${path}:2`, got });
+    await expect(failed).rejects.toMatchObject({
+      code: "data",
+      where: `${path}:2`,
+      got,
+      fix: expect.stringMatching(fix),
+    });
   });
 });
 

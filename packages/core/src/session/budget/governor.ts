@@ -4,7 +4,8 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Crossing, Progress } from "../../contracts/schedule.ts";
 import type { Budget } from "../../contracts/session.ts";
 import type { BudgetLimit, Snapshot } from "../../contracts/snapshot.ts";
-import { describeOverhead, describePlan } from "./describe-plan.ts";
+import { AnnouncedPlan, isReduced } from "./announced-plan.ts";
+import { describeChange, describeOverhead, describePlan } from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
 import { Learned, type Course } from "./learned.ts";
 import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
@@ -68,6 +69,9 @@ export class Governor {
   readonly #pending = new Set<string>();
   /** `waiting`: the cost of a measurement is unknown until it was taken. `overhead`: the speed of training was unknown. */
   #announcement: "wanted" | "waiting" | "overhead" | "made" = "wanted";
+  #announced: AnnouncedPlan | null = null;
+  /** Whether a decision or a measurement since the last announcement may have changed the plan. */
+  #mayHaveChanged = false;
   #isReductionAnnounced = false;
 
   constructor({ budget = {}, callbacks, clock }: GovernorOptions) {
@@ -102,6 +106,7 @@ export class Governor {
     whole: { readonly rows: number; readonly seconds: number },
   ): void {
     this.#learned.fromMeasurement(id, course, whole);
+    this.#mayHaveChanged = true;
     if (this.#announcement === "waiting") this.#announcement = "wanted";
   }
 
@@ -145,6 +150,7 @@ export class Governor {
     const began = this.#clock.now();
     const first = this.#plan(request, { began, and: null });
     learned.countDecision(id, first.rows === 0);
+    if (first.rows === 0) this.#announced?.countSkip(id);
     let { seconds } = first;
     return {
       governor: `${describeSize(first.rows, size)}: ${first.why}`,
@@ -169,13 +175,14 @@ export class Governor {
 
   /** Whether `announcePlan` may have something to say. Cheap: the session asks at every step. */
   get mayAnnouncePlan(): boolean {
-    return (this.#announcement === "wanted" || this.#announcement === "overhead") && this.#isGoverned;
+    if (!this.#isGoverned || this.#announcement === "waiting") return false;
+    return this.#announcement !== "made" || this.#mayHaveChanged;
   }
 
   /**
-   * Returns the plan of the phase as a message, once: as soon as the cost of every scheduled measurement is known, and the speed
-   * of training if the plan depends on it. If it does not, the expected overhead follows in a second message. Returns null
-   * otherwise. Must be called between windows.
+   * Returns the plan of the phase as a message: as soon as the cost of every scheduled measurement is known, and the speed of
+   * training if the plan depends on it. If it does not, the expected overhead follows in a second message. From then on, returns a
+   * message whenever later measurements show that the plan has changed. Returns null otherwise. Must be called between windows.
    *
    * @param requested Ids to be measured at this step.
    */
@@ -189,6 +196,30 @@ export class Governor {
       this.#announcement = "waiting";
       return null;
     }
+    const { isGrace, ...plan } = this.#planAhead(at, requested);
+    const { ahead, shares } = plan;
+    this.#mayHaveChanged = false;
+    const isLess = isReduced(ahead, shares);
+    if (!isSpeedKnown && (isLess || !isGrace)) return null;
+    const before = this.#announcement;
+    if (before === "made" && this.#announced?.differsFrom(ahead, shares) !== true) return null;
+    const isFirstReduction = isLess && (before !== "made" || !this.#isReductionAnnounced);
+    this.#announcement = isSpeedKnown ? "made" : "overhead";
+    this.#announced = new AnnouncedPlan(ahead, shares);
+    this.#isReductionAnnounced ||= isLess;
+    const described = {
+      ...plan,
+      projected: isSpeedKnown ? plan.projected : null,
+      overheadPercent: this.#overheadPercent,
+      graceSeconds: this.#graceSeconds,
+      remedy: isFirstReduction ? this.#remedy : null,
+    };
+    if (before === "made") return describeChange(described, at.step);
+    return before === "overhead" && !isLess ? describeOverhead(described) : describePlan(described);
+  }
+
+  /** Shares the seconds that are left among the measurements between now and the end. */
+  #planAhead(at: Progress, requested: readonly string[]) {
     const { left, projected, isGrace, windows, kept } = this.#available(at, null);
     const ahead = measurementsAhead(this.#forecast(at), projected, new Set(requested));
     const inWindow = this.#secondsPerWindow ?? Infinity;
@@ -196,26 +227,7 @@ export class Governor {
       ...one,
       size: { ...one.size, whole: wholeInWindow(inWindow, one) },
     }));
-    const shares = shareSeconds(left, fitting);
-    const isReduced = ahead.some(({ id, size, measurements }) => {
-      const share = shares.get(id)!;
-      return share.rows < size.whole || share.measurements < measurements;
-    });
-    if (!isSpeedKnown && (isReduced || !isGrace)) return null;
-    const isSecond = this.#announcement === "overhead";
-    this.#announcement = isSpeedKnown ? "made" : "overhead";
-    this.#isReductionAnnounced ||= isReduced;
-    const describe = isSecond && !isReduced ? describeOverhead : describePlan;
-    return describe({
-      ahead,
-      shares,
-      windows,
-      kept,
-      projected: isSpeedKnown ? projected : null,
-      overheadPercent: this.#overheadPercent,
-      graceSeconds: this.#graceSeconds,
-      remedy: isReduced ? this.#remedy : null,
-    });
+    return { ahead, shares: shareSeconds(left, fitting), projected, isGrace, windows, kept };
   }
 
   /** Names the options that allow more measuring. */

@@ -138,7 +138,9 @@ describe("a phase that is run again", () => {
     lines.length = 0;
     const { begins } = await train(10, { ends: true });
     expect(begins).toMatchObject([{ resumed: false, startsAgainAfter: 7 }]);
-    expect(lines[0]).toMatch(/^train {2}starts again from step 1: .* step 7, .*config\.saveSteps/);
+    expect(lines[0]).toMatch(
+      /^train {2}starts again from step 1: .* step 7, and this one does not resume .*config\.saveSteps/,
+    );
     // The plan follows the adopted start, not the last measurement.
     expect(lines.findIndex((line) => line.startsWith("plan: "))).toBeLessThan(
       lines.findIndex((line) => line.includes("step 2 ")),

@@ -4,7 +4,7 @@ import type { PeriodicEvalError } from "../../errors.ts";
 import { fakeTokenizer } from "../../testing/index.ts";
 import { describeBytes } from "../../internal/memory-errors.ts";
 import { engineMemory, isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
-import { inMemory } from "../in-memory.ts";
+import { inMemory, type InMemoryModel } from "../in-memory.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");
@@ -83,7 +83,7 @@ it("reports a limit of at least the memory in use", () => {
   expect(limitBytes).toBeGreaterThanOrEqual(usedBytes);
 });
 
-it("becomes the error of a measurement", async () => {
+describe("an error of a measurement", () => {
   const lm = {
     vocabSize: fakeTokenizer().vocabSize,
     contextLength: 64,
@@ -91,17 +91,37 @@ it("becomes the error of a measurement", async () => {
       throw new Error("OOM when allocating tensor");
     },
   };
-  const model = inMemory(lm, fakeTokenizer(), {
-    adviseMemory: () => ({ estimate: "enough memory", remedies: ["use another engine"] }),
-  });
   const call = { signal: new AbortController().signal };
-  const request = { context: { text: "abc" }, continuation: "def" };
-  await expect(model.logLikelihoods([request], call)).rejects.toMatchObject({
-    code: "memory",
-    where: expect.stringMatching(
-      /^a measurement that scores continuations \(scoring, one row of \d+ tokens\)$/,
-    ),
-    fix: "Use another engine.",
+  const score = (model: InMemoryModel) =>
+    model.logLikelihoods([{ context: { text: "abc" }, continuation: "def" }], call);
+
+  it("says what was done, and adds the remedies of the model's owner to those of measuring", async () => {
+    const adviseMemory = () => ({ estimate: "enough memory", remedies: ["use another engine"] });
+    await expect(score(inMemory(lm, fakeTokenizer(), { adviseMemory }))).rejects.toMatchObject({
+      code: "memory",
+      where: expect.stringMatching(
+        /^a measurement that scores continuations \(scoring, one row of \d+ tokens\)$/,
+      ),
+      expected: "enough memory",
+      fix: "Ask shorter questions, with fewer few-shot examples; or use another engine.",
+    });
+  });
+
+  it("has an estimate and remedies without an owner's advice", async () => {
+    const weight = tf.zeros([2 ** 18]);
+    const model = inMemory({ ...lm, weights: () => [{ name: "w", read: () => weight }] }, fakeTokenizer());
+    const native = 'use native TensorFlow, useBackend({ backend: "tfjs-node" }) (in YAML backend: tfjs-node)';
+    await expect(score(model)).rejects.toMatchObject({
+      expected: "enough memory for a measurement beside weights (1.0 MiB)",
+      fix: `Ask shorter questions, with fewer few-shot examples; or ${native}.`,
+    });
+    const sampling = { maxNewTokens: 4, temperature: 0, topP: 1, seed: "1" };
+    const generated = model.generate([{ prompt: { text: "abc" }, sampling }], call);
+    await expect(generated).rejects.toMatchObject({
+      where: expect.stringContaining("a measurement that generates"),
+      fix: expect.stringContaining("maxNewTokens"),
+    });
+    weight.dispose();
   });
 });
 

@@ -1,0 +1,28 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { cpus } from "node:os";
+
+/**
+ * Replaces what stands between `<!-- NAME -->` and `<!-- /NAME -->` in a Markdown file.
+ *
+ * @throws Error if the file lacks one of the markers.
+ */
+export async function writeSection(file: string, name: string, content: string): Promise<void> {
+  const text = await readFile(file, "utf8");
+  const [opening, closing] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+  const [begin, end] = [text.indexOf(opening), text.indexOf(closing)];
+  if (begin === -1 || end < begin)
+    throw new Error(
+      `${file}: got no section ${name}, expected ${opening} before ${closing}. Add both lines.`,
+    );
+  await writeFile(file, `${text.slice(0, begin)}${opening}\n\n${content}\n\n${text.slice(end)}`);
+}
+
+/** Returns a table as Markdown; the first row is its head. */
+export function markdownTable(rows: readonly (readonly string[])[]): string {
+  const [head, ...body] = rows.map((cells) => `| ${cells.join(" | ")} |`);
+  return [head!, `|${"---|".repeat(rows[0]!.length)}`, ...body].join("\n");
+}
+
+/** Returns the cores, the version of Node.js and the engine that a benchmark ran on. */
+export const machineLine = (engine: string): string =>
+  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown processor"}, Node ${process.versions.node}, ${engine}`;
