@@ -79,6 +79,11 @@ describe("evaluate(reduce, …)", () => {
       choices: total(none["choices"]!),
       sums: total(none["sums"]!),
     });
+    for (const reduce of ["mean", "sum", "none"] as const) {
+      expect(await one.evaluate(reduce)).toEqual(await one.evaluate({ reduce }));
+      const drawn = await one.evaluate(reduce, { ...sampling, returnIntermediates: true });
+      expect(drawn["sums"]!.value).toEqual((await one.evaluate({ reduce, ...sampling }))["sums"]);
+    }
     await expect(readdir(results)).rejects.toThrow("ENOENT");
     const { run } = await one.run();
     expect(mean).toEqual({ choices: run.metrics["choices/acc,none"], sums: run.metrics["sums/score,none"] });

@@ -1,16 +1,16 @@
 import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
 import { evaluate } from "../families/evaluate.ts";
 import {
-  evaluateSchema,
+  readEvaluateOptions,
   type CallSampling,
+  type Evaluated,
   type EvaluateOptions,
-  type Intermediates,
+  type OptionsWithReduce,
+  type OtherOptions,
   type Reduce,
-  type Reduced,
 } from "../families/evaluate-options.ts";
 import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
@@ -163,18 +163,21 @@ export class Evaluator {
    * Measures all tasks of the suite and returns the value of each one's primary metric, by task. It neither reads nor writes
    * results.
    *
-   *     await evaluator.evaluate({ reduce: "sum" }); // { arc_challenge: 57, gsm8k: 3 }
+   *     await evaluator.evaluate("sum"); // { arc_challenge: 57, gsm8k: 3 }
+   *     await evaluator.evaluate({ reduce: "sum", maxNewTokens: 16 });
    *
    * @throws PeriodicEvalError as `run`, and `config` for a wrong option.
    */
-  async evaluate<const M extends Reduce = "mean">(
-    options: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates: true },
-  ): Promise<Record<string, { readonly value: Reduced<M>; readonly intermediates: Intermediates }>>;
-  async evaluate<const M extends Reduce = "mean">(
-    options?: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates?: false },
-  ): Promise<Record<string, Reduced<M>>>;
-  async evaluate(options: EvaluateOptions = {}): Promise<Record<string, unknown>> {
-    parseOptions("Evaluator.evaluate options", evaluateSchema, options);
+  async evaluate<const M extends Reduce = "mean", const I extends boolean = false>(
+    options?: OptionsWithReduce<M, I>,
+  ): Promise<Record<string, Evaluated<M, I>>>;
+  async evaluate<const M extends Reduce, const I extends boolean = false>(
+    reduce: M,
+    options?: OtherOptions<I>,
+  ): Promise<Record<string, Evaluated<M, I>>>;
+  async evaluate(
+    ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
+  ): Promise<Record<string, unknown>> {
     const {
       reduce,
       returnIntermediates,
@@ -182,7 +185,7 @@ export class Evaluator {
       guards,
       signal = this.#call.signal,
       ...sampling
-    } = options;
+    } = readEvaluateOptions("Evaluator.evaluate", ...given);
     const { suite, chosen } = await this.#choose("Evaluator.evaluate", sampling);
     return this.#withTasks(chosen, async (subject, open) => {
       await this.#check(open);
@@ -192,7 +195,7 @@ export class Evaluator {
           ...(reduce && { reduce }),
           ...(chunkSize !== undefined && { chunkSize }),
           ...(guards && { guards }),
-          returnIntermediates: (returnIntermediates ?? false) as true,
+          returnIntermediates: returnIntermediates ?? false,
           signal,
           seed: seedOfRun(suite),
         });

@@ -1,4 +1,5 @@
 import type { EvaluableModel, MeasureOptions } from "@periodic-eval/core";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 
 export type Reduce = "mean" | "sum" | "none";
@@ -51,16 +52,33 @@ export type Evaluable = EvaluableModel | { readonly evaluableModel: EvaluableMod
 /** Null if nothing was scored. */
 export type Reduced<M extends Reduce> = M extends "none" ? readonly (number | null)[] : number | null;
 
+/** The value of a measurement, with its sequences if they are asked for. */
+export type Evaluated<M extends Reduce, I extends boolean> = I extends true
+  ? { readonly value: Reduced<M>; readonly intermediates: Intermediates }
+  : Reduced<M>;
+
+/** Options with `reduce` among them. */
+export type OptionsWithReduce<M extends Reduce, I extends boolean> = EvaluateOptions & {
+  readonly reduce?: M;
+  readonly returnIntermediates?: I;
+};
+
+/** Options beside a `reduce` that is an argument of its own. */
+export type OtherOptions<I extends boolean> = Omit<EvaluateOptions, "reduce"> & {
+  readonly returnIntermediates?: I;
+};
+
 /** Measures the evaluation once on a model or a trainer, and returns the value of its primary metric. */
 export interface EvaluateMethod {
-  <const M extends Reduce = "mean">(
+  <const M extends Reduce = "mean", const I extends boolean = false>(
     model: Evaluable,
-    options: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates: true },
-  ): Promise<{ readonly value: Reduced<M>; readonly intermediates: Intermediates }>;
-  <const M extends Reduce = "mean">(
+    options?: OptionsWithReduce<M, I>,
+  ): Promise<Evaluated<M, I>>;
+  <const M extends Reduce, const I extends boolean = false>(
     model: Evaluable,
-    options?: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates?: false },
-  ): Promise<Reduced<M>>;
+    reduce: M,
+    options?: OtherOptions<I>,
+  ): Promise<Evaluated<M, I>>;
 }
 
 const positive = "a positive integer";
@@ -80,7 +98,7 @@ export const callSamplingShape = {
 } satisfies Record<keyof CallSampling, z.ZodType>;
 
 /** Schema of `EvaluateOptions`. */
-export const evaluateSchema = z.strictObject({
+const evaluateSchema = z.strictObject({
   ...callSamplingShape,
   reduce: z.enum(["mean", "sum", "none"]).optional(),
   returnIntermediates: z.boolean("true or false").optional(),
@@ -93,3 +111,28 @@ export const evaluateSchema = z.strictObject({
   signal: z.unknown().optional(),
   guards: z.unknown().optional(),
 } satisfies Record<keyof EvaluateOptions, z.ZodType>);
+
+/**
+ * Returns the checked options of `evaluate(options)` or `evaluate(reduce, options)`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option, and for `reduce` in both places.
+ */
+export function readEvaluateOptions(
+  where: string,
+  given: Reduce | EvaluateOptions = {},
+  others: EvaluateOptions = {},
+): EvaluateOptions {
+  const place = `${where} options`;
+  const isReduce = typeof given === "string";
+  if (isReduce && others?.reduce !== undefined)
+    throw configError({
+      where: place,
+      path: ["reduce"],
+      got: `"${others.reduce}" beside "${given}"`,
+      expected: "one of them",
+      fix: "Leave it out of the options.",
+    });
+  const options = isReduce ? { ...others, reduce: given } : given;
+  parseOptions(place, evaluateSchema, options);
+  return options;
+}

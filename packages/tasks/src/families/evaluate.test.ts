@@ -155,13 +155,19 @@ describe("as a method of every family", () => {
   ];
 
   it.each(families.map((family) => [family.name, family] as const))(
-    "%s.evaluate(model, { reduce }) returns mean, sum, and each sample",
+    "%s.evaluate(model, { reduce }) and evaluate(model, reduce) return mean, sum, and each sample",
     async (_, family) => {
       const model = scripted();
       expect(await family.evaluate(model)).toBe(await evaluate(family, model));
       for (const reduce of ["mean", "sum", "none"] as const) {
         const value: unknown = await family.evaluate(model, { reduce });
         expect(value).toEqual(await evaluate(family, model, { reduce }));
+        expect(value).toEqual(await evaluate(family, model, reduce));
+        const { value: first } = await family.evaluate(model, reduce, {
+          chunkSize: 1,
+          returnIntermediates: true,
+        });
+        expect(first).toEqual(value);
         if (reduce === "none") expect(value).toHaveLength(await family.length());
         else expect(value).toEqual(expect.any(Number));
       }
@@ -299,4 +305,13 @@ it("rejects invalid options, and intermediates of a model without a tokenizer", 
   );
   await expect(evaluate(sums, scripted(), { reduce: "median" as never })).rejects.toThrow('got "median"');
   await expect(evaluate(sums, scripted(), { chunk: 1 } as never)).rejects.toThrow('unknown option "chunk"');
+  await expect(sums.evaluate(scripted(), "median" as never)).rejects.toMatchObject({
+    code: "config",
+    path: ["reduce"],
+    got: '"median"',
+  });
+  await expect(sums.evaluate(scripted(), "sum", { reduce: "mean" } as never)).rejects.toMatchObject({
+    path: ["reduce"],
+    got: '"mean" beside "sum"',
+  });
 });

@@ -7,17 +7,19 @@ import {
   type Metric,
   type Row,
 } from "@periodic-eval/core";
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord } from "@periodic-eval/core/internal";
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
 import {
-  evaluateSchema,
+  readEvaluateOptions,
   type CallSampling,
   type Evaluable,
+  type Evaluated,
   type EvaluateMethod,
   type EvaluateOptions,
   type Intermediates,
+  type OptionsWithReduce,
+  type OtherOptions,
   type Reduce,
-  type Reduced,
 } from "./evaluate-options.ts";
 import type { AnyFamily } from "./family.ts";
 import type { OnSequence, TokenSequence } from "./token-sequence.ts";
@@ -32,22 +34,23 @@ type ItemRow = Row & { readonly item?: string };
  *
  * @throws PeriodicEvalError `config` for a wrong option, and for sampling that the evaluation cannot take; and as `measure`.
  */
-export async function evaluate<const M extends Reduce = "mean">(
+export async function evaluate<const M extends Reduce = "mean", const I extends boolean = false>(
   evaluation: AnyEvaluation,
   model: Evaluable,
-  options: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates: true },
-): Promise<{ readonly value: Reduced<M>; readonly intermediates: Intermediates }>;
-export async function evaluate<const M extends Reduce = "mean">(
+  options?: OptionsWithReduce<M, I>,
+): Promise<Evaluated<M, I>>;
+export async function evaluate<const M extends Reduce, const I extends boolean = false>(
   evaluation: AnyEvaluation,
   model: Evaluable,
-  options?: EvaluateOptions & { readonly reduce?: M; readonly returnIntermediates?: false },
-): Promise<Reduced<M>>;
+  reduce: M,
+  options?: OtherOptions<I>,
+): Promise<Evaluated<M, I>>;
 export async function evaluate(
   evaluation: AnyEvaluation,
   target: Evaluable,
-  options: EvaluateOptions = {},
-): Promise<Reduced<Reduce> | { readonly value: Reduced<Reduce>; readonly intermediates: Intermediates }> {
-  parseOptions(`${where} options`, evaluateSchema, options);
+  ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
+): Promise<Evaluated<Reduce, boolean>> {
+  const options = readEvaluateOptions(where, ...given);
   const model = modelOf(target);
   const { reduce = "mean", returnIntermediates = false, chunkSize, signal, guards, ...sampling } = options;
   if (returnIntermediates) checkTokenizer(model);
@@ -87,9 +90,9 @@ export async function evaluate(
  * family with other fields measures the copy.
  */
 export const evaluateMethodOf = (family: () => AnyEvaluation): EvaluateMethod =>
-  function (this: unknown, model: Evaluable, options?: EvaluateOptions) {
+  function (this: unknown, model: Evaluable, ...options: readonly EvaluateOptions[]) {
     const evaluation = isRecord(this) && "measure" in this ? (this as unknown as AnyEvaluation) : family();
-    return evaluate(evaluation, model, options as EvaluateOptions & { readonly returnIntermediates: true });
+    return evaluate(evaluation, model, ...(options as readonly [EvaluateOptions?]));
   } as EvaluateMethod;
 
 /**
