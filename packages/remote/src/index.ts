@@ -9,7 +9,7 @@ export {
   type JsonService,
   type JsonServiceOptions,
 } from "./http/json-service.ts";
-export { arrayOrNull, at, isString, usageOf } from "./http/reply-fields.ts";
+export { arrayOrNull, at, isString, totalTokens, usageOf } from "./http/reply-fields.ts";
 export { requestLimits, type RequestLimits } from "./http/request-limits.ts";
 export { trackCall, type TrackedCall } from "./http/track-requests.ts";
 export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./judges/open-judge.ts";

@@ -126,10 +126,13 @@ export interface TopToken {
   readonly nats: number;
 }
 
-/** Token counts of one completion as its server bills them, including template tokens and hidden reasoning tokens. */
+/**
+ * Token counts of one completion as its server bills them, including template tokens and hidden reasoning tokens. Null if the
+ * server does not report the count.
+ */
 export interface Usage {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
 }
 
 export interface Completion {

@@ -18,6 +18,7 @@ import {
   arrayOrNull,
   seedNumber,
   trackCall,
+  totalTokens,
   usageOf,
   type JsonService,
   type ServedChat,
@@ -69,8 +70,9 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       const traceFields = { logprobs: true, return_token_ids: true };
       const whole = { model: chatModel, ...body, ...(traces && !isClaas && traceFields) };
       const reply = await send(() => chats.ask(path, whole, signal));
-      const { usage } = usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens"));
-      if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
+      const counts = [at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens")] as const;
+      const tokens = totalTokens(usageOf(...counts));
+      if (tokens !== null) countTokens?.(tokens);
       return Array.from({ length: count }, (_, index) => completionOf(reply, where, { index }));
     };
     if (gateway === null && batches) return completeGroups(chatRequests, ask);
@@ -164,9 +166,7 @@ const withSystem = (messages: ServedChat["messages"]): ServedChat["messages"] =>
 
 /** A CLaaS service reports `stop` for every answer, so the number of tokens shows whether the answer was cut off. */
 const withFinish = (answer: Completion, { maxNewTokens }: Sampling): Completion =>
-  answer.usage !== undefined && answer.usage.outputTokens >= maxNewTokens
-    ? { ...answer, finish: "length" }
-    : answer;
+  (answer.usage?.outputTokens ?? 0) >= maxNewTokens ? { ...answer, finish: "length" } : answer;
 
 const plain = (messages: ServedChat["messages"]): Json =>
   messages.map(({ role, content }) => ({ role, content }));

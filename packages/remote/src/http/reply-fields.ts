@@ -1,3 +1,5 @@
+import type { Completion } from "@periodic-eval/core";
+
 /** Returns the value at a path within a value of unknown shape; undefined if the path does not exist. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>(
@@ -15,11 +17,16 @@ export const isString = (value: unknown): value is string => typeof value === "s
 export const arrayOrNull = (value: unknown): readonly unknown[] | null =>
   Array.isArray(value) ? value : null;
 
-/** Returns `{ usage }` from a server's token counts; an empty object if a count is missing or invalid. */
-export function usageOf(
-  inputTokens: unknown,
-  outputTokens: unknown,
-): { readonly usage?: { readonly inputTokens: number; readonly outputTokens: number } } {
-  const isNumber = (value: unknown): value is number => Number.isFinite(value) && (value as number) >= 0;
-  return isNumber(inputTokens) && isNumber(outputTokens) ? { usage: { inputTokens, outputTokens } } : {};
+/** Returns `{ usage }` from a server's token counts: null for one that is missing or invalid; an empty object without either. */
+export function usageOf(input: unknown, output: unknown): Pick<Completion, "usage"> {
+  const countOrNull = (value: unknown) =>
+    typeof value === "number" && value >= 0 && value < Infinity ? value : null;
+  const usage = { inputTokens: countOrNull(input), outputTokens: countOrNull(output) };
+  return usage.inputTokens === null && usage.outputTokens === null ? {} : { usage };
 }
+
+/** Returns the tokens of a completion's prompt and text; null if the server does not report both. */
+export const totalTokens = ({ usage }: Pick<Completion, "usage">): number | null =>
+  usage === undefined || usage.inputTokens === null || usage.outputTokens === null
+    ? null
+    : usage.inputTokens + usage.outputTokens;

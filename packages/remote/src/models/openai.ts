@@ -104,13 +104,14 @@ export function completionOf(
     });
   }
   const tokens = arrayOrNull(at(choice, "logprobs", "content"));
+  const nats = tokens?.map((token) => at(token, "logprob"));
   const ids = arrayOrNull(at(choice, "token_ids"));
   const model = at(reply, "model");
   return {
     text,
     // vLLM returns `token_ids` if the request has `return_token_ids`.
     ids: ids?.every((id): id is number => isCount(id)) ? ids : null,
-    tokenNats: tokens && tokens.map((token) => Number(at(token, "logprob"))),
+    tokenNats: nats?.every((value): value is number => typeof value === "number") ? nats : null,
     ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
     finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
     ...(isString(model) && { model }),

@@ -6,13 +6,15 @@ import { serveInTests } from "./api-server.test-data.ts";
 const callOptions = { signal: new AbortController().signal };
 const serve = serveInTests("sk-0123456789");
 
+const greedy = { maxNewTokens: 4, temperature: 0, seed: "1" };
+
 const providers = [
   { name: "openai", open: openAiCompatible },
   { name: "anthropic", open: anthropicModel },
 ] as const;
 
 describe("chat template variables", () => {
-  const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
+  const sampling = greedy;
   const messages = [{ role: "user", content: "Why?" }];
   const requestsWith = (templateKwargs: Readonly<Record<string, boolean>>) => [
     { prompt: { messages, templateKwargs }, sampling },
@@ -51,7 +53,7 @@ it.each(providers)(
   async ({ open }) => {
     const server = await serve(() => ({ say: "Because." }));
     const prompt = { messages: [{ role: "user", content: "Why?" }], system: "no_system_block" as const };
-    const sampling = { maxNewTokens: 4, temperature: 0, seed: "1" };
+    const sampling = greedy;
     const model = open({ model: "m", baseUrl: server.url });
     expect(model.isServed).toBe(true);
     await expect(model.generate([{ prompt, sampling }], callOptions)).rejects.toThrow('Write "omit"');
@@ -70,4 +72,22 @@ describe("without the client's package", () => {
     await expect(judge.check!(callOptions)).rejects.toThrow("Run `npm i openai`.");
     vi.doUnmock("openai");
   });
+});
+
+it.each([
+  [{ completion_tokens: 7 }, { inputTokens: null, outputTokens: 7 }],
+  [{ prompt_tokens: -1, completion_tokens: null }, undefined],
+  [undefined, undefined],
+])("reads the usage %j of a reply: a count that it lacks is null", async (usage, expected) => {
+  const logprobs = { content: [{ token: "a", logprob: -1 }, { token: "b" }] };
+  const choices = [{ message: { content: "ab" }, finish_reason: "stop", logprobs }];
+  const server = await serve(() => ({ body: JSON.stringify({ choices, usage }) }));
+  const counted: number[] = [];
+  const [only] = await openAiCompatible({ model: "m", baseUrl: server.url }).generate(
+    [{ prompt: { messages: [{ role: "user", content: "Why?" }] }, sampling: greedy }],
+    { ...callOptions, countTokens: (tokens) => void counted.push(tokens) },
+  );
+  expect(only!.usage).toEqual(expected);
+  // The second token has no log-probability.
+  expect([only!.tokenNats, counted]).toEqual([null, []]);
 });

@@ -15,6 +15,7 @@ import { createHash } from "node:crypto";
 import pLimit from "p-limit";
 import { z } from "zod";
 import { abortable } from "../http/abortable.ts";
+import { totalTokens } from "../http/reply-fields.ts";
 import { requestLimits } from "../http/request-limits.ts";
 import { describeFailure, environmentValue, maskSecret, parseAddress } from "../http/secrets.ts";
 import { trackCall } from "../http/track-requests.ts";
@@ -90,7 +91,7 @@ export function servedModel(
           limit(() => withSeparateRandomness(() => send(() => complete(prompt, sampling, signal)))),
         );
         const completions = await Promise.all(pending);
-        for (const { usage } of completions) if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
+        for (const tokens of completions.map(totalTokens)) if (tokens !== null) countTokens?.(tokens);
         return completions;
       }),
   };

@@ -243,27 +243,27 @@ function truncatedOf(rows: readonly BenchmarkRow[]): number | null {
 }
 
 /**
- * Returns the tokens and cost of the completions. `unknown` counts completions whose tokens neither server nor tokenizer reports;
- * the token counts then cover the others, and the cost is null.
+ * Returns the tokens and cost of the completions. `unknown` counts completions of which neither server nor tokenizer reports both
+ * counts; the cost is then null. Each count covers the completions that have it, and is null if none has.
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);
-  const counted = all.filter(
-    ({ inputTokens, outputTokens }) => inputTokens !== null && outputTokens !== null,
-  );
-  const inputTokens = sum(counted.map((one) => one.inputTokens!));
-  const outputTokens = sum(counted.map((one) => one.outputTokens!));
-  const unknown = all.length - counted.length;
-  const isKnown = price !== null && unknown === 0;
+  const inputTokens = sumOfKnown(all.map((one) => one.inputTokens));
+  const outputTokens = sumOfKnown(all.map((one) => one.outputTokens));
+  const unknown = all.filter((one) => one.inputTokens === null || one.outputTokens === null).length;
   return {
     completions: all.length,
     unknown,
     input_tokens: inputTokens,
     output_tokens: outputTokens,
-    cost: isKnown
-      ? (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1e6
-      : null,
+    cost:
+      price === null || unknown > 0
+        ? null
+        : (inputTokens! * price.inputPerMillion + outputTokens! * price.outputPerMillion) / 1e6,
   };
 }
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+function sumOfKnown(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
+}

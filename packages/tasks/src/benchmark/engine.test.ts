@@ -33,7 +33,19 @@ describe("an engine", () => {
       inputTokens: null,
       outputTokens: null,
     });
-    expect(snapshot["usage"]).toMatchObject({ unknown: 6, cost: null });
+    expect(snapshot["usage"]).toMatchObject({
+      unknown: 6,
+      input_tokens: null,
+      output_tokens: null,
+      cost: null,
+    });
+  });
+
+  it("may report only one count of its usage: the other is null", async () => {
+    const half: EngineFunction = (prompts) => prompts.map(() => ({ text: "2", usage: { outputTokens: 3 } }));
+    const { snapshot, rows } = await measured({ engine: half, limit: 1 }, untouched());
+    expect(rows[0]!.completions[0]).toMatchObject({ inputTokens: null, outputTokens: 3 });
+    expect(snapshot["usage"]).toMatchObject({ unknown: 1, input_tokens: null, output_tokens: 3 });
   });
 
   it("as a function receives chats with the system message, and the sampling", async () => {

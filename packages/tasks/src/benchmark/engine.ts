@@ -10,6 +10,7 @@ import {
   type Message,
   type ModelIdentity,
   type TemplateKwargs,
+  type Usage,
 } from "@periodic-eval/core";
 import { describeZodIssue, quoteValue } from "@periodic-eval/core/internal";
 import { z } from "zod";
@@ -34,8 +35,8 @@ export interface EngineSampling {
 
 /** A completion of an engine. Fields that it leaves out are unknown. */
 export type EngineCompletion = Pick<Completion, "text"> & {
-  readonly [Field in "ids" | "tokenNats" | "finish" | "usage"]?: Completion[Field] | null;
-};
+  readonly [Field in "ids" | "tokenNats" | "finish"]?: Completion[Field] | null;
+} & { readonly usage?: Partial<Usage> | null };
 
 /** Returns one completion per prompt, in order: a string, or an object with `text`. */
 export type EngineFunction = (
@@ -133,7 +134,12 @@ const completionSchema = z.looseObject(
     ids: z.array(count, "an array of token ids").nullish(),
     tokenNats: z.array(z.number("a number"), "an array of numbers").nullish(),
     finish: z.enum(["stop", "length"]).nullish(),
-    usage: z.object({ inputTokens: count, outputTokens: count }, "{ inputTokens, outputTokens }").nullish(),
+    usage: z
+      .object(
+        { inputTokens: count.nullable().default(null), outputTokens: count.nullable().default(null) },
+        "{ inputTokens, outputTokens }",
+      )
+      .nullish(),
   },
   "a string, or an object with `text`",
 );

@@ -131,8 +131,17 @@ describe("accounting", () => {
     expect((await measured({ price }, served())).snapshot["usage"]).toEqual({
       completions: 6,
       unknown: 6,
-      input_tokens: 0,
-      output_tokens: 0,
+      input_tokens: null,
+      output_tokens: null,
+      cost: null,
+    });
+    // Only the tokens of completions are reported.
+    const half = served({ inputTokens: null, outputTokens: 7 });
+    expect((await measured({ price }, half)).snapshot["usage"]).toEqual({
+      completions: 6,
+      unknown: 6,
+      input_tokens: null,
+      output_tokens: 42,
       cost: null,
     });
   });

@@ -1,5 +1,4 @@
 import type { VerdictSpending } from "../../contracts/grading.ts";
-import type { Usage } from "../../contracts/model.ts";
 
 /** The price of a million tokens, in one currency. */
 export interface JudgePrice {
@@ -13,8 +12,9 @@ export interface JudgeSpending extends VerdictSpending {
   readonly cacheFailures: number;
 }
 
-export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice): number =>
-  (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1e6;
+/** @param tokens The input and output tokens. */
+export const costOf = (tokens: readonly [input: number, output: number], price: JudgePrice): number =>
+  (tokens[0] * price.inputPerMillion + tokens[1] * price.outputPerMillion) / 1e6;
 
 /** A reservation for one answer's calls. `settle` replaces it by what the calls used. */
 export interface Grant {

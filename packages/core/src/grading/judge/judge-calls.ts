@@ -31,7 +31,7 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
   const mostCost = (prompt: string): number => {
     if (price === null) return 0;
     const inputTokens = new TextEncoder().encode(prompt).length + 64;
-    return costOf({ inputTokens, outputTokens: maxOutputTokens }, price);
+    return costOf([inputTokens, maxOutputTokens], price);
   };
 
   /** Returns a function that runs calls and adds their requests to the tallies. */
@@ -65,12 +65,13 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
       } finally {
         // A model in memory reports no requests.
         const last = requests.at(-1) ?? begin();
-        if (usage !== undefined && price !== null) last.cost = costOf(usage, price);
-        const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+        const { inputTokens = null, outputTokens = null } = usage ?? {};
+        if (inputTokens !== null && outputTokens !== null && price !== null)
+          last.cost = costOf([inputTokens, outputTokens], price);
         for (const sum of [tally, total]) {
           sum.calls += requests.length;
-          sum.inputTokens += inputTokens;
-          sum.outputTokens += outputTokens;
+          sum.inputTokens += inputTokens ?? 0;
+          sum.outputTokens += outputTokens ?? 0;
           if (sum.cost !== null) sum.cost += requests.reduce((all, { cost }) => all + cost, 0);
         }
       }
