@@ -3,10 +3,10 @@ import { fakeModel } from "@periodic-eval/core/testing";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CallSampling } from "../families/evaluate-options.ts";
 import { rolloutEvaluation } from "../families/rollout.ts";
-import { choiceTask, fakeTrainer, replyTask } from "../suite/fake-tasks.test-data.ts";
+import { choiceTask, fakeTrainer, otherTokenizerTrainer, replyTask } from "../suite/fake-tasks.test-data.ts";
 import type { SampledTask } from "../tasks/task.ts";
 import { Evaluator } from "./evaluator.ts";
 import type { EvaluatorOptions } from "./evaluator-options.ts";
@@ -301,12 +301,50 @@ describe("done", () => {
     expect(again.done).toBe(true);
   });
 
-  it("is true after a run with sampling, and false if the file is damaged", async () => {
+  it("is true after a run with sampling", async () => {
     await evaluator().run(sampling);
     expect(evaluator().done).toBe(true);
-    await writeFile(file(), '{"schema_version": 1, "runs": [');
+  });
+
+  it.each([
+    ["metrics.json", () => '{"schema_version": 1, "runs": ['],
+    ["metrics.json", () => '{"schema_version": 1, "runs": [null, 3, {"name": "sft"}]}'],
+    ["metrics.json", (text: string) => text.replace('"schema_version": 1', '"schema_version": 2')],
+    ["metrics.sft.partial.json", () => '{"schema_version": 1, "na'],
+  ])("is false where run throws, and names the damaged file in a warning: %s", async (name, damage) => {
+    await evaluator().run();
+    await writeFile(join(results, name), damage(await readFile(file(), "utf8")));
+    const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
     expect(evaluator().done).toBe(false);
-    await writeFile(file(), '{"schema_version": 1, "runs": [null, 3, {"name": "sft"}]}');
+    const [text] = warned.mock.calls.flat();
+    warned.mockRestore();
+    expect(text).toContain(join(results, name));
+    await expect(evaluator().run()).rejects.toMatchObject({ code: "store" });
+  });
+
+  it("is false after a run without metrics, which run measures", async () => {
+    await evaluator().run();
+    const { runs, ...rest } = JSON.parse(await readFile(file(), "utf8"));
+    await writeFile(file(), JSON.stringify({ ...rest, runs: [{ ...runs[0], metrics: {} }] }));
     expect(evaluator().done).toBe(false);
+    expect((await evaluator().run()).measured).toEqual(["choices", "sums"]);
+    expect(evaluator().done).toBe(true);
+  });
+
+  it("is false with another tokenizer or chat template than the run's, which run measures or refuses", async () => {
+    await evaluator().run();
+    const other = evaluator({}, otherTokenizerTrainer());
+    expect([evaluator().done, other.done]).toEqual([true, false]);
+    expect((await other.run()).measured).toEqual(["choices", "sums"]);
+    expect(other.done).toBe(true);
+    const saved = (tokenizer: string | null) =>
+      Evaluator.fromCheckpoint("path/to/model", {
+        ...options({ name: "saved" }),
+        tokenizer,
+        openModel: async () => ({ model: fakeModel(), fingerprint: () => tokenizer ?? "w" }),
+      });
+    await saved(null).run();
+    expect([saved(null).done, saved("path/to/tokenizer").done]).toEqual([true, false]);
+    await expect(saved("path/to/tokenizer").run()).rejects.toMatchObject({ code: "config" });
   });
 });

@@ -14,27 +14,19 @@ import {
 } from "../families/evaluate-options.ts";
 import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
-import { identityOf, type Subject } from "./identity.ts";
+import { factsOf, identityOf, type Subject } from "./identity.ts";
 import { measureTask } from "./measure-task.ts";
-import { checkSuite, readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
+import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
 import { openSuite } from "../suite/open-suite.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
-import { isFinished } from "./finished.ts";
+import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
 import { taskRegistry } from "./own-evaluations.ts";
 import { promote } from "./promote.ts";
 import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
 import { readSampling, sampleTasks } from "./run-sampling.ts";
-import { checkSameModel, checkSameWeights } from "./same-name.ts";
-import {
-  defaultSuitePath,
-  hashOfSuite,
-  parseSuite,
-  readSuite,
-  settingsOf,
-  smokeOf,
-  type Suite,
-} from "../suite/suite-file.ts";
+import { checkSameWeights } from "./same-name.ts";
+import { defaultSuitePath, parseSuite, readSuite, smokeOf, type Suite } from "../suite/suite-file.ts";
 
 /** The result of `Evaluator.run`. */
 export interface SuiteRun {
@@ -48,6 +40,9 @@ export interface SuiteRun {
 
 /** The suite of a run, and the sampling that was given to `run`. Results and hashes contain both. */
 type SampledSuite = Suite & { readonly sampling?: CallSampling };
+
+/** The measured model before it is opened. */
+type Known = Pick<Subject, "name" | "adapter"> & Pick<ExpectedRun, "tokenizer" | "facts">;
 
 interface OpenSubject extends Subject {
   /** Returns the current fingerprint of weights that may change during the run. */
@@ -70,14 +65,10 @@ interface OpenSubject extends Subject {
  */
 export class Evaluator {
   readonly #options: EvaluatorOptions;
-  readonly #names: () => Pick<Subject, "name" | "adapter">;
+  readonly #names: () => Known;
   readonly #open: () => Promise<OpenSubject>;
 
-  private constructor(
-    options: EvaluatorOptions,
-    names: () => Pick<Subject, "name" | "adapter">,
-    open: () => Promise<OpenSubject>,
-  ) {
+  private constructor(options: EvaluatorOptions, names: () => Known, open: () => Promise<OpenSubject>) {
     this.#options = options;
     this.#names = names;
     this.#open = open;
@@ -91,14 +82,16 @@ export class Evaluator {
   static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
     checkEvaluatorOptions(options, false);
     const names = () => {
-      const { name, adapter } = trainer.evaluableModel.identity;
-      return { name, adapter };
+      const model = trainer.evaluableModel;
+      const { name, adapter } = model.identity;
+      return { name, adapter, tokenizer: null, facts: factsOf({ model, adapter }) };
     };
     return new Evaluator(options, names, async () => {
       const model = trainer.evaluableModel;
+      const { name, adapter } = model.identity;
       const fingerprint = await trainer.modelFingerprint();
       const fingerprintNow = () => trainer.modelFingerprint();
-      return { model, ...names(), fingerprint, fingerprintNow, dispose: () => undefined };
+      return { model, name, adapter, fingerprint, fingerprintNow, dispose: () => undefined };
     });
   }
 
@@ -110,22 +103,23 @@ export class Evaluator {
    */
   static fromCheckpoint(folder: string, options: CheckpointOptions): Evaluator {
     checkEvaluatorOptions(options, true);
-    const { adapter = null } = options;
+    const { adapter = null, tokenizer = null } = options;
     return new Evaluator(
       options,
-      () => ({ name: folder, adapter }),
+      () => ({ name: folder, adapter, tokenizer, facts: null }),
       () => openCheckpoint(folder, options),
     );
   }
 
   /**
-   * Whether the results folder has this run: a finished one with this name, model, adapter and suite, and no interrupted one.
-   * Each access reads the files, so another program's runs count. Weights and documents are compared by `run` only.
+   * Whether the results folder has this run: a finished one with this name, model, adapter, tokenizer and suite, and no interrupted
+   * one. Each access reads the files, so another program's runs count. False, with a warning, where `run` would throw: for a damaged
+   * file, another suite or another model. Weights, documents and the content of a checkpoint are compared by `run` only.
    */
   get done(): boolean {
     const { name, results = "results", smoke = false, suite = defaultSuitePath } = this.#options;
-    const { name: model, adapter } = this.#names();
-    return isFinished(runFiles(results, name, smoke), { name, model, adapter, suite, smoke });
+    const { name: model, ...known } = this.#names();
+    return isFinished(runFiles(results, name, smoke), { ...known, name, model, suite, smoke });
   }
 
   /**
@@ -146,13 +140,11 @@ export class Evaluator {
     try {
       await removeRunDrafts(files, fs);
       const before = await readMetricsIfPresent(files.metrics, fs);
-      if (before !== null) {
-        checkSuite(files.metrics, before, { config_hash: hashOfSuite(suite), suite: settingsOf(suite) });
-        const { name: model, adapter } = this.#names();
-        checkSameModel(files.metrics, before.runs, { name, model, adapter });
-      }
+      const { name: model, adapter } = this.#names();
+      const run = { name, model, adapter };
+      const runs = before === null ? [] : finishedRuns(files.metrics, before, { suite, run });
       return await this.#withTasks(chosen, (subject, open) =>
-        this.#measure({ suite, files, subject, open, runs: before?.runs ?? [] }),
+        this.#measure({ suite, files, subject, open, runs }),
       );
     } finally {
       await release();
@@ -304,7 +296,7 @@ interface Preparation {
   readonly files: RunFiles;
   readonly subject: OpenSubject;
   readonly open: readonly OpenTask[];
-  /** The earlier runs in `metrics.json`. */
+  /** The finished runs in `metrics.json`. */
   readonly runs: readonly MetricsRun[];
 }
 

@@ -1,59 +1,117 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import type * as yaml from "yaml";
-import { isRecord } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import type { Json } from "@periodic-eval/core";
+import { errorMessage, isMissingFile, isRecord } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
-import { hashOfSuite, parseSuite, smokeOf, type SuiteDefinition } from "../suite/suite-file.ts";
-import { isSameSource } from "./same-name.ts";
-import type { RunFiles } from "./run-files.ts";
+import { logWarning } from "@periodic-eval/core/session";
+import { parseJson } from "../results/parse-json.ts";
+import { checkSuite, parseMetrics, type MetricsFile, type MetricsRun } from "../results/metrics-file.ts";
+import {
+  hashOfSuite,
+  parseSuite,
+  settingsOf,
+  smokeOf,
+  type Suite,
+  type SuiteDefinition,
+} from "../suite/suite-file.ts";
+import type { SubjectFacts } from "./identity.ts";
+import { parsePartial, type RunFiles } from "./run-files.ts";
+import { checkSameModel, isSameSource, type NamedRun } from "./same-name.ts";
 
-/** A run as far as it is known without its model. */
-export interface ExpectedRun {
-  readonly name: string;
-  /** The model's name in results. */
-  readonly model: string;
-  readonly adapter: string | null;
+/** A run as far as it is known without its weights and documents. */
+export interface ExpectedRun extends NamedRun {
+  /** The source of a tokenizer that replaces the checkpoint's. */
+  readonly tokenizer: string | null;
+  /** Null for a checkpoint, which is not loaded. */
+  readonly facts: SubjectFacts | null;
   /** A suite file, or its content. */
   readonly suite: string | SuiteDefinition;
   readonly smoke: boolean;
 }
 
 /**
- * Whether a results folder has a finished run with this name, model, adapter and suite, whatever its sampling, and no unfinished
- * one. False if a file cannot be read: `run` then says why.
+ * Returns the finished runs in `metrics.json`, which a run of this suite and model may join.
+ *
+ * @throws PeriodicEvalError as `checkSuite` and `checkSameModel`.
  */
-export function isFinished({ metrics, partial }: RunFiles, expected: ExpectedRun): boolean {
-  if (existsSync(partial)) return false;
+export function finishedRuns(
+  metrics: string,
+  file: MetricsFile,
+  { suite, run }: { readonly suite: Suite; readonly run: NamedRun },
+): readonly MetricsRun[] {
+  checkSuite(metrics, file, { config_hash: hashOfSuite(suite), suite: settingsOf(suite) });
+  checkSameModel(metrics, file.runs, run);
+  return file.runs.filter((one) => Object.keys(one.metrics).length > 0);
+}
+
+/**
+ * Whether a results folder has a finished run with this name, model, adapter, tokenizer and suite, whatever its sampling, and no
+ * unfinished one. False, with a warning, where `run` would throw: a damaged file, another suite or another model.
+ */
+export function isFinished(files: RunFiles, expected: ExpectedRun): boolean {
+  const { name, smoke } = expected;
   try {
-    const { name, model, adapter, smoke } = expected;
+    const interrupted = textOf(files.partial);
+    if (interrupted !== null) parsePartial(files, interrupted);
+    const text = textOf(files.metrics);
+    if (interrupted !== null || text === null) return false;
+    const file = parseMetrics(files.metrics, text);
     const read = parseSuite(contentOf(expected.suite), "suite");
-    const hash = hashOfSuite(smoke ? smokeOf(read) : read);
-    const file: unknown = JSON.parse(readFileSync(metrics, "utf8"));
-    const runs: unknown = isRecord(file) ? file["runs"] : null;
-    return (Array.isArray(runs) ? (runs as readonly unknown[]) : []).some(
-      (run) =>
-        isRecord(run) &&
-        run["name"] === name &&
-        isSameSource(run["model"], model) &&
-        isSameSource(run["adapter"], adapter) &&
-        suiteHash(run) === hash,
+    const suite = smoke ? smokeOf(read) : read;
+    const runs = finishedRuns(
+      files.metrics,
+      { ...file, runs: file.runs.map(withoutSampling) },
+      { suite, run: expected },
     );
-  } catch {
+    return runs.some((run) => run.name === name) && hasSameTokenizer(files, expected);
+  } catch (error) {
+    logWarning([], `Evaluator "${name}"`, `done is false: ${errorMessage(error)}`);
     return false;
+  }
+}
+
+/** Returns the text of a file; null if there is no file. `done` is synchronous. */
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (isMissingFile(error)) return null;
+    throw error;
   }
 }
 
 function contentOf(suite: string | SuiteDefinition): unknown {
   if (typeof suite !== "string") return suite;
-  // `done` is synchronous, and most programs that import this package read no suite.
+  // Most programs that import this package read no suite.
   const { parse } = createRequire(import.meta.url)("yaml") as typeof yaml;
   return parse(readFileSync(suite, "utf8"));
 }
 
-/** Returns the hash of a run's suite without the sampling that `run` added. */
-function suiteHash({ suite, config_hash: hash }: Readonly<Record<string, unknown>>): unknown {
-  if (!isRecord(suite)) return hash;
-  const { sampling: _, ...settings } = suite;
-  return hashJson(settings as Json);
+/** Returns a run with the hash of its suite without the sampling that `run` added. */
+function withoutSampling(run: MetricsRun): MetricsRun {
+  if (!isRecord(run.suite)) return run;
+  const { sampling: _, ...suite } = run.suite;
+  return { ...run, suite, config_hash: hashJson(suite) };
+}
+
+const jobSchema = z.looseObject({}, "an object");
+
+/** Compares the tokenizer, its chat template, and the model's settings with those in the run's folder, where they are known. */
+function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun): boolean {
+  const path = join(job, "results.json");
+  const text = textOf(path);
+  if (text === null) return true;
+  const fix = "Restore the file, or delete it: it is damaged.";
+  const { identity, tokenizer: source = null } = parseJson(jobSchema, text, {
+    code: "store",
+    where: path,
+    fix,
+  });
+  if (facts === null || !isRecord(identity)) return isSameSource(source, tokenizer);
+  const { weights: _, ...model } = isRecord(identity["model"]) ? identity["model"] : {};
+  const known = { model, adapter: identity["adapter"], tokenizer: identity["tokenizer"] } as Json;
+  return hashJson(known) === hashJson(facts as unknown as Json);
 }

@@ -13,16 +13,15 @@ export interface Subject {
   readonly fingerprint: string | null;
 }
 
-/** Returns everything that changes a number of a run. */
-export function identityOf(
-  { model: { identity, contextLength, tokenizer }, adapter, fingerprint }: Subject,
-  suite: Suite & { readonly sampling?: CallSampling },
-  tasks: readonly OpenTask[],
-): Json {
+/** The part of a run's identity that is known without weights and documents. */
+export type SubjectFacts = ReturnType<typeof factsOf>;
+
+/** Returns the model's settings and its tokenizer. */
+export const factsOf = ({ model, adapter }: Pick<Subject, "model" | "adapter">) => {
+  const { identity, contextLength, tokenizer } = model;
   return {
     model: {
       name: identity.name,
-      weights: fingerprint,
       engine: identity.engine,
       dtype: identity.dtype,
       details: identity.details ?? null,
@@ -31,6 +30,20 @@ export function identityOf(
     // The model's identity goes first, because a path can be written in several ways.
     adapter: identity.adapter ?? adapter,
     tokenizer: tokenizer?.fingerprint ?? null,
+  };
+};
+
+/** Returns everything that changes a number of a run. */
+export function identityOf(
+  subject: Subject,
+  suite: Suite & { readonly sampling?: CallSampling },
+  tasks: readonly OpenTask[],
+): Json {
+  const { model, adapter, tokenizer } = factsOf(subject);
+  return {
+    model: { ...model, weights: subject.fingerprint },
+    adapter,
+    tokenizer,
     smoke: suite.smoke,
     seed: suite.seed,
     fewshot_seed: suite.fewshot_seed,

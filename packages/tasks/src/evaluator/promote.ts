@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
-import type { EvaluatorOptions } from "./evaluator-options.ts";
+import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
 import { dateId, harnessResults } from "../harness/results-file.ts";
 import type { Subject } from "./identity.ts";
 import { appendRun, type MetricsRun } from "../results/metrics-file.ts";
@@ -28,7 +28,8 @@ export async function promote(finished: Finished): Promise<MetricsRun> {
     harnessText(finished, run),
     fs,
   );
-  const job = { schema_version: 1, run, identity: partial.identity, tasks: snapshotsOf(partial) };
+  const { tokenizer = null } = finished.options as Partial<CheckpointOptions>;
+  const job = { schema_version: 1, run, tokenizer, identity: partial.identity, tasks: snapshotsOf(partial) };
   await writeFileAtomic(join(files.job, "results.json"), `${JSON.stringify(job, null, 2)}\n`, fs);
   await appendRun(files.metrics, run, fs);
   await fs.remove(files.partial);

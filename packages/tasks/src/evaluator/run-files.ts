@@ -80,9 +80,8 @@ export async function readInterrupted(
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
-  const fix = "Delete the file to start over: it is damaged.";
   if (text === null) return null;
-  const found = parseJson(partialSchema, text, { code: "store", where: files.partial, fix });
+  const found = parsePartial(files, text);
   if (Object.keys(found.tasks).length > 0) {
     if (!isKnown) throw unknownWeights(files, found);
     checkSameRun(files, found, identity);
@@ -93,6 +92,12 @@ export async function readInterrupted(
   const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
   for (const name of samples) await fs.remove(join(files.job, name));
   return null;
+}
+
+/** @throws PeriodicEvalError `store` for a damaged file. */
+export function parsePartial({ partial }: RunFiles, text: string): PartialRun {
+  const fix = "Delete the file to start over: it is damaged.";
+  return parseJson(partialSchema, text, { code: "store", where: partial, fix });
 }
 
 export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: FileSystem): Promise<void> {

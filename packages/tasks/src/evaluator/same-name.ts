@@ -3,7 +3,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { MetricsRun } from "../results/metrics-file.ts";
 
 /** A run that is about to be measured. */
-interface NamedRun {
+export interface NamedRun {
   readonly name: string;
   /** The model's name in results: its path as given. */
   readonly model: string;

@@ -89,7 +89,11 @@ export async function readMetrics(path: string, fs: FileReader = nodeFiles): Pro
 /** Reads `metrics.json`; returns null if it does not exist. */
 export async function readMetricsIfPresent(path: string, fs: FileReader): Promise<MetricsFile | null> {
   const content = await readIfPresent(path, fs);
-  if (content === null) return null;
+  return content === null ? null : parseMetrics(path, content);
+}
+
+/** @throws PeriodicEvalError `store` with the file and the wrong field. */
+export function parseMetrics(path: string, content: string): MetricsFile {
   const fix = "Restore the file, or move it away: it is damaged, or another program wrote it.";
   return parseJson(fileSchema, content, { code: "store", where: path, fix });
 }
