@@ -9,7 +9,7 @@ import type { JudgePrice } from "@periodic-eval/core/grading";
 import { configError, dataError, didYouMean, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
-import { engineFacts, openEngine, type Writer } from "./engine.ts";
+import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
 import { generateFor, tasksPerCall, tokensOf } from "./generate.ts";
@@ -157,7 +157,7 @@ function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: Complete
  * than `maxTokens` (no prompt is cut); null if the model's context length or a prompt's length is unknown.
  */
 function checkRoom(
-  model: Pick<Writer, "contextLength">,
+  model: Pick<CompletionModel, "contextLength">,
   items: readonly BenchmarkItem[],
   { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
 ): number | null {
@@ -193,7 +193,7 @@ function checkRoom(
 }
 
 async function answeredRows(
-  model: Pick<Writer, "generate">,
+  model: Pick<CompletionModel, "generate">,
   items: readonly BenchmarkItem[],
   how: CompleteOptions,
   context: MeasureContext,

@@ -23,7 +23,7 @@ import {
   type BenchmarkOptions,
   type CompleteOptions,
 } from "./benchmark-options.ts";
-import { openEngine, type Writer } from "./engine.ts";
+import { openEngine, type CompletionModel } from "./engine.ts";
 import { rolloutsOf, type RolloutPlace } from "./rollouts.ts";
 import { folderStore, type BenchmarkStore } from "./stores/store.ts";
 import { uploads, type StoreFailure, type Uploads } from "./stores/uploads.ts";
@@ -87,7 +87,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
   readonly triggers: readonly Trigger[];
   readonly #options: BenchmarkOptions;
   readonly #complete: CompleteOptions;
-  readonly #engine: Writer | null;
+  readonly #engine: CompletionModel | null;
   readonly #inLoop: PeriodicCallback | null;
   readonly #uploads: Uploads;
 
@@ -197,7 +197,7 @@ const nameIn = (model: Json): string | null =>
   isRecord(model) && typeof model["name"] === "string" ? model["name"] : null;
 
 /** Returns the model to record if only an engine is measured. */
-function engineModel(engine: Writer | null): EvaluableModel {
+function engineModel(engine: CompletionModel | null): EvaluableModel {
   if (engine !== null) return { identity: engine.identity, contextLength: engine.contextLength };
   throw configError({
     where: "BenchmarkEvaluator.evaluate",

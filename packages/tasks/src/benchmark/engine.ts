@@ -62,7 +62,7 @@ export type AnsweredCompletion = Omit<Completion, "finish"> & {
 };
 
 /** An engine, or the measured model: it generates a benchmark's completions. */
-export interface Writer
+export interface CompletionModel
   extends Partial<Pick<Abilities, "tokenizer">>, Pick<EvaluableModel, "contextLength" | "check"> {
   readonly identity: ModelIdentity;
   generate(
@@ -78,7 +78,7 @@ export const isEngine = (value: unknown): boolean =>
  * Returns an engine as a model that checks its replies: `generate` throws `model` unless each prompt has a completion with a
  * text.
  */
-export function openEngine(engine: BenchmarkEngine): Writer {
+export function openEngine(engine: BenchmarkEngine): CompletionModel {
   const isFunction = typeof engine === "function";
   const given: Partial<EngineObject> = isFunction ? {} : engine;
   const identityOf = (): ModelIdentity => ({
@@ -109,7 +109,7 @@ export function openEngine(engine: BenchmarkEngine): Writer {
 }
 
 /** Returns the name, software and settings of an engine, for provenance. Its weights may change from step to step. */
-export function engineFacts({ identity }: Writer): Json {
+export function engineFacts({ identity }: CompletionModel): Json {
   const { weights: _, ...facts } = identity;
   return JSON.parse(JSON.stringify(facts)) as Json;
 }

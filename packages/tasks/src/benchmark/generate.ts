@@ -2,7 +2,7 @@ import type { Abilities, GenerateRequest, Json, MeasureContext, Prompt, Row } fr
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
 import type { BenchmarkCompletion } from "./benchmark-task.ts";
-import type { AnsweredCompletion, Writer } from "./engine.ts";
+import type { AnsweredCompletion, CompletionModel } from "./engine.ts";
 
 export interface GenerationOptions {
   readonly numSamples: number;
@@ -23,7 +23,7 @@ export const tasksPerCall = ({ numSamples, nConcurrent }: GenerationOptions): nu
  * @returns The completions by item id.
  */
 export async function generateFor(
-  model: Pick<Writer, "generate">,
+  model: Pick<CompletionModel, "generate">,
   items: readonly (Row & { readonly chat: Prompt })[],
   how: GenerationOptions,
   { signal, seed }: MeasureContext,

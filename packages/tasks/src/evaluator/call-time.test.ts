@@ -119,6 +119,42 @@ describe("evaluate(reduce, …)", () => {
   });
 });
 
+it("refuses tasks that do not fit into the model's context together, before the weights load", async () => {
+  const long = (name: string): SampledTask => ({
+    name,
+    version: "1",
+    defaultShots: 0,
+    open: () =>
+      rolloutEvaluation({
+        name,
+        documents: [{ id: "1", question: "12345" }],
+        prompt: ({ question }) => question,
+        maxNewTokens: 20,
+        score: () => 1,
+      }),
+  });
+  const own = {
+    tasks: { choices: choiceTask(), a: long("a"), b: long("b") },
+    suite: suite("a", "choices", "b"),
+  };
+  const error = {
+    code: "config",
+    path: ["maxNewTokens"],
+    where: "tasks a, b",
+    got: expect.stringMatching(
+      /^a: 20 beside prompts of up to 5 tokens, for a context of 20 tokens; b: .*; choices \(prompts of up to \d+ tokens, which are cut\)$/,
+    ),
+  };
+  const model = fakeModel({ contextLength: 20 });
+  const saved = Evaluator.fromCheckpoint("path/to/model", {
+    ...options(own),
+    outlineModel: async () => ({ model }),
+    openModel: () => Promise.reject(new Error("loaded")),
+  });
+  await expect(saved.run()).rejects.toMatchObject(error);
+  await expect(evaluator(own, fakeTrainer("w", null, 20)).run()).rejects.toMatchObject(error);
+});
+
 describe("a custom evaluation among the tasks", () => {
   const sums = () => sumsTask().open({ data: "" });
   const own = (given: object = {}, task: object = {}) =>

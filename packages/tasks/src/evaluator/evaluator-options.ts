@@ -53,6 +53,11 @@ export interface TaskProgress {
 export interface CheckpointOptions extends EvaluatorOptions {
   /** Loads the checkpoint: `openCheckpoint` of `@periodic-eval/models`, or a function for other models. */
   readonly openModel: OpenModel;
+  /**
+   * Opens a checkpoint without its weights: `outlineCheckpoint` of `@periodic-eval/models`. The tasks' prompts are then checked before
+   * the weights load. Default: after they load, before the first task is measured.
+   */
+  readonly outlineModel?: (folder: string) => Promise<{ readonly model: EvaluableModel }>;
   /** An adapter's folder or name on the hub; default none. */
   readonly adapter?: string | null;
   /** A tokenizer's folder or name on the hub; default the checkpoint's. */
@@ -125,6 +130,7 @@ const trainerShape = {
 const checkpointShape = {
   ...trainerShape,
   openModel: z.custom(isFunction, "a function that loads a checkpoint"),
+  outlineModel: z.custom(isFunction, "a function that opens a checkpoint without its weights").optional(),
   adapter: nameOrNull,
   tokenizer: nameOrNull,
 } satisfies Record<keyof CheckpointOptions, z.ZodType>;

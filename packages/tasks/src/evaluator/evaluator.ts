@@ -219,6 +219,8 @@ export class Evaluator {
   ): Promise<T> {
     let subject: OpenSubject | null = null;
     try {
+      const { outlineModel } = this.#options as Partial<CheckpointOptions>;
+      if (outlineModel !== undefined) await openTasks(chosen, (await outlineModel(this.#names().name)).model);
       subject = await this.#open();
       await subject.model.check?.(this.#call);
       const open = await openTasks(chosen, subject.model);

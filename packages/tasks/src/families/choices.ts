@@ -18,7 +18,7 @@ import {
   type FamilyOptions,
   type FamilyRow,
 } from "./family.ts";
-import { firstText, fitPrompt, type Reading } from "./fit-prompt.ts";
+import { firstText, fitPrompt, type TokenizingModel } from "./fit-prompt.ts";
 import { sequenceOf, type OnSequence } from "./token-sequence.ts";
 
 /** Options of the families whose documents have choices that continue a prompt. */
@@ -160,13 +160,13 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
 const unscored = { nats: null, tokens: null, isGreedy: null, truncatedTokens: 0 };
 
 /** Returns why a chat cannot be rendered; null if it can, or without a tokenizer. */
-function templateFailure(model: Reading, prompt: Prompt): string | null {
+function templateFailure(model: TokenizingModel, prompt: Prompt): string | null {
   if (!("messages" in prompt)) return null;
   const fitted = fitPrompt(model, prompt, { budget: null, overflow: "report" });
   return "reason" in fitted ? fitted.reason : null;
 }
 
-function reportChoices<D>(model: Reading, item: ChoicesItem<D>, onSequence: OnSequence): void {
+function reportChoices<D>(model: TokenizingModel, item: ChoicesItem<D>, onSequence: OnSequence): void {
   const { tokenizer } = model;
   if (tokenizer === undefined) return;
   for (const continuation of item.continuations) {

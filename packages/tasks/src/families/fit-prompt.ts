@@ -33,28 +33,52 @@ export interface Fitting {
 }
 
 /** The part of a model that an evaluation sees if it wants the tokenizer. */
-export type Reading = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
+export type TokenizingModel = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
+
+/** Returns the length of the longest prompt in tokens; 0 without a tokenizer, or if none can be rendered. */
+export const longestPrompt = (model: TokenizingModel, prompts: readonly Prompt[]): number =>
+  Math.max(
+    0,
+    ...prompts.map((prompt) => {
+      const fitted = fitPrompt(model, prompt, { budget: null, overflow: "report" });
+      return "reason" in fitted ? 0 : (fitted.ids?.length ?? 0);
+    }),
+  );
 
 /**
  * Returns how many tokens a prompt may have; null if the model's context length is unknown, or it has no tokenizer.
  *
- * @throws PeriodicEvalError `config` if `maxNewTokens` leaves no room for a prompt.
+ * @param prompts Prompts of which the error states the longest.
+ * @throws PeriodicEvalError `config` if `maxNewTokens` leaves no room for a prompt; see `isNoRoom`.
  */
-export function promptBudget(name: string, model: Reading, maxNewTokens: number): number | null {
+export function promptBudget(
+  name: string,
+  model: TokenizingModel,
+  maxNewTokens: number,
+  prompts: readonly Prompt[] = [],
+): number | null {
   const { contextLength, tokenizer } = model;
   if (contextLength === null || tokenizer === undefined) return null;
   if (contextLength > maxNewTokens) return contextLength - maxNewTokens;
   throw configError({
     where: `${name} options`,
     path: ["maxNewTokens"],
-    got: `${maxNewTokens} for a model with a context of ${contextLength} tokens`,
+    got: `${maxNewTokens} beside prompts of up to ${longestPrompt(model, prompts)} tokens, for a context of ${contextLength} tokens`,
     expected: `at most ${contextLength - 1}, which leaves room for the prompt`,
     fix: "Lower maxNewTokens, or use a model with a longer context.",
   });
 }
 
+/** Whether an error says that completions leave no room for prompts. */
+export const isNoRoom = (error: unknown): error is PeriodicEvalError =>
+  PeriodicEvalError.is(error, "config") && error.path[0] === "maxNewTokens";
+
 /** Renders a prompt, and cuts or rejects it if it exceeds its budget. */
-export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): FittedPrompt | UnaskedPrompt {
+export function fitPrompt(
+  model: TokenizingModel,
+  prompt: Prompt,
+  fitting: Fitting,
+): FittedPrompt | UnaskedPrompt {
   const { tokenizer } = model;
   if (tokenizer === undefined) return { prompt, ids: null, text: null, truncatedTokens: 0 };
   let rendered: RenderedPrompt;
@@ -82,7 +106,7 @@ export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): Fit
  */
 export function firstText(
   name: string,
-  model: Reading,
+  model: TokenizingModel,
   items: readonly { readonly id: string; readonly prompt: Prompt }[],
   fitting: Fitting,
 ): string | null {

@@ -192,7 +192,7 @@ describe("a prompt that exceeds its budget", () => {
     );
     const endless = rolloutEvaluation({ ...options, maxNewTokens: 20 });
     await expect(measure(endless, model())).rejects.toThrow(
-      "sums options.maxNewTokens: got 20 for a model with a context of 20 tokens",
+      "sums options.maxNewTokens: got 20 beside prompts of up to 4 tokens, for a context of 20 tokens",
     );
   });
 });

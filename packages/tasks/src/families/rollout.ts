@@ -141,7 +141,8 @@ function rolloutFamily<D extends Row, S extends Json>(
       const items = (await parts.items()).map((item) => {
         return { ...item, prompt: promptOf(options.prompt(item.document)) };
       });
-      const budget = promptBudget(parts.name, model, maxNewTokens);
+      const prompts = items.map(({ prompt }) => prompt);
+      const budget = promptBudget(parts.name, model, maxNewTokens, prompts);
       const example = firstText(parts.name, model, items, { budget, overflow });
       const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
       provenance = parts.provenance(how, example);

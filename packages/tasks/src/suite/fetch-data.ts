@@ -2,6 +2,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { changedError, codeOption, command, dataError, isNotCached } from "@periodic-eval/core/internal";
 import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/core/hub";
 import { datasetOf } from "../tasks/datasets.ts";
+import type { AnyFamily } from "../families/family.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 
 /** The splits that a task needs from the hub and that are not in the cache. */
@@ -12,10 +13,10 @@ export interface MissingData {
 }
 
 /**
- * Finds the documents of all tasks, and downloads what is on the hub and not in the cache, before a model loads.
+ * Finds and reads the documents of all tasks, and downloads what is on the hub and not in the cache, before a model loads.
  *
  * @param onDownload Called for each task before its first split is downloaded.
- * @throws PeriodicEvalError `data` for a missing folder or file; for a dataset without a split of the task; and one error for
+ * @throws PeriodicEvalError `data` for a missing folder or file, and for rows of another kind; for a dataset without a split of the task; and one error for
  *   all datasets that are not in the cache if there is no network, with the commands that fetch them.
  */
 export async function fetchTaskData(
@@ -40,6 +41,15 @@ export async function fetchTaskData(
   }
   const [first, ...others] = unreachable;
   if (first !== undefined) throw notFetched([first, ...others]);
+  for (const { name, task, evaluation, options } of chosen) {
+    // The tasks that know their sources keep what they read.
+    if (task.sources === undefined) continue;
+    try {
+      await (evaluation as Partial<AnyFamily>).length?.();
+    } catch (cause) {
+      throw ofOtherDataset(cause, name, options.data);
+    }
+  }
 }
 
 async function notCached(sources: readonly string[], task: string): Promise<readonly string[]> {
@@ -53,7 +63,8 @@ async function notCached(sources: readonly string[], task: string): Promise<read
 /** Adds to the error of a dataset that is not the task's own where the task's own dataset is. */
 function ofOtherDataset(error: unknown, task: string, data: string): unknown {
   const own = datasetOf(task);
-  if (!PeriodicEvalError.is(error, "data") || own === null || own.source === data) return error;
+  if (!PeriodicEvalError.is(error, "data") || own === null || own.source === data || !isHubSource(data))
+    return error;
   const hint = `${task} is in ${own.source}, which is read if no other data is named; a suite may set \`data\` per task.`;
   return changedError(error, { fix: `${error.fix} ${hint}`, cause: error });
 }

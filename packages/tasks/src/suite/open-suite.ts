@@ -1,4 +1,6 @@
 import type { EvaluationRegistry } from "@periodic-eval/core";
+import { isHubSource } from "@periodic-eval/core/hub";
+import { configError } from "@periodic-eval/core/internal";
 import { evaluationsOf } from "../evaluations-of.ts";
 import type { TaskRegistry } from "../tasks/registry.ts";
 import { fetchTaskData, type MissingData } from "./fetch-data.ts";
@@ -6,6 +8,20 @@ import { chooseTasks, type ChosenTask } from "./open-tasks.ts";
 import { chooseEvaluations } from "./suite-evaluations.ts";
 import type { Suite } from "./suite-file.ts";
 import type { DataRoot } from "./task-data.ts";
+
+/** Refuses one split as the data of several tasks: they would all read the same rows. A dataset holds a split for each task. */
+function checkSharedSplit(chosen: readonly ChosenTask[], { given }: DataRoot): void {
+  if (given === null || !isHubSource(given) || given.split("/").length <= 2) return;
+  const readers = chosen.filter(({ options }) => options.data === given);
+  if (readers.length < 2 || readers.every(({ task }) => task.sources === undefined)) return;
+  const names = readers.map(({ name }) => name);
+  throw configError({
+    where: "data (--data)",
+    got: `the split ${given} for ${names.length} tasks (${names.join(", ")})`,
+    expected: "a source for each task",
+    fix: `Set \`data\` per task in the suite (\`${names[0]}: { data: "${given}" }\`), name a folder with one folder per task, or measure one task.`,
+  });
+}
 
 export interface OpenSuiteOptions {
   /** Creates the entries of `evaluations`. Default: `evaluationsOf(tasks)`. */
@@ -16,7 +32,7 @@ export interface OpenSuiteOptions {
 /**
  * Returns the tasks and evaluations of a suite, in its order, after finding their data, or downloading it. Loads no weights.
  *
- * @throws PeriodicEvalError as `chooseTasks`, `chooseEvaluations` and `fetchTaskData`.
+ * @throws PeriodicEvalError `config` for one split as the data of several tasks; as `chooseTasks`, `chooseEvaluations` and `fetchTaskData`.
  */
 export async function openSuite(
   suite: Suite,
@@ -24,7 +40,9 @@ export async function openSuite(
   root: DataRoot,
   { evaluations = evaluationsOf(tasks), onDownload }: OpenSuiteOptions = {},
 ): Promise<readonly ChosenTask[]> {
-  const chosen = [...chooseTasks(suite, tasks, root), ...(await chooseEvaluations(suite, evaluations, root))];
+  const listed = chooseTasks(suite, tasks, root);
+  checkSharedSplit(listed, root);
+  const chosen = [...listed, ...(await chooseEvaluations(suite, evaluations, root))];
   await fetchTaskData(chosen, onDownload);
   return chosen;
 }

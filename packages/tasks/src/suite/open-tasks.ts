@@ -1,5 +1,12 @@
-import type { AnyEvaluation, EvaluableModel, Json, Row } from "@periodic-eval/core";
+import {
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type EvaluableModel,
+  type Json,
+  type Row,
+} from "@periodic-eval/core";
 import { prepareEvaluation } from "@periodic-eval/core/session";
+import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
 import type { TaskOptions } from "../tasks/task.ts";
 import type { SampledTask } from "../tasks/task.ts";
@@ -54,19 +61,54 @@ export function chooseTasks(suite: Suite, registry: TaskRegistry, data: DataRoot
 /**
  * Reads the documents of all tasks, so that mistakes in the last one are reported before the first is measured.
  *
- * @throws PeriodicEvalError `data` for bad documents; `model` where the model lacks an ability.
+ * @throws PeriodicEvalError `data` for bad documents; `model` where the model lacks an ability; `config` for all tasks that do not
+ *   fit into the model's context.
  */
 export async function openTasks(
   chosen: readonly ChosenTask[],
   model: EvaluableModel,
 ): Promise<readonly OpenTask[]> {
   const open: OpenTask[] = [];
+  const tooLong: [task: string, error: PeriodicEvalError][] = [];
   for (const one of chosen) {
     const { evaluation, name } = one;
     const cache = { prepared: new Map() };
-    const prepared = await prepareEvaluation(cache, model, evaluation, "model", `task "${name}"`);
-    const { items, itemsHash } = prepared;
-    open.push({ ...one, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
+    try {
+      const prepared = await prepareEvaluation(cache, model, evaluation, "model", `task "${name}"`);
+      const { items, itemsHash } = prepared;
+      open.push({ ...one, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
+    } catch (error) {
+      if (!isNoRoom(error)) throw error;
+      tooLong.push([name, error]);
+    }
   }
+  if (tooLong.length > 0) throw noRoom(tooLong, open, model);
   return open;
+}
+
+/** Number of documents per task whose prompts are measured for the error. */
+const measuredPrompts = 200;
+
+/** Returns one error for all tasks whose completions leave no room for prompts. It also names those whose prompts would be cut. */
+function noRoom(
+  tooLong: readonly (readonly [task: string, error: PeriodicEvalError])[],
+  open: readonly OpenTask[],
+  model: EvaluableModel,
+): PeriodicEvalError {
+  const context = model.contextLength!;
+  const cut = open.flatMap(({ name, evaluation, items }) => {
+    const prompts = evaluation.prompts?.(model as never, items.slice(0, measuredPrompts)) ?? [];
+    const longest = longestPrompt(model, prompts);
+    return longest < context ? [] : [`${name} (prompts of up to ${longest} tokens, which are cut)`];
+  });
+  const others = open.map(({ name }) => name).join(",");
+  return new PeriodicEvalError({
+    code: "config",
+    where: `tasks ${tooLong.map(([name]) => name).join(", ")}`,
+    path: ["maxNewTokens"],
+    got: [...tooLong.map(([name, { got }]) => `${name}: ${got}`), ...cut].join("; "),
+    expected: "a context that has room for prompts and new tokens",
+    fix: `Measure a model with a longer context, or leave these tasks out${others === "" ? "" : ` (--tasks ${others})`}. Fewer shots shorten prompts, and --limit may leave out the longest; neither shortens completions.`,
+    cause: tooLong[0]![1],
+  });
 }

@@ -194,16 +194,68 @@ describe("--suite", () => {
       "arc_challenge options.data",
       "arc_challenge is in hf:allenai/ai2_arc, which is read if no other data is named",
     ],
+    [
+      ["--data", "hf:cais/mmlu/anatomy/test"],
+      "data (--data): got the split hf:cais/mmlu/anatomy/test for 2 tasks (arc_challenge, mmlu_anatomy)",
+      "Set `data` per task in the suite",
+    ],
+    [
+      ["--data", "hf:owner/other"],
+      "hf:owner/other/ARC-Challenge/test/0000.parquet row 0: got no choices",
+      "arc_challenge is in hf:allenai/ai2_arc, which is read if no other data is named; a suite may set `data` per task",
+    ],
     [["--data", "hf:cais"], 'arc_challenge options.data: got "hf:cais', "hf:owner/dataset"],
     [["--tokenizer", "DIR/none"], "DIR/none", "the path"],
   ])("rejects %j before the model loads", async (args, place, remedy) => {
+    hostDataset(hub, "owner/other", {
+      "ARC-Challenge/test/0000.parquet": parquet([{ title: "Not a question" }]),
+      "anatomy/test/0000.parquet": parquet([{ question: "How?", choices: ["a", "b", "c", "d"], answer: 1 }]),
+    });
     const at = (text: string) => text.replaceAll("DIR", folder);
     const suite = await suiteFile(twoTasks);
-    const { code, out, err } = await evaluate("--suite", suite, "--results", results, ...args.map(at));
+    const noWeights = args[0] === "--data" ? ["--model", join(folder, "no-weights")] : [];
+    const all = ["--suite", suite, "--results", results, ...noWeights, ...args.map(at)];
+    const { code, out, err } = await evaluate(...all);
     expect([code, out]).toEqual([1, ""]);
     expect(err).toContain(at(place));
     expect(err).toContain(at(remedy));
     expect(err.split("\n").filter((line) => line.includes("[periodic-eval]"))).toHaveLength(1);
+  });
+
+  it("takes one split as --data of a single task, and refuses it for two tasks", async () => {
+    const data = ["--shots", "0", "--data", "hf:cais/mmlu/anatomy/test", "--json"];
+    const one = await evaluate("--tasks", "mmlu_anatomy", ...data);
+    expect([one.code, JSON.parse(one.out).n["mmlu_anatomy/acc,none"]]).toEqual([0, 1]);
+    const two = await evaluate("--tasks", "arc_challenge,mmlu_anatomy", ...data);
+    expect([two.code, two.err]).toEqual([1, expect.stringContaining("for 2 tasks")]);
+  });
+
+  it("names all tasks that do not fit into the model's context, before the weights load", async () => {
+    const [data, model] = [join(folder, "data"), join(folder, "model")];
+    await mkdir(model);
+    for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"])
+      await cp(microWorld(name), join(model, name));
+    const row = JSON.stringify({ question: "1 and 1?", answer: "It is 2.\n#### 2" });
+    const prompt = {
+      key: 1,
+      prompt: "Say hello.",
+      instruction_id_list: ["punctuation:no_comma"],
+      kwargs: [{}],
+    };
+    for (const [path, text] of [
+      ["gsm8k/test.jsonl", row],
+      ["ifeval/input_data.jsonl", JSON.stringify(prompt)],
+      ["arc_challenge/test.jsonl", await readFile(microWorld("questions.jsonl"), "utf8")],
+    ] as const) {
+      await mkdir(join(data, path, ".."), { recursive: true });
+      await writeFile(join(data, path), text);
+    }
+    const tasks = "arc_challenge,gsm8k,ifeval";
+    const { code, err } = await evaluate("--model", model, "--tasks", tasks, "--shots", "0", "--data", data);
+    expect(code).toBe(1);
+    expect(err).toMatch(/gsm8k: 256 beside prompts of up to \d+ tokens, for a context of 256 tokens/);
+    expect(err).toMatch(/ifeval: 1280 beside prompts of up to \d+ tokens/);
+    expect(err).toContain("leave these tasks out (--tasks arc_challenge)");
   });
 
   it("rejects an empty label, and letters or cloze that are misspelt", async () => {

@@ -15,7 +15,7 @@ import { createLogUpdate } from "log-update";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { startBackend } from "../../config/open-model.ts";
+import { openModelOutline, startBackend } from "../../config/open-model.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import { loadEvaluations } from "../../config/task-registry.ts";
 import { chatOptions } from "../../config/task-options.ts";
@@ -79,6 +79,9 @@ async function measureSuite(
       tokenizer,
       ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
       openModel: checkpointOpener(terminal),
+      ...(tokenizer === null && {
+        outlineModel: async (source: string) => ({ model: await openModelOutline(source, terminal) }),
+      }),
       signal,
       onProgress,
       onDownload: ({ task, sources }) => {
