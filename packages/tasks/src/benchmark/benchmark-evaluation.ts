@@ -23,6 +23,7 @@ import {
   type BenchmarkTask,
   type Split,
 } from "./benchmark-task.ts";
+import { idsText, runUserCode } from "../user-code.ts";
 import { openVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** Seed of the order of tasks: a budget measures the first of them. */
@@ -89,8 +90,12 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
         items,
         context,
         async (some) => {
-          const answered = await answeredRows(engine ?? model, some, complete, context);
-          if (engine === null) return answered;
+          if (engine === null) return answeredRows(model, some, complete, context);
+          const place = `benchmark "${name}", tasks ${idsText(some.map(({ id }) => id))}`;
+          const answered = await runUserCode(
+            { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
+            () => answeredRows(engine, some, complete, context),
+          );
           // Training continues while rows are graded, so the weights may be others by then.
           const { weights } = engine.identity;
           return answered.map((row) => ({ ...row, engineWeights: weights }));

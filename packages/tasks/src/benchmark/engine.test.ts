@@ -41,6 +41,21 @@ describe("an engine", () => {
     });
   });
 
+  it("is named with its tasks if it throws", async () => {
+    const cause = new TypeError("no such field");
+    const failing: EngineFunction = function mine() {
+      throw cause;
+    };
+    await expect(measured({ engine: failing }, untouched())).rejects.toMatchObject({
+      code: "model",
+      where: expect.stringMatching(
+        /^benchmark "sums", tasks "[^"]+", "[^"]+", "[^"]+", and 3 more: engine "mine"$/,
+      ),
+      got: 'the error "no such field" thrown by your code',
+      cause,
+    });
+  });
+
   it("may report only one count of its usage: the other is null", async () => {
     const half: EngineFunction = (prompts) => prompts.map(() => ({ text: "2", usage: { outputTokens: 3 } }));
     const { snapshot, rows } = await measured({ engine: half, limit: 1 }, untouched());

@@ -214,6 +214,16 @@ describe("hooks on the predicted text", () => {
     );
   });
 
+  it("are named with task and document if they throw", async () => {
+    const cause = new Error("oops");
+    const check = () => {
+      throw cause;
+    };
+    const failing = encodingEvaluation({ name: "x", documents: words.slice(0, 1), text, check });
+    const where = `task "x", document "${words[0]!.id}": check`;
+    await expect(measure(failing, counting())).rejects.toMatchObject({ code: "config", where, cause });
+  });
+
   it("require an answer of check, and an engine that reports the tokens", async () => {
     const family = (check: () => never) => encodingEvaluation({ name: "x", documents: words, text, check });
     await expect(

@@ -104,7 +104,11 @@ function textFamily<D extends Row, S extends Json>(
     grade:
       (documentOf) =>
       (rows, { signal }) =>
-        applyHooks(rows, { where, hooks: options, documentOf, textOf: ({ predicted }) => predicted }, signal),
+        applyHooks(
+          rows,
+          { where, task: options.name, hooks: options, documentOf, textOf: ({ predicted }) => predicted },
+          signal,
+        ),
     metrics: options.metrics ?? hooksMetric(where, options),
   });
   checkHooks(where, options);

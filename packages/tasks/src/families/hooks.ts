@@ -1,6 +1,7 @@
 import type { Awaitable, Json, Metric, MetricKit, Row } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { z } from "zod";
+import { runUserCode } from "../user-code.ts";
 import type { FamilyParts, FamilyRow } from "./family.ts";
 
 interface Cleaning<D extends Row> {
@@ -58,6 +59,8 @@ export function checkHooks(
 export interface Hooked<D extends Row, S extends Json, R extends FamilyRow> {
   /** The function's name, for errors. */
   readonly where: string;
+  /** The evaluation's name. */
+  readonly task: string;
   readonly hooks: Hooks<D, S>;
   readonly documentOf: FamilyParts<D>["documentOf"];
   /** Returns the text of a row; null if it has none. */
@@ -67,22 +70,26 @@ export interface Hooked<D extends Row, S extends Json, R extends FamilyRow> {
 /**
  * Cleans and scores the text of each row, in order.
  *
- * @throws PeriodicEvalError `config` for a hook that returns `undefined`, or a `check` that does not return a boolean.
+ * @throws PeriodicEvalError `config` for a hook that throws or returns `undefined`, or a `check` that does not return a boolean.
  */
 export async function applyHooks<D extends Row, S extends Json, R extends FamilyRow>(
   rows: readonly R[],
-  { where, hooks, documentOf, textOf }: Hooked<D, S, R>,
+  { where, task, hooks, documentOf, textOf }: Hooked<D, S, R>,
   signal: AbortSignal,
 ): Promise<readonly (R & Scored<S>)[]> {
   const { clean = (text: string) => text } = hooks;
   const score = hooks.check ?? hooks.score;
+  const scoreName = hooks.check === undefined ? "score" : "check";
   const scored: (R & Scored<S>)[] = [];
   for (const row of rows) {
     signal.throwIfAborted();
     const document = await documentOf(row.item);
     const text = textOf(row);
-    const cleaned = text === null ? null : clean(text, document);
-    const value: unknown = cleaned === null ? null : await score(document, cleaned);
+    const place = `task "${task}", document "${row.item}"`;
+    const run = <T>(name: string, work: () => Awaitable<T>) =>
+      runUserCode({ place, name, code: "config", signal }, work);
+    const cleaned = text === null ? null : await run("clean", () => clean(text, document));
+    const value: unknown = cleaned === null ? null : await run(scoreName, () => score(document, cleaned));
     checkScore(where, row.id, value, hooks.check === undefined);
     scored.push({ ...row, cleaned, score: value as S | null });
   }

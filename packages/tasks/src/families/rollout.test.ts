@@ -148,6 +148,24 @@ it.each([
   );
 });
 
+it.each(["clean", "check", "score"])("names task, document and hook if `%s` throws", async (hook) => {
+  const cause = new TypeError("undefined has no length");
+  const changed = {
+    ...asking,
+    check: () => true,
+    ...(hook === "score" && { check: undefined }),
+    [hook]: () => {
+      throw cause;
+    },
+  } as unknown as RolloutOptions<Sum>;
+  await expect(measure(rolloutEvaluation(changed), scripted())).rejects.toMatchObject({
+    code: "config",
+    where: `task "${changed.name}", document "a": ${hook}`,
+    got: 'the error "undefined has no length" thrown by your code',
+    cause,
+  });
+});
+
 describe("a prompt that exceeds its budget", () => {
   const long = [...sums, { id: "long", question: "9".repeat(30), answer: "9" }];
   const model = () => fakeModel({ contextLength: 20 });

@@ -176,7 +176,13 @@ function rolloutFamily<D extends Row, S extends Json>(
     grade: (rows, { signal }) =>
       applyHooks(
         rows,
-        { where: functionName, hooks: options, documentOf: parts.documentOf, textOf: ({ text }) => text },
+        {
+          where: functionName,
+          task: parts.name,
+          hooks: options,
+          documentOf: parts.documentOf,
+          textOf: ({ text }) => text,
+        },
         signal,
       ),
     metrics: (kit) => {
