@@ -1,15 +1,18 @@
-// Measures several models by one suite of benchmarks, for one table.  Run: npm run example 10
+// Measures several models by one suite: benchmarks, win rate and divergence, for one table.  Run: npm run example 10
 import { loadCausalLM, openCheckpoint, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { Evaluator, tasks } from "@periodic-eval/tasks";
+import { Evaluator, evaluationsOf, tasks } from "@periodic-eval/tasks";
 import { SFTTrainer } from "@periodic-eval/trainers";
+import { kindnessJudge } from "./micro-world/pair-judge.ts";
 import { isShort, microWorld, runDir, village } from "./micro-world/paths.ts";
 
 await useBackend();
 const base = await loadCausalLM(microWorld());
 const tokenizer = await loadTokenizer(microWorld());
 const results = runDir("suite");
-const suite = { tasks, suite: village("suite.yaml"), results, smoke: isShort };
+// The suite names the judge `kindness`. Without this line, it names any judge: openai:MODEL, folder:PATH.
+const evaluations = evaluationsOf(tasks, { openJudge: kindnessJudge });
+const suite = { tasks, evaluations, suite: village("comparison.yaml"), results, smoke: isShort };
 
 await Evaluator.fromCheckpoint(microWorld(), { ...suite, name: "base", openModel: openCheckpoint }).run();
 

@@ -113,6 +113,17 @@ it.each(Object.entries(evaluated))(
   },
 );
 
+it("measures win rate and divergence of each method in 10-suite.ts", async () => {
+  const { runs: found } = await readMetrics(join(runs, "examples/suite/smoke/metrics.json"));
+  const [base, kind, harmful] = found.map(({ metrics, n }) => {
+    expect(n).toMatchObject({ "win_rate/win_rate,none": 6, "kl_to_reference/kl_to_reference,none": 6 });
+    return [metrics["win_rate/win_rate,none"]!, metrics["kl_to_reference/kl_to_reference,none"]!] as const;
+  });
+  // Equal answers tie.
+  expect(base).toEqual([0.5, expect.closeTo(0, 9)]);
+  for (const [, divergence] of [kind!, harmful!]) expect(divergence).toBeGreaterThan(1e-6);
+});
+
 it.each(Object.entries(trainedOnFeedback))(
   "runs %s, which learns from feedback and draws its charts",
   (file, [output, preferences]) => {
