@@ -26,7 +26,7 @@ for (const [name, dataset] of [
     tokenizer,
     dataset: microWorld(dataset),
     runDir: `${results}/${name}`,
-    config: { maxSteps: isShort ? 2 : 60, batchSize: 8, learningRate: 2e-3 },
+    config: { maxSteps: isShort ? 2 : 60, batchSize: 8, learningRate: 8e-4 },
   });
   await trainer.train();
   const { run } = await Evaluator.fromTrainer(trainer, { ...suite, name, method: "sft" }).run();

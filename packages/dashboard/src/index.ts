@@ -38,6 +38,7 @@ export {
   type MethodsSummary,
 } from "./results/summarize-methods.ts";
 export { changeGlyph, formatScore, formatScoreChange } from "./results/cells.ts";
+export { verdictKey } from "./html/verdict.ts";
 export {
   summarizeResults,
   type ResultsMetric,

@@ -1,5 +1,6 @@
 import {
   changeGlyph,
+  verdictKey,
   changeOver,
   formatScore,
   formatScoreChange,
@@ -41,7 +42,7 @@ function notesOf({ methods, baseline, metrics }: MethodsSummary): readonly strin
   const changes = metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? []));
   const isOverRuns = ({ over }: MethodChange) => over === "runs";
   return [
-    `Changes against ${methods[baseline]!.label} with 95 % intervals, without correction for several comparisons; ▲ better, ▼ worse, ○ no evidence.`,
+    `Changes against ${methods[baseline]!.label} with 95 % intervals, without correction for several comparisons; ${verdictKey}.`,
     several.length === 0
       ? "Each method has one run: intervals are over answers to the same questions, and do not show how training varies."
       : [

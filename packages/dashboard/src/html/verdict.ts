@@ -14,6 +14,11 @@ export const verdictStyles: Readonly<
   "no evidence": { glyph: "○", colour: "var(--muted)", className: "none" },
 };
 
+/** Explains the glyphs: `▲ better, ▼ worse, ◆ changed, ○ no evidence`. */
+export const verdictKey = Object.entries(verdictStyles)
+  .map(([verdict, { glyph }]) => `${glyph} ${verdict}`)
+  .join(", ");
+
 export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
 export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
 

@@ -1,7 +1,7 @@
 import { plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
-import { verdictStyles } from "../html/verdict.ts";
+import { verdictKey, verdictStyles } from "../html/verdict.ts";
 import { changeGlyph, formatScore, formatScoreChange } from "./cells.ts";
 import type { ResultsRun } from "./results-run.ts";
 import type { MethodChange, MethodResult, MethodsSummary } from "./summarize-methods.ts";
@@ -36,7 +36,7 @@ export function methodsSection(
     <h2>Methods</h2>
     <p class="sub">
       Below each value: the change against ${methods[baseline]!.label} and its 95 % interval, without correction for multiple
-      comparisons; ▲ better, ▼ worse, ○ no evidence. ${intervalNote(methods.map((method) => method.runs.length))}
+      comparisons; ${verdictKey}. ${intervalNote(methods.map((method) => method.runs.length))}
     </p>
     ${table("Methods", [{ heading: "method" }, ...columns], rows)}
   </section>`;

@@ -75,7 +75,7 @@ describe("three runs of a suite", () => {
 
 it("shows no changes for a single run, and a notice if there are no runs", () => {
   const one = pageOf(sampleResults.slice(0, 1));
-  expect(text(one.querySelector("main"))).not.toMatch(/[▲▼○]|reference/);
+  expect(text(one.querySelector("main"))).not.toMatch(/[▲▼◆○]|reference/);
   expect(text(pageOf([]).querySelector(".notice"))).toBe("No run has finished yet.");
 });
 
@@ -113,6 +113,7 @@ it("escapes every string of the file and loads nothing", () => {
   const { document } = parseHTML(markup);
   expect(document.querySelectorAll("script, img, link, iframe, [onerror], [src], [href]")).toHaveLength(0);
   expect(markup).not.toContain("<script");
+  expect(markup).toContain("▲ better, ▼ worse, ◆ changed, ○ no evidence");
   expect(markup.split("alert(1)").length).toBeGreaterThan(10);
   const policy = document.querySelector("meta[http-equiv]")!.getAttribute("content");
   expect(policy).toMatch(

@@ -4,6 +4,7 @@ import { formatTime, plural, missingValueText } from "../html/format.ts";
 import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
+import { verdictKey } from "../html/verdict.ts";
 import { isMap, ownValue } from "../html/json-field.ts";
 import { resultsStyle } from "./results-style.ts";
 import { runCell, scoreCell } from "./cells.ts";
@@ -97,7 +98,7 @@ function overview(summary: ResultsSummary): Html {
   </section>`;
 }
 
-const changeKey = html`The change against the reference run is below each value: ▲ better, ▼ worse, ○ no evidence at 95 %, without
+const changeKey = html`The change against the reference run is below each value: ${verdictKey} at 95 %, without
 correction for multiple comparisons. If both runs have sample files, changes compare answers to the same questions in pairs, as
 their tooltip states. Other changes treat the runs as independent samples, which makes their intervals wider than necessary.`;
 

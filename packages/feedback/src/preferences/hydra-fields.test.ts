@@ -67,7 +67,9 @@ describe("readPreference of a Hydra file", () => {
   });
 
   it("passes the other keys as arguments, without Hydra's", async () => {
-    const { verifier } = await read("  _target_: a.IdentityVerifier\n  _convert_: all\n  says: Wren");
+    const { verifier } = await read(
+      "  _target_: a.IdentityVerifier\n  _convert_: all\n  _partial_: false\n  says: Wren",
+    );
     expect(verifier).toEqual({ name: "identity", args: { says: "Wren" } });
     await expect(openVerifier(await read("  _target_: a.ConciseVerifier\n  most: 3"))).rejects.toThrow(
       "most",

@@ -11,7 +11,7 @@ const graders: Readonly<Record<string, { readonly name: string; readonly args: o
 };
 
 /** Hydra's keys, which are not arguments of the class. */
-const ignoredKeys = ["_target_", "_recursive_", "_convert_"];
+const ignoredKeys = ["_target_", "_recursive_", "_convert_", "_partial_"];
 
 /**
  * Replaces the fields of a Hydra preference file by ours: a verifier `{ _target_: package.Class }` by the grader for the class

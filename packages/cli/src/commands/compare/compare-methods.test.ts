@@ -73,6 +73,7 @@ describe("compare RESULTS", () => {
     expect(out).toMatch(
       / 40 pairs of answers, these 2 runs against 1 +8 pairs of answers, these 2 runs against 1$/m,
     );
+    expect(out).toContain("▲ better, ▼ worse, ◆ changed, ○ no evidence");
     expect(out).toContain("sft: the mean of several runs. Intervals against a single run are over answers");
     expect(out).not.toContain("Intervals over runs");
   });

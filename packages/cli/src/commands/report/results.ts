@@ -10,6 +10,7 @@ import {
   metricName,
   renderResults,
   resultsData,
+  verdictKey,
   summarizeMethods,
   summarizeResults,
   type MethodsSummary,
@@ -82,7 +83,7 @@ function resultsTables(summary: ResultsSummary, colours: Colours): string {
     metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? [])),
   );
   const paired = changes.filter(({ pairs }) => pairs !== null).length;
-  const note = `${comparisonNote(paired, changes.length)}; ▲ better, ▼ worse, ○ no evidence at 95 %.`;
+  const note = `${comparisonNote(paired, changes.length)}; ${verdictKey} at 95 %.`;
   return [...tables, ...(summary.reference === null ? [] : [colours.dim(note)])].join("\n\n");
 }
 
