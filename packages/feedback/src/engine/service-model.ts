@@ -70,8 +70,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       const traceFields = { logprobs: true, return_token_ids: true };
       const whole = { model: chatModel, ...body, ...(traces && !isClaas && traceFields) };
       const reply = await send(() => chats.ask(path, whole, signal));
-      const counts = [at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens")] as const;
-      const tokens = totalTokens(usageOf(...counts));
+      const tokens = totalTokens(usageOf(reply, "prompt_tokens", "completion_tokens"));
       if (tokens !== null) countTokens?.(tokens);
       return Array.from({ length: count }, (_, index) => completionOf(reply, where, { index }));
     };

@@ -17,11 +17,17 @@ export const isString = (value: unknown): value is string => typeof value === "s
 export const arrayOrNull = (value: unknown): readonly unknown[] | null =>
   Array.isArray(value) ? value : null;
 
-/** Returns `{ usage }` from a server's token counts: null for one that is missing or invalid; an empty object without either. */
-export function usageOf(input: unknown, output: unknown): Pick<Completion, "usage"> {
+/**
+ * Returns `{ usage }` from the field `usage` of a server's reply: null for a count that is missing or invalid; an empty object without
+ * either.
+ */
+export function usageOf(reply: unknown, inputKey: string, outputKey: string): Pick<Completion, "usage"> {
   const countOrNull = (value: unknown) =>
     typeof value === "number" && value >= 0 && value < Infinity ? value : null;
-  const usage = { inputTokens: countOrNull(input), outputTokens: countOrNull(output) };
+  const usage = {
+    inputTokens: countOrNull(at(reply, "usage", inputKey)),
+    outputTokens: countOrNull(at(reply, "usage", outputKey)),
+  };
   return usage.inputTokens === null && usage.outputTokens === null ? {} : { usage };
 }
 

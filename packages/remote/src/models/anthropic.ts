@@ -72,7 +72,7 @@ const anthropic: Provider = {
         tokenNats: null,
         finish: at(reply, "stop_reason") === "max_tokens" ? "length" : "stop",
         ...(isString(servedBy) && { model: servedBy }),
-        ...usageOf(at(reply, "usage", "input_tokens"), at(reply, "usage", "output_tokens")),
+        ...usageOf(reply, "input_tokens", "output_tokens"),
       };
     };
   },

@@ -115,7 +115,7 @@ export function completionOf(
     ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
     finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
     ...(isString(model) && { model }),
-    ...usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens")),
+    ...usageOf(reply, "prompt_tokens", "completion_tokens"),
   };
 }
 

@@ -23,7 +23,7 @@ import {
   type BenchmarkTask,
   type Split,
 } from "./benchmark-task.ts";
-import { idsText, runUserCode } from "../user-code.ts";
+import { idsText, runUserCode } from "../families/user-code.ts";
 import { openVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** Seed of the order of tasks: a budget measures the first of them. */
@@ -249,7 +249,7 @@ function truncatedOf(rows: readonly BenchmarkRow[]): number | null {
 
 /**
  * Returns the tokens and cost of the completions. `unknown` counts completions of which neither server nor tokenizer reports both
- * counts; the cost is then null. Each count covers the completions that have it, and is null if none has.
+ * counts; the cost is then null. Each count covers the completions that have it, and is null without any.
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);

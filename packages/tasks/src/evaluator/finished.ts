@@ -113,5 +113,5 @@ function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun):
   if (facts === null || !isRecord(identity)) return isSameSource(source, tokenizer);
   const { weights: _, ...model } = isRecord(identity["model"]) ? identity["model"] : {};
   const known = { model, adapter: identity["adapter"], tokenizer: identity["tokenizer"] } as Json;
-  return hashJson(known) === hashJson(facts as unknown as Json);
+  return hashJson(known) === hashJson(facts);
 }
