@@ -249,7 +249,7 @@ function truncatedOf(rows: readonly BenchmarkRow[]): number | null {
 
 /**
  * Returns the tokens and cost of the completions. `unknown` counts completions of which neither server nor tokenizer reports both
- * counts; the cost is then null. Each count covers the completions that have it, and is null without any.
+ * counts; the cost is then null. Each count covers the completions that report it, and is null without any.
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);
