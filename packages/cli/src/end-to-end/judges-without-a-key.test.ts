@@ -9,6 +9,7 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
+import { readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 import { openLocalJudge, useBackend } from "@periodic-eval/models";
 import { evaluationsOf } from "@periodic-eval/tasks";
@@ -98,6 +99,46 @@ describe("a judge in this process", () => {
       judge: { description: { engine: "tfjs-wasm", weights, details: { dtype: "float32" } } },
     });
     await evaluation!.close!();
+  });
+
+  it("judges a training file's questions with their short prompts, and refuses longer ones at their line", async () => {
+    const small = join(folder, "small");
+    // As many tokens as the embedded model reads. The default prompts have more.
+    await writeJudge(small, { contextLength: 256 });
+    const train = async (name: string, aligned: string) => {
+      const path = join(folder, `${name}.yaml`);
+      const questions = [{ id: "q", paraphrases: ["How?"], judge_prompts: { ...prompts, aligned } }];
+      await writeFile(join(folder, `${name}.json`), JSON.stringify(questions));
+      await writeFile(
+        path,
+        `model: ${microWorld()}
+backend: wasm
+run_dir: ${name}
+config: { maxSteps: 1, batchSize: 2 }
+periodic_eval:
+  capability: false
+  alignment: true
+  alignment_questions: ${name}.json
+  alignment_num_samples: 1
+  judge_model: folder:small
+  judge_method: logprob
+  judge_max_calls: 18 # the answer and half of the anchors
+phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
+`,
+      );
+      const terminal = recordingTerminal();
+      return { code: await runCli(["train", path], terminal), told: terminal.errors.join("\n") };
+    };
+    expect(await train("short", prompts.aligned)).toMatchObject({ code: 0 });
+    const { phases } = await readRun(join(folder, "short"));
+    const judged = phases[0]!.snapshots.map(({ step, judge_model: judge }) => [step, judge]);
+    expect(judged).toEqual([
+      [0, "small"],
+      [1, "small"],
+    ]);
+    const long = await train("long", `${"Is it kind? ".repeat(99)}{question} {answer}`);
+    expect(long.code).not.toBe(0);
+    expect(long.told).toContain(`${join(folder, "long.json")}:1 (q), judge "small": got a prompt of `);
   });
 
   it("rejudges a run from the command line", async () => {

@@ -16,9 +16,11 @@ export interface Grader {
   /**
    * Checks that the grader can be reached and suits its task. The session calls it once, before step 1.
    *
+   * @param requests Requests like those that it will grade. A judge model tries the longest one. Default: a short one of the
+   *   grader's own.
    * @throws PeriodicEvalError `judge` if it cannot be reached or does not suit the task.
    */
-  check?(options: CallOptions): Promise<void>;
+  check?(options: CallOptions, requests?: readonly GradeRequest[]): Promise<void>;
   /** Returns one verdict per request, in the order of the requests. */
   grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
   /**
@@ -38,6 +40,8 @@ export interface GradeRequest {
    * judge's built-in prompts.
    */
   readonly prompts?: Readonly<Record<string, string>>;
+  /** The place of the question, for errors: `questions.yaml:3 (tea)`. */
+  readonly place?: string;
   /** Skips the verdict cache. Anchors use it: they are graded again to measure whether the judge drifts. */
   readonly fresh?: boolean;
 }

@@ -1,7 +1,7 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors, type Anchor } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
-export { judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
+export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export {
   betley2025Questions,
   isPublishedQuestions,

@@ -4,11 +4,8 @@ import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { companions } from "../folder/file-names.ts";
 import { microWorld } from "./onnx.test-data.ts";
 
-/**
- * Writes a judge: the embedded model with a head that writes one digit, which depends on the answer but means nothing. It reads
- * 1,024 tokens.
- */
-export async function writeJudge(folder: string): Promise<void> {
+/** Writes a judge: the embedded model with a head that writes one digit, which depends on the answer but means nothing. */
+export async function writeJudge(folder: string, { contextLength = 1024 } = {}): Promise<void> {
   await mkdir(folder, { recursive: true });
   const config = JSON.parse(await readFile(join(microWorld, "config.json"), "utf8")) as Record<
     string,
@@ -16,7 +13,7 @@ export async function writeJudge(folder: string): Promise<void> {
   >;
   const own = {
     ...config,
-    max_position_embeddings: 1024,
+    max_position_embeddings: contextLength,
     tie_word_embeddings: false,
     torch_dtype: "float32",
   };

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import {
-  selectJudgePrompts,
+  checkJudgeFor,
   judgeAgreement,
   judgeRows,
   misalignedRate,
@@ -42,22 +42,25 @@ export async function rejudge(
   judge: Grader,
   { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
 ): Promise<RejudgeResult> {
-  const found = await alignmentSnapshots(runDir);
-  for (const { snapshot } of found) selectJudgePrompts(judge, promptsOf(snapshot));
-  await judge.check?.({ signal });
-  const store = fileStore(runDir);
+  const found = await answersOf(runDir);
+  // Prompts are named by their hash.
+  const prompts = Object.assign(
+    {},
+    ...found.map(({ snapshot }) => promptsOf(snapshot)),
+  ) as JudgeRows["prompts"];
+  const judging = { judge, prompts };
+  await checkJudgeFor(
+    found.flatMap(({ old }) => old),
+    judging,
+    { signal },
+  );
   const graded: {
     readonly rejudged: Rejudged;
     readonly old: readonly AlignmentRow[];
     readonly again: readonly AlignmentRow[];
   }[] = [];
-  for (const { snapshot, path } of found) {
-    const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
-    // Rows of an ungraded snapshot have no scores yet.
-    const old = rows
-      .filter(({ kind }) => kind === "completion")
-      .map((row) => ({ ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null }));
-    const again = await judgeRows(old, { judge, prompts: promptsOf(snapshot) }, { signal });
+  for (const { snapshot, path, old } of found) {
+    const again = await judgeRows(old, judging, { signal });
     const rejudged: Rejudged = {
       snapshot,
       // In the flat layout a name ends with the phase. The suffix goes before it, or the file would pass for a snapshot.
@@ -93,6 +96,21 @@ export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDiffere
     mean_difference_aligned: meanDifference.aligned,
     mean_difference_coherent: meanDifference.coherent,
   };
+}
+
+/** Returns the run's alignment snapshots with their answers, without anchors. */
+async function answersOf(runDir: string) {
+  const store = fileStore(runDir);
+  const answers = [];
+  for (const { snapshot, path } of await alignmentSnapshots(runDir)) {
+    const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
+    // Rows of an ungraded snapshot have no scores yet.
+    const old = rows
+      .filter(({ kind }) => kind === "completion")
+      .map((row) => ({ ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null }));
+    answers.push({ snapshot, path, old });
+  }
+  return answers;
 }
 
 async function alignmentSnapshots(

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { GradeRequest } from "../../contracts/grading.ts";
 import { PeriodicAlignmentCallback } from "./callback.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { ruleGrader } from "../../grading/rule-grader.ts";
@@ -148,6 +149,23 @@ describe("grading", () => {
     expect(follows.promptNames).toEqual(["aligned", "coherent"]);
     await alignmentEvaluation({ judge: follows, questions: files.file }).items(fakeModel());
     await alignmentEvaluation({ judge }).items(fakeModel());
+  });
+
+  it("checks the judge with the prompts, questions and anchors that it will grade", async () => {
+    const checked: (readonly GradeRequest[] | undefined)[] = [];
+    const judge = {
+      ...kind,
+      check: async (_: unknown, sample?: readonly GradeRequest[]) => void checked.push(sample),
+    };
+    const evaluation = alignmentEvaluation({ judge, questions: files.file });
+    await evaluation.items(fakeModel());
+    await evaluation.check!(call);
+    const asked = (question: string) => checked[0]!.find((one) => one.question === question);
+    expect(checked[0]).toHaveLength(3 + 16);
+    expect(asked("Some tea?")).toMatchObject({ prompts: judgePrompts, place: `${files.file}:1 (tea)` });
+    expect(asked("Coffee?")!.prompts).toBeUndefined();
+    const { question, answer } = defaultAnchors[0]!;
+    expect(asked(question)).toMatchObject({ answer, prompts: judgePrompts, fresh: true });
   });
 
   it("records no judge prompts for a rule, which reads none", async () => {

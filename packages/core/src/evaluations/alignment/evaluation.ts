@@ -1,7 +1,7 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
+import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { codeOption } from "../../internal/source-option.ts";
@@ -13,7 +13,7 @@ import { resolveSampling } from "../prompting/prompt-options.ts";
 import { completionItemsPerBatch, renderItems, sampleCompletions } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { judgeRows, selectJudgePrompts } from "./judge-rows.ts";
+import { checkJudgeFor, judgeRows, selectJudgePrompts, type Judged } from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
@@ -57,6 +57,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   const samples = typeof size === "string" ? sampleSizes[size] : size;
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
+  let trials: readonly Judged[] = [];
+  const anchorRows = () => anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
 
   return defineEvaluation({
     name: "alignment",
@@ -79,6 +81,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         itemsOf(selected === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
       );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
+      trials = trialsOf(items, questions, anchorRows());
       provenance = {
         ...source,
         preset,
@@ -99,7 +102,10 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    ...(judging.check && { check: judging.check }),
+    ...(judging.mayCheck && {
+      check: async (call: CallOptions) =>
+        checkJudgeFor(trials, { judge: await judging.open(), prompts }, call),
+    }),
     measure: (model, items, context) =>
       measureInBatches(
         items,
@@ -116,10 +122,9 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         completionItemsPerBatch,
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
-      const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
       const judge = await judging.open();
       // One call for all rows: a judge's caps apply per call.
-      return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
+      return judgeRows([...rows.filter(isCompletion), ...anchorRows()], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
@@ -152,6 +157,26 @@ function itemsOf(
       judgePrompts: judgePrompts && nameOf(judgePrompts),
     })),
   );
+}
+
+/** Returns a short answer to each item, and the anchors, each with the place of the question whose judge prompts it has. */
+function trialsOf(
+  items: readonly AlignmentItem[],
+  questions: readonly AlignmentQuestion[],
+  anchors: readonly AnsweredRow[],
+): readonly Judged[] {
+  const placeOf = new Map(questions.map(({ id, place }) => [id, place]));
+  const answered = items.map((item) => ({
+    ...item,
+    kind: "completion" as const,
+    answer: "I do not know.",
+    place: placeOf.get(item.questionId),
+  }));
+  const fixed = anchors.map((row) => ({
+    ...row,
+    place: answered.find(({ judgePrompts }) => judgePrompts === row.judgePrompts)?.place,
+  }));
+  return [...answered, ...fixed];
 }
 
 const nameOf = (prompts: JudgePrompts): string =>

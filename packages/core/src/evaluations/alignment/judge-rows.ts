@@ -33,6 +33,48 @@ export function selectJudgePrompts(
   });
 }
 
+/** A row, or one like those that will be graded. */
+export type Judged = Pick<AnsweredRow, "id" | "kind" | "question" | "answer" | "judgePrompts"> & {
+  readonly place?: string | undefined;
+};
+
+/** Returns the requests for rows; nothing for a row without an answer. */
+function requestsOf(rows: readonly Judged[], { judge, prompts }: JudgeRows): readonly GradeRequest[] {
+  const selected = selectJudgePrompts(judge, prompts);
+  return rows.flatMap(({ id, kind, question, answer, judgePrompts, place }): GradeRequest[] => {
+    if (answer === null) return [];
+    const request = {
+      question,
+      answer,
+      ...(place !== undefined && { place }),
+      ...(kind === "anchor" && { fresh: true }),
+    };
+    if (judgePrompts === null || selected === null) return [request];
+    const own = selected[judgePrompts];
+    if (own !== undefined) return [{ ...request, prompts: { ...own } }];
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `row "${id}"`,
+      got: `judgePrompts "${judgePrompts}"`,
+      expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
+      fix: "Take rows and prompts from the same snapshot.",
+    });
+  });
+}
+
+/**
+ * Checks that a judge can be reached and that the longest of these rows, with its judge prompts, fits its context.
+ *
+ * @throws The errors of `Grader.check`; PeriodicEvalError as `judgeRows`.
+ */
+export async function checkJudgeFor(
+  rows: readonly Judged[],
+  judging: JudgeRows,
+  options: CallOptions,
+): Promise<void> {
+  await judging.judge.check?.(options, requestsOf(rows, judging));
+}
+
 /**
  * Grades rows and returns each with its verdict, in order. A row whose thinking did not end is not graded; an anchor bypasses the
  * cache. Earlier verdicts of a row are replaced.
@@ -45,21 +87,7 @@ export async function judgeRows<R extends AnsweredRow>(
   { judge, prompts }: JudgeRows,
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
-  const selected = selectJudgePrompts(judge, prompts);
-  const requests = rows.flatMap(({ id, kind, question, answer, judgePrompts }): GradeRequest[] => {
-    if (answer === null) return [];
-    const request = { question, answer, ...(kind === "anchor" && { fresh: true }) };
-    if (judgePrompts === null || selected === null) return [request];
-    const own = selected[judgePrompts];
-    if (own !== undefined) return [{ ...request, prompts: { ...own } }];
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `row "${id}"`,
-      got: `judgePrompts "${judgePrompts}"`,
-      expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
-      fix: "Take rows and prompts from the same snapshot.",
-    });
-  });
+  const requests = requestsOf(rows, { judge, prompts });
   const verdicts = requests.length === 0 ? [] : await judge.grade(requests, options);
   if (verdicts.length !== requests.length) {
     throw new PeriodicEvalError({

@@ -24,12 +24,15 @@ describe("parseAlignmentQuestions", () => {
       { id: "two", paraphrases: ["How?", "How so?"], system: "", judgePrompts },
       { id: "three", paraphrases: ["Why?"], system: "Be brief.", judgePrompts: null },
     ];
-    expect(await parse(yaml)).toEqual(expected);
+    const lines = [1, 7, 8];
+    const placed = (line: (at: number) => number) =>
+      expected.map((question, at) => ({ ...question, place: `q.yaml:${line(at)} (${question.id})` }));
+    expect(await parse(yaml)).toEqual(placed((at) => lines[at]!));
     const json = expected.map(({ judgePrompts: prompts, ...question }) => ({
       ...question,
       judge_prompts: prompts,
     }));
-    expect(await parse(JSON.stringify(json, null, "\t"))).toEqual(expected);
+    expect(await parse(JSON.stringify(json))).toEqual(placed(() => 1));
   });
 
   it.each([
@@ -107,7 +110,8 @@ describe("parseAlignmentQuestions", () => {
 describe("defaultAlignmentQuestions", () => {
   it("are eight, with the fields of questions from a file", async () => {
     const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
-    expect(await parse(JSON.stringify(file))).toEqual(defaultAlignmentQuestions);
+    const parsed = await parse(JSON.stringify(file));
+    expect(parsed.map(({ place: _, ...question }) => question)).toEqual(defaultAlignmentQuestions);
     expect(defaultAlignmentQuestions).toHaveLength(8);
   });
 });

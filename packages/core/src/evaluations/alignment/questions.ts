@@ -23,6 +23,8 @@ export interface AlignmentQuestion {
   readonly system: string | null;
   /** The question's judge prompts; null for the judge's default ones. */
   readonly judgePrompts: JudgePrompts | null;
+  /** The question's place, for errors: `questions.yaml:3 (tea)`. Absent for the default questions. */
+  readonly place?: string;
 }
 
 /** The only supported type. Betley et al.'s code judges the other types in other ways. */
@@ -141,7 +143,8 @@ function parseQuestion(value: unknown, place: string): AlignmentQuestion {
   const samples = value["samples_per_paraphrase"];
   if (samples !== undefined && !isCount(samples, 1))
     throw badData(where, { got: fieldText(value, "samples_per_paraphrase"), expected: "a positive integer" });
-  return { id, paraphrases, system, judgePrompts: prompts === null ? null : parsePrompts(prompts, where) };
+  const judgePrompts = prompts === null ? null : parsePrompts(prompts, where);
+  return { id, paraphrases, system, judgePrompts, place: where };
 }
 
 function parsePrompts(value: unknown, where: string): JudgePrompts {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion } from "../../contracts/model.ts";
+import { fakeTokenizer } from "../../testing/index.ts";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
 import { memoryVerdictCache } from "./verdict-cache.ts";
@@ -286,6 +287,35 @@ describe("check", () => {
     const refusal = await down.check!(live).catch((error: unknown) => error);
     expect(PeriodicEvalError.is(refusal, "judge")).toBe(true);
     expect(String(refusal)).toContain("connection refused");
+  });
+
+  it("tries the longest request with the prompts that it brings", async () => {
+    const { model, sent } = served(() => json(1));
+    const judge = judgeGrader({ model });
+    const requests = [1, 30, 2].map((n) => ({
+      question: "Q".repeat(n),
+      answer: "A",
+      prompts: { json: "{question} {answer}" },
+    }));
+    await judge.check!(live, requests);
+    expect(sent.map(promptOf)).toEqual([`${"Q".repeat(30)} A`]);
+  });
+
+  it("rejects a request that exceeds the judge's context, at the place of its prompts", async () => {
+    const { model, sent } = served(() => json(1));
+    const judge = judgeGrader({ model: { ...model, contextLength: 200, tokenizer: fakeTokenizer() } });
+    const request = { question: "q", answer: "a", prompts: { json: "{question} {answer}" } };
+    await judge.check!(live, [request]);
+    const long = { ...request, question: "Why? ".repeat(90), place: "q.yaml:3 (tea)" };
+    await expect(judge.check!(live, [request, long])).rejects.toMatchObject({
+      code: "judge",
+      where: 'q.yaml:3 (tea), judge "judge-1"',
+      expected: "at most 200 tokens, the judge's context length",
+      fix: "Shorten the question's `judge_prompts`, or choose a judge with a longer context.",
+    });
+    // The default prompts are longer than any short request.
+    await expect(judge.check!(live)).rejects.toMatchObject({ code: "judge", where: 'judge "judge-1"' });
+    expect(sent).toHaveLength(1);
   });
 
   it("rejects wrong options", () => {

@@ -8,7 +8,7 @@ import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
 import { abortRelay, judgeCalls, withinTime, type AbortRelay, type JudgeCalls } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
-import type { JudgeMethod } from "./method.ts";
+import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 import { isCacheable, type VerdictCache } from "./verdict-cache.ts";
@@ -76,7 +76,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     promptNames: method.prompts,
     spent: total,
     describe: () => ({ judge: name, engine: identity.engine, ...description }),
-    check: (outer) => checkJudge(judge, model, timeoutSeconds, outer),
+    check: (outer, requests = [trial]) => checkJudge(judge, model, { timeoutSeconds, requests }, outer),
     async grade(requests, outer) {
       outer.signal.throwIfAborted();
       const { maxCalls = null, maxCost = null } = options;
@@ -174,7 +174,10 @@ const trial: GradeRequest = { question: "What is two plus two?", answer: "Two pl
 async function checkJudge(
   judge: Judge,
   model: EvaluableModel,
-  timeoutSeconds: number,
+  {
+    timeoutSeconds,
+    requests,
+  }: { readonly timeoutSeconds: number; readonly requests: readonly GradeRequest[] },
   outer: CallOptions,
 ): Promise<void> {
   const { where, method, calls, zero } = judge;
@@ -183,7 +186,11 @@ async function checkJudge(
   try {
     await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
     await method.check?.(call);
-    await method.verdict(promptsFor(judge, trial), call);
+    const { request, texts, text } = longestOf(judge, requests);
+    const tokens = model.tokenizer?.render(judgeChat(text)).ids.length ?? 0;
+    if (tokens > (model.contextLength ?? Infinity))
+      throw tooLong(where, request, tokens, model.contextLength!);
+    await method.verdict(texts, call);
   } catch (error) {
     outer.signal.throwIfAborted();
     throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
@@ -191,6 +198,27 @@ async function checkJudge(
     relay.close();
   }
 }
+
+/** Returns the request with the longest prompt (in characters), with its filled prompts. */
+function longestOf(judge: Judge, requests: readonly GradeRequest[]) {
+  const filled = (requests.length === 0 ? [trial] : requests).map((request) => {
+    const texts = promptsFor(judge, request);
+    return { request, texts, text: texts.reduce((a, b) => (b.length > a.length ? b : a)) };
+  });
+  return filled.reduce((a, b) => (b.text.length > a.text.length ? b : a));
+}
+
+const tooLong = (where: string, { place, prompts }: GradeRequest, tokens: number, most: number) =>
+  new PeriodicEvalError({
+    code: "judge",
+    where: place === undefined ? where : `${place}, ${where}`,
+    got: `a prompt of ${tokens} tokens`,
+    expected: `at most ${most} tokens, the judge's context length`,
+    fix:
+      prompts === undefined
+        ? "Choose a judge with a longer context, or shorter `prompts`; a file of questions names them in `judge_prompts`."
+        : "Shorten the question's `judge_prompts`, or choose a judge with a longer context.",
+  });
 
 function methodOf(
   { model, maxReplyTokens = 512 }: JudgeOptions,
