@@ -108,11 +108,7 @@ export {
   type ResolveEntryPath,
 } from "./comparisons/entry-paths.ts";
 export type { ComparisonOptions, OpenPairJudge } from "./comparisons/comparison-entries.ts";
-export {
-  disposeReferences,
-  type ReferenceEngine,
-  type ReferenceSource,
-} from "./comparisons/reference-model.ts";
+export { type ReferenceEngine, type ReferenceSource } from "./comparisons/reference-model.ts";
 export { Evaluator, type SuiteRun } from "./evaluator/evaluator.ts";
 export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./evaluator/evaluator-options.ts";
 export type {

@@ -84,7 +84,7 @@ const klSchema = z.strictObject({
  *     - { kl_to_reference: { task: gsm8k, limit: 50 }, reference: { model: path/to/model, adapter: path/to/adapter } }
  *
  * Prompts, answers, the judge's name and the reference's configuration are checked when the entry is opened; the reference's
- * weights load before the first measurement, once per process, and stay loaded until `disposeReferences`.
+ * weights load before the first measurement, once for all entries that name it, and are freed when the last of them is closed.
  *
  * @param others Creates the evaluations whose prompts `kl_to_reference` uses.
  */
@@ -184,7 +184,7 @@ async function otherEvaluation(
   });
 }
 
-/** Adds the steps by which a reference gets its weights: their hash with the items, the weights before the first measurement. */
+/** Adds the life of a reference: its hash with the items, its weights before the first measurement, and their disposal. */
 const withReference = (evaluation: AnyEvaluation, reference: Reference): AnyEvaluation => ({
   ...evaluation,
   async items(model) {
@@ -194,6 +194,10 @@ const withReference = (evaluation: AnyEvaluation, reference: Reference): AnyEval
   async check(call) {
     await reference.load();
     await evaluation.check?.(call);
+  },
+  async close() {
+    await evaluation.close?.();
+    await reference.close();
   },
 });
 

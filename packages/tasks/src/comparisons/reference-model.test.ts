@@ -1,11 +1,11 @@
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { measure } from "@periodic-eval/core";
+import { measure, type AnyEvaluation } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { evaluationsOf } from "../evaluations-of.ts";
-import { disposeReferences, type ReferenceEngine } from "./reference-model.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import type { ReferenceEngine } from "./reference-model.ts";
 
 let folder = "";
 let events: string[] = [];
@@ -15,9 +15,6 @@ beforeEach(async () => {
   await writeFile(join(folder, "prompts.jsonl"), '{"prompt":"Why?"}\n');
   await mkdir(join(folder, "base"));
   await writeAdapter("adapter", "first weights");
-});
-afterEach(async () => {
-  await disposeReferences();
 });
 
 async function writeAdapter(name: string, weights: string, base = "base"): Promise<void> {
@@ -44,18 +41,29 @@ const engine: ReferenceEngine = {
   },
 };
 
-/** Measures against `base` with an adapter, with a registry of its own, and returns the snapshot's provenance. */
-async function provenanceOf(adapter = "adapter", base = "base") {
+/** Opens an entry that measures against `base` with an adapter, with a registry of its own. */
+async function open(adapter = "adapter", base = "base") {
   const registry = evaluationsOf({}, { engine });
-  const evaluation = await registry["kl_to_reference"]!(
+  return registry["kl_to_reference"]!(
     {
       kl_to_reference: join(folder, "prompts.jsonl"),
       reference: { model: join(folder, base), adapter: join(folder, adapter) },
     },
     "suite",
   );
+}
+
+/** Measures as the session does, up to `close`. */
+async function measureWith(evaluation: AnyEvaluation) {
   await evaluation.check?.({ signal: new AbortController().signal });
-  const { snapshot } = await measure(evaluation, fakeModel());
+  return measure(evaluation, fakeModel());
+}
+
+/** Measures, closes and returns the snapshot's provenance. */
+async function provenanceOf(adapter?: string, base?: string) {
+  const evaluation = await open(adapter, base);
+  const { snapshot } = await measureWith(evaluation);
+  await evaluation.close!();
   return snapshot.provenance.evaluation as { readonly reference: object; readonly reference_hash: string };
 }
 
@@ -76,13 +84,19 @@ it("gives a reference the same provenance after its folders were moved", async (
   expect(await provenanceOf("moved-adapter", "moved-base")).toEqual(before);
 });
 
-it("loads a reference once for several registries, and frees it with disposeReferences", async () => {
-  await provenanceOf();
-  await provenanceOf();
-  await provenanceOf();
+it("loads a reference once for several registries, and frees it when the last of them closes its entry", async () => {
+  const [first, second] = [await open(), await open()];
+  await measureWith(first);
+  await measureWith(second);
+  await measureWith(second);
   expect(events).toEqual(["load"]);
-  await disposeReferences();
+  await first.close!();
+  await first.close!();
+  await measureWith(second);
+  expect(events).toEqual(["load"]);
+  await second.close!();
   expect(events).toEqual(["load", "dispose"]);
-  await provenanceOf();
-  expect(events).toEqual(["load", "dispose", "load"]);
+  await measureWith(second);
+  await second.close!();
+  expect(events).toEqual(["load", "dispose", "load", "dispose"]);
 });

@@ -25,18 +25,30 @@ export interface Reference {
   readonly model: EvaluableModel;
   /** Finds the hashes of the weights and of the adapter, which the model's identity then has in place of paths. */
   identify(): Promise<void>;
-  /** Loads the weights, once. They stay loaded until `dispose`. */
+  /** Loads the weights, unless they are loaded. */
   load(): Promise<EvaluableModel>;
-  /** Frees the weights. A later call loads them again. */
+  /** Ends this part in the reference. The last part frees the weights; a later call of the model takes part again. */
+  close(): Promise<void>;
+}
+
+/** A reference that all its parts share. */
+interface Opened extends Pick<Reference, "identify" | "load"> {
+  /** Returns the reference as a model whose calls load the weights with `load`. */
+  modelWith(load: Reference["load"]): EvaluableModel;
   dispose(): Promise<void>;
 }
 
-/** The references of this process. */
-const references = new Map<ReferenceEngine, Map<string, Promise<Reference>>>();
+interface Entry {
+  readonly opened: Promise<Opened>;
+  parts: number;
+}
+
+/** The references of this process that are in use. */
+const references = new Map<ReferenceEngine, Map<string, Entry>>();
 
 /**
- * Returns the reference of a source, opened once per process. Its weights load once and stay loaded until
- * `disposeReferences`. A folder whose files have changed is another source.
+ * Returns a part in the reference of a source. Its weights load once for all parts and are freed when the last part is closed.
+ * A folder whose files have changed is another source.
  *
  * @throws PeriodicEvalError `model` for a model that cannot be opened.
  */
@@ -46,27 +58,42 @@ export async function sharedReference(source: ReferenceSource, engine: Reference
     places.map((place) => place && resolve(place)),
     await Promise.all(places.map(async (place) => place && weightFilesText(place))),
   ]);
-  const known = references.get(engine) ?? new Map<string, Promise<Reference>>();
+  const known = references.get(engine) ?? new Map<string, Entry>();
   references.set(engine, known);
-  const opened = known.get(key) ?? openReference(source, engine);
-  known.set(key, opened);
+  const entry = known.get(key) ?? { opened: openReference(source, engine), parts: 0 };
+  known.set(key, entry);
+  let isOpen = false;
+  const take = (): void => {
+    if (!isOpen) entry.parts += 1;
+    isOpen = true;
+  };
+  take();
   // A failed attempt may be repeated.
-  opened.catch(() => known.delete(key));
-  return opened;
-}
-
-/**
- * Frees the weights of the reference models that `win_rate` and `kl_to_reference` have loaded in this process. They stay loaded
- * until then, because several runs and phases share them. No measurement may be running.
- */
-export async function disposeReferences(): Promise<void> {
-  const all = [...references.values()].flatMap((known) => [...known.values()]);
-  references.clear();
-  for (const reference of all) await (await reference.catch(() => null))?.dispose();
+  const { modelWith, load, identify, dispose } = await entry.opened.catch((error: unknown) => {
+    if (known.get(key) === entry) known.delete(key);
+    throw error;
+  });
+  const part = async () => {
+    take();
+    return load();
+  };
+  return {
+    model: modelWith(part),
+    identify,
+    load: part,
+    async close() {
+      if (!isOpen) return;
+      isOpen = false;
+      entry.parts -= 1;
+      if (entry.parts > 0) return;
+      if (known.get(key) === entry) known.delete(key);
+      await dispose();
+    },
+  };
 }
 
 /** Opens the configuration and tokenizer of a reference model, so that a wrong one is an error before any weights load. */
-async function openReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Reference> {
+async function openReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Opened> {
   const { folder, adapter, tokenizer } = source;
   const outline = await engine.outlineCheckpoint(folder);
   let opened: ReturnType<ReferenceEngine["openCheckpoint"]> | null = null;
@@ -84,7 +111,7 @@ async function openReference(source: ReferenceSource, engine: ReferenceEngine): 
   // Another tokenizer is only known once the model is open.
   const shown = tokenizer === null ? outline.model : await load();
   let hashes: { readonly weights: string | null; readonly adapter: string | null } | null = null;
-  const model: EvaluableModel = {
+  const modelWith: Opened["modelWith"] = (loadPart) => ({
     get identity() {
       if (hashes === null) return { ...shown.identity, weights: null, adapter };
       // A folder's name says nothing about its weights: results must stay comparable when it is moved.
@@ -93,12 +120,12 @@ async function openReference(source: ReferenceSource, engine: ReferenceEngine): 
     },
     contextLength: shown.contextLength,
     ...(shown.tokenizer && { tokenizer: shown.tokenizer }),
-    logLikelihoods: async (...args) => (await load()).logLikelihoods!(...args),
-    nextToken: async (...args) => (await load()).nextToken!(...args),
-    generate: async (...args) => (await load()).generate!(...args),
-  };
+    logLikelihoods: async (...args) => (await loadPart()).logLikelihoods!(...args),
+    nextToken: async (...args) => (await loadPart()).nextToken!(...args),
+    generate: async (...args) => (await loadPart()).generate!(...args),
+  });
   return {
-    model,
+    modelWith,
     load,
     async identify() {
       hashes ??= {
