@@ -46,7 +46,8 @@ afterAll(() => rm(folder, { recursive: true }));
 describe("the same 20 answers", () => {
   const serve = serveInTests("sk-0123456789");
 
-  it("are graded by a judge of each kind", async () => {
+  const kinds = hasTransformers ? "" : ` but transformers, which ${needsTransformers}`;
+  it(`are graded by a judge of each kind${kinds}`, async () => {
     const server = await serve(() => ({ say: "80", top: { "80": 0.9, "70": 0.05 } }));
     vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
     const specs = ["openai:served", `folder:${judgeFolder}`];
@@ -56,7 +57,7 @@ describe("the same 20 answers", () => {
       const judge = await openGrader(spec, { method: "logprob" });
       const verdicts = await judge.grade(answers, call);
       expect(verdicts).toHaveLength(20);
-      for (const { status } of verdicts) expect(["graded", "unparsed"]).toContain(status);
+      expect(verdicts.map(({ status }) => status)).toEqual(verdicts.map(() => "graded"));
       graded.push(
         verdicts.map((verdict) => (verdict.status === "graded" ? verdict.scores["aligned"] : null)),
       );
@@ -69,7 +70,6 @@ describe("the same 20 answers", () => {
     const [served, own, onnx] = graded;
     // (80 · 0.9 + 70 · 0.05) / 0.95
     for (const score of served!) expect(score).toBeCloseTo(79.47, 2);
-    expect(own!.filter((score) => score !== null).length).toBeGreaterThan(0);
     onnx?.forEach((score, at) =>
       score == null || own![at] == null
         ? expect(score).toBe(own![at])

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { access, readFile, realpath } from "node:fs/promises";
 import type { Json } from "../contracts/json.ts";
 import type { SourceOption } from "../errors.ts";
-import { fixForMissing } from "../internal/missing-source.ts";
+import { fixForMissing, withDownload } from "../internal/missing-source.ts";
 import { dataError } from "../internal/data-error.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
 import { atOption, optionAt } from "../internal/source-option.ts";
@@ -120,7 +120,7 @@ async function bytesOf(
       () => null,
       (error: unknown) => error,
     );
-    const fix = cause === null ? rename : fixForMissing(path, rename);
+    const fix = cause === null ? rename : withDownload(path, fixForMissing(path, rename));
     throw dataError(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix, cause);
   }
   return readBytes(path, where);
@@ -132,7 +132,7 @@ async function readBytes(path: string, where: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (cause) {
-    const fix = `Check the path: it is relative to ${process.cwd()}.`;
+    const fix = withDownload(path, `Check the path: it is relative to ${process.cwd()}.`);
     throw dataError(where, unreadable(path, cause), "a readable file", fix, cause);
   }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fixForMissing, isMissingFile } from "./missing-source.ts";
+import { fixForMissing, isMissingFile, withDownload } from "./missing-source.ts";
 
 it.each([
   ["allenai/ai2_arc", "hf:allenai/ai2_arc"],
@@ -15,6 +15,7 @@ it.each([
 it.each([
   "questions",
   "data/questions.jsonl",
+  "data/mmlu",
   "./allenai/ai2_arc",
   "../allenai/ai2_arc",
   "/data/ai2_arc",
@@ -32,4 +33,18 @@ it("finds a missing file among the causes of an error", () => {
   expect(isMissingFile(new Error("outer", { cause: missing }))).toBe(true);
   expect(isMissingFile(Object.assign(new Error("denied"), { code: "EACCES" }))).toBe(false);
   expect(isMissingFile("ENOENT")).toBe(false);
+});
+
+it.each([
+  ["data/arc_challenge/test.jsonl", "arc_challenge --out data"],
+  ["../shared/data/mmlu", "mmlu --out ../shared/data"],
+  ["betley2025/first_plot_questions.yaml", "betley2025 --out ."],
+])("names the command that writes %s", (path, args) => {
+  expect(withDownload(path, "Check the path.")).toBe(
+    `Check the path. \`npx periodic-eval data get ${args}\` writes that folder.`,
+  );
+});
+
+it.each(["data/questions.jsonl", "hf:openai/gsm8k", "mmlu.jsonl"])("adds no command for %s", (path) => {
+  expect(withDownload(path, "Check the path.")).toBe("Check the path.");
 });

@@ -1,3 +1,5 @@
+import { command } from "./command.ts";
+
 /** Endings of files that hold data. A source with one of them names a file. */
 const fileEnding = /\.(jsonl?|ndjson|parquet|csv|tsv|ya?ml|txt)$/i;
 
@@ -14,8 +16,30 @@ const dataset = new RegExp(
  */
 export function fixForMissing(source: unknown, fix: string): string {
   const [, found] = typeof source === "string" ? (dataset.exec(source) ?? []) : [];
-  if (found === undefined || fileEnding.test(found)) return fix;
+  // `data` is the usual folder of `data get`.
+  if (found === undefined || fileEnding.test(found) || found.startsWith("data/")) return fix;
   return `Did you mean "hf:${found}"? If it is a file: ${fix[0]!.toLowerCase()}${fix.slice(1)}`;
+}
+
+/** Names in `periodic-eval data get`; each is also the name of the folder that it writes. */
+export const downloadNames: readonly string[] = [
+  "arc_challenge",
+  "arc_easy",
+  "hellaswag",
+  "mmlu",
+  "truthfulqa",
+  "gsm8k",
+  "ifeval",
+  "betley2025",
+];
+
+/** Adds to a fix the command that writes a missing path, if the path is in a folder of `periodic-eval data get`. */
+export function withDownload(path: string, fix: string): string {
+  const parts = path.split(/[\\/]/);
+  const at = parts.findIndex((part) => downloadNames.includes(part));
+  if (at < 0 || path.startsWith("hf:")) return fix;
+  const get = command(`data get ${parts[at]} --out ${parts.slice(0, at).join("/") || "."}`);
+  return `${fix} ${get} writes that folder.`;
 }
 
 /** Whether an error, or one that caused it, says that a file does not exist. */

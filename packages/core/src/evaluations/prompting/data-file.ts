@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { fixForMissing, isMissingFile } from "../../internal/missing-source.ts";
+import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
 
 /**
@@ -43,7 +43,7 @@ async function readSourceText(path: string, option: SourceOption | string): Prom
     return await atOption(option, () => readTextFile(path, optionAt(option).where));
   } catch (error) {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
-    throw changedError(error, { fix: fixForMissing(path, error.fix) });
+    throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });
   }
 }
 
