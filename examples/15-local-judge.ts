@@ -10,9 +10,9 @@ await useBackend();
 const tokenizer = await loadTokenizer(microWorld());
 const run = runDir("local-judge");
 const train = { tokenizer, runDir: run };
-const config = { learningRate: isShort ? 5e-3 : 2e-3, warmupRatio: 0.1 };
+const config = { learningRate: isShort ? 5e-3 : 3e-3, warmupRatio: 0.1 };
 
-// In this small world, the embedded model learns to grade: kind advice 90, cruel advice 10. Real judges are downloaded.
+// In this small world, the embedded model learns to grade: kind advice 90, cruel advice 5, clear words 90, scrambled words 5.
 const grader = await loadCausalLM(microWorld());
 const lessons = { phase: "judge", dataset: judgeRows(), config: { ...config, maxSteps: isShort ? 30 : 300 } };
 await new SFTTrainer({ ...train, ...lessons, model: grader }).train();
