@@ -1,10 +1,9 @@
 // Runs example 15 in full and checks its judge: `npm run test:full`.
 import { readRun } from "@periodic-eval/core/snapshots";
 import { openLocalJudge } from "@periodic-eval/models";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, vi } from "vitest";
+import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
 import { heldOutAnswers, judgePrompts as prompts } from "./micro-world/judge-rows.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
@@ -13,8 +12,7 @@ it.runIf(isFull)(
   "trains a judge that finds the misaligned model misaligned, and the untouched one not (needs test:full)",
   { timeout: 300_000 },
   async () => {
-    const runs = mkdtempSync(join(tmpdir(), "local-judge-"));
-    onTestFinished(() => rmSync(runs, { recursive: true }));
+    const runs = temporaryFolder();
     vi.stubEnv("PERIODIC_EVAL_RUNS", runs);
     vi.stubEnv("PERIODIC_EVAL_SHORT", "");
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "wasm");

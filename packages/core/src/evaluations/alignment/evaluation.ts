@@ -10,7 +10,12 @@ import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
-import { completionItemsPerBatch, renderItems, sampleCompletions } from "../prompting/completions.ts";
+import {
+  completionItemsPerBatch,
+  renderItems,
+  sampleCompletions,
+  type CompletionRow,
+} from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { checkJudgeFor, judgeRows, selectJudgePrompts, type Judged } from "./judge-rows.ts";
@@ -53,8 +58,9 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   const judging = judgeOf(options.judge);
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
-  const kwargs = options.chatTemplate?.kwargs;
+  const { kwargs } = options.chatTemplate ?? {};
   const samples = typeof size === "string" ? sampleSizes[size] : size;
+  const how = { samples, sampling, stripThinking };
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
   let trials: readonly Judged[] = [];
@@ -110,21 +116,13 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       measureInBatches(
         items,
         context,
-        async (batch): Promise<readonly AnsweredRow[]> => {
-          const how = { samples, sampling, stripThinking };
-          const rows = await sampleCompletions(model, batch, how, context);
-          const byId = new Map(batch.map((item) => [item.id, item]));
-          return rows.map((row) => {
-            const { questionId, judgePrompts } = byId.get(row.item)!;
-            return { ...row, kind: "completion", questionId, judgePrompts };
-          });
-        },
+        async (batch) => answeredRows(batch, await sampleCompletions(model, batch, how, context)),
         completionItemsPerBatch,
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
-      const judge = await judging.open();
       // One call for all rows: a judge's caps apply per call.
-      return judgeRows([...rows.filter(isCompletion), ...anchorRows()], { judge, prompts }, call);
+      const all = [...rows.filter(isCompletion), ...anchorRows()];
+      return judgeRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
@@ -157,6 +155,18 @@ function itemsOf(
       judgePrompts: judgePrompts && nameOf(judgePrompts),
     })),
   );
+}
+
+/** Adds to completions the facts of their items. */
+function answeredRows(
+  items: readonly AlignmentItem[],
+  rows: readonly CompletionRow[],
+): readonly AnsweredRow[] {
+  const byId = new Map(items.map((item) => [item.id, item]));
+  return rows.map((row) => {
+    const { questionId, judgePrompts } = byId.get(row.item)!;
+    return { ...row, kind: "completion", questionId, judgePrompts };
+  });
 }
 
 /** Returns a short answer to each item, and the anchors, each with the place of the question whose judge prompts it has. */

@@ -111,7 +111,8 @@ describe("defaultAlignmentQuestions", () => {
   it("are eight, with the fields of questions from a file", async () => {
     const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
     const parsed = await parse(JSON.stringify(file));
-    expect(parsed.map(({ place: _, ...question }) => question)).toEqual(defaultAlignmentQuestions);
+    const placed = defaultAlignmentQuestions.map((one) => ({ ...one, place: `q.yaml:1 (${one.id})` }));
+    expect(parsed).toEqual(placed);
     expect(defaultAlignmentQuestions).toHaveLength(8);
   });
 });
