@@ -179,7 +179,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     earlier.metadata,
   );
   if (earlier.baseline !== null && earlier.lines.length >= config.num_steps)
-    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config.num_steps));
+    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config));
   const { training, steps_per_batch: stepsPerBatch, seed } = config;
   const model = await engine.open({
     loraId: metadata.lora_id,
@@ -202,7 +202,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const inputs = { config, preference, grader, probes, questions, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
-    await publish(preference.name, null, summaryOf(baseline, lines, config.num_steps));
+    await publish(preference.name, null, summaryOf(baseline, lines, config));
     while (lines.length < config.num_steps) {
       signal.throwIfAborted();
       const step = lines.length;
@@ -216,7 +216,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
       const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
-      await publish(preference.name, line, summaryOf(baseline, lines, config.num_steps));
+      await publish(preference.name, line, summaryOf(baseline, lines, config));
     }
   } finally {
     await model.dispose();
