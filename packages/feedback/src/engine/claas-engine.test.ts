@@ -323,6 +323,18 @@ describe("bad input", () => {
     expect([...posted("/v1/lora/init"), ...posted("/v1/feedback")]).toEqual([]);
   });
 
+  it("rejects a service whose worker is unhealthy before it creates an adapter", async () => {
+    const worker = { status: "unhealthy", error: "no GPU" };
+    await serve({
+      rewrite: ({ path }, body) => (path === "/v1/health" ? { status: "degraded", worker } : body),
+    });
+    await expect(run()).rejects.toMatchObject({
+      code: "model",
+      got: "a service whose worker is unhealthy: no GPU",
+    });
+    expect(posted("/v1/lora/init")).toEqual([]);
+  });
+
   it("names the model that the service does not accept", async () => {
     await serve({ baseModels: ["owner/other"] });
     await expect(run(["base_model=owner/name"])).rejects.toMatchObject({
