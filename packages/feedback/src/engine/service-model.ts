@@ -25,7 +25,7 @@ import {
 } from "@periodic-eval/remote";
 import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
-import { unscoredError } from "./unscored.ts";
+import { unscoredError } from "../metrics/unscored.ts";
 
 export interface ServiceModelParts {
   /** Name of the model in requests. */

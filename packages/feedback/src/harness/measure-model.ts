@@ -10,7 +10,7 @@ import {
 import { summarizeReceipt } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
-import { valueOrReason } from "../engine/unscored.ts";
+import { valueOrReason } from "../metrics/unscored.ts";
 import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
 import type { CollapseRow } from "../metrics/collapse-rows.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";

@@ -5,7 +5,7 @@ import {
   type EvaluableModel,
   type Prompt,
 } from "@periodic-eval/core";
-import { valueOrReason } from "../engine/unscored.ts";
+import { valueOrReason } from "./unscored.ts";
 
 /** Σ log p of a text, in nats, and its number of tokens. */
 export interface ScoredText {
