@@ -57,6 +57,8 @@ export function summaryOf(
     ...facts,
     verdict: verdictOf(facts),
     ...unknownFields({
+      // First for the order of the keys; again below, because the reason of a line is the more precise one.
+      ...merged,
       ...(facts.logprob_margin_delta === null && {
         logprob_margin_delta: why("logprob", margin?.reason ?? "no reason was given"),
       }),
