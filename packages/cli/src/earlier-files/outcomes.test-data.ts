@@ -40,7 +40,10 @@ export const outcomes: Readonly<Record<CommandName, (folder: string) => Promise<
       summary: {
         ...without(
           preferences["brief"],
-          ...["lora_id", "baseline_seen_compliance", "final_seen_compliance", "unknown"],
+          "lora_id",
+          "baseline_seen_compliance",
+          "final_seen_compliance",
+          "unknown",
         ),
         collapse_alerts: (preferences["brief"] as Fields)["collapse_alerts"] ?? [],
       },
