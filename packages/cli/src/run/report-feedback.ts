@@ -18,8 +18,8 @@ const columns = [
 ];
 
 /**
- * Returns a table of the results of training on feedback, one row per preference, and a line for each value that is not known, with
- * the reason and the preferences that have it.
+ * Returns a table of the results of training on feedback, one row per preference, and a line for each value that is not known:
+ * preferences, value and reason.
  */
 export function feedbackTable(
   { preferences }: Pick<FeedbackSummary, "preferences">,

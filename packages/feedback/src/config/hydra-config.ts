@@ -7,8 +7,8 @@ const ownDefaults: readonly unknown[] = ["_self_", "_eval_schema"];
 const cloudModes: readonly unknown[] = ["modal", "tinker"];
 
 /**
- * Returns the configuration without what only Hydra and the harness of CLaaS read: `defaults` that name the file itself, the mode
- * of a service, and `${now:FORMAT}` in `output_dir`, which becomes the time in UTC.
+ * Removes the keys that only Hydra and the harness of CLaaS read: `defaults` that name the file itself, and a cloud mode beside a
+ * service. Replaces `${now:FORMAT}` in `output_dir` by the time in UTC.
  *
  * @throws PeriodicEvalError `config` for other `defaults`, other interpolations, and a cloud mode without a service.
  */

@@ -18,7 +18,7 @@ export interface CheckedTexts {
   readonly questions: readonly GeneralQuestion[] | null;
 }
 
-/** A text that the model must read whole. */
+/** A text with its length in tokens. */
 interface CheckedText {
   readonly where: string;
   readonly got: string;

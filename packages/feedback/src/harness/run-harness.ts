@@ -73,8 +73,8 @@ interface Draft {
  * An interrupted run resumes in the same folder. No step is repeated or lost, and its lines equal those of an uninterrupted run,
  * except for timestamps and durations.
  *
- * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, a text that is too
- *   long for the model, or the folder of another run; `store` for a damaged folder or one in use; and the errors of the engine.
+ * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, a prompt or
+ *   answer beyond the model's context, or the folder of another run; `store` for a damaged folder or one in use; and the errors of the engine.
  */
 export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
@@ -193,7 +193,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
   });
   const { loraId = metadata.lora_id, unknown = {} } = model;
   try {
-    // All preferences have the same base model, so none is trained if a text of a later one is too long.
+    // The base model is the same for all preferences, so this also checks the later ones before any training.
     checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
     // The metadata is written after the model has opened, so that a wrong model does not claim the folder.
