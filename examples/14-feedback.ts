@@ -1,4 +1,5 @@
 // Trains a model on a user's feedback and measures, after each update, what it learns and what it loses.  Run: npm run example 14
+import { formatValue } from "@periodic-eval/core/statistics";
 import { writeFeedback } from "@periodic-eval/dashboard";
 import { loadHarnessConfig, localEngine, runHarness } from "@periodic-eval/feedback";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
@@ -23,11 +24,14 @@ const engine = localEngine({
   },
 });
 
-await runHarness(config, {
+const { preferences } = await runHarness(config, {
   engine,
   onStep(preference, line, { final_compliance: now, baseline_compliance: before }) {
-    console.log(preference, line === null ? "before training" : `step ${line.step}`, now ?? before);
+    const when = line === null ? "before training" : `after step ${line.step}`;
+    console.log(
+      `${preference}, ${when}: compliance on held-out prompts ${formatValue(now ?? before, "share")}`,
+    );
   },
 });
 const { page } = await writeFeedback(output);
-console.log(`The charts: ${page}`);
+console.log(`Verdict: ${preferences["concise"]?.verdict}. Open the charts in a browser: ${page}`);

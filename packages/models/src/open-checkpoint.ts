@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EvaluableModel, Tokenizer } from "@periodic-eval/core";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
+import { hashFiles } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import { modelError } from "./folder/model-error.ts";
 import { modelFolder } from "./hub/model-folder.ts";
@@ -105,10 +104,7 @@ async function weightsHash(folder: string): Promise<string | null> {
   if (commit !== undefined) return `commit:${commit}`;
   const files = (await readdir(folder)).filter((file) => file.endsWith(".safetensors")).sort();
   if (files.length === 0) return null;
-  const hash = createHash("sha256");
-  for (const file of files)
-    for await (const piece of createReadStream(join(folder, file))) hash.update(piece as Uint8Array);
-  return `sha256:${hash.digest("hex")}`;
+  return hashFiles(files.map((file) => join(folder, file)));
 }
 
 /** @throws PeriodicEvalError `model` for a tokenizer with ids that the model has no embedding for. Loads no weights. */

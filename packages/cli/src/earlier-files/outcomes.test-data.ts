@@ -35,8 +35,18 @@ export const outcomes: Readonly<Record<CommandName, (folder: string) => Promise<
       steps: (await readJsonLines(join(folder, "brief/steps.jsonl")))
         .slice(1)
         .map((line) => without(line, "timestamp", "timing_s")),
-      // Compliance with the prompts of training was added to the summary later.
-      summary: without(preferences["brief"], "lora_id", "baseline_seen_compliance", "final_seen_compliance"),
+      // Compliance with the prompts of training, and the reasons for unknown values, were added to the summary later. Collapse that
+      // was not measured is null since then, and was an empty array before.
+      summary: {
+        ...without(
+          preferences["brief"],
+          "lora_id",
+          "baseline_seen_compliance",
+          "final_seen_compliance",
+          "unknown",
+        ),
+        collapse_alerts: (preferences["brief"] as Fields)["collapse_alerts"] ?? [],
+      },
       weights: await tensorsOf(join(folder, "brief/checkpoints/sdpo/step_3/trainables.safetensors")),
     };
   },

@@ -1,4 +1,4 @@
-import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
+import { formatDelta, formatValue, humanizeName, missingValueText } from "@periodic-eval/core/statistics";
 import { formatP, writeFeedback, type FeedbackSummary } from "@periodic-eval/dashboard";
 import { plainTable } from "../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../terminal/terminal.ts";
@@ -17,7 +17,10 @@ const columns = [
   { words: "verdict" },
 ];
 
-/** Returns a table of the results of training on feedback, one row per preference, and a line for each value that is not known. */
+/**
+ * Returns a table of the results of training on feedback, one row per preference, and a line for each value that is not known:
+ * preferences, value and reason.
+ */
 export function feedbackTable(
   { preferences }: Pick<FeedbackSummary, "preferences">,
   colours: Colours,
@@ -31,19 +34,27 @@ export function feedbackTable(
     formatValue(result.baseline_compliance, "share"),
     `→ ${formatValue(result.final_compliance, "share")}`,
     formatValue(result.capability_ratio, ""),
-    result.collapse_alerts.map(humanizeName).join(", ") || "none",
+    result.collapse_alerts === null
+      ? missingValueText
+      : result.collapse_alerts.map(humanizeName).join(", ") || "none",
     result.verdict,
   ]);
-  const notes = Object.entries(preferences).flatMap(([name, { unknown = {}, ...result }]) => [
-    ...Object.entries(unknown).map(
-      ([value, reason]) => `${name}, not known: ${humanizeName(value)}: ${reason}`,
+  const unknown = new Map<string, readonly string[]>();
+  for (const [name, result] of Object.entries(preferences))
+    for (const [value, reason] of Object.entries(result.unknown ?? {})) {
+      const note = `${humanizeName(value)}: ${reason}`;
+      unknown.set(note, [...(unknown.get(note) ?? []), name]);
+    }
+  const notes = [
+    ...[...unknown].map(([note, names]) => `${names.join(", ")}, not known: ${note}`),
+    ...Object.entries(preferences).flatMap(([name, result]) =>
+      result.final_compliance === null && typeof result.final_seen_compliance === "number"
+        ? [
+            `${name}, compliance on training prompts: ${formatValue(result.baseline_seen_compliance, "share")} → ${formatValue(result.final_seen_compliance, "share")}`,
+          ]
+        : [],
     ),
-    ...(result.final_compliance === null && typeof result.final_seen_compliance === "number"
-      ? [
-          `${name}, compliance on training prompts: ${formatValue(result.baseline_seen_compliance, "share")} → ${formatValue(result.final_seen_compliance, "share")}`,
-        ]
-      : []),
-  ]);
+  ];
   return [plainTable(columns, rows, colours), ...notes].join("\n");
 }
 

@@ -22,6 +22,8 @@ export {
   type FileSystem,
   type OpenFile,
 } from "./storage/file-system.ts";
+export { hashFiles } from "./storage/hash-files.ts";
+export { writeOnce } from "./storage/write-once.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
 export { takeLock, withLock } from "./storage/lock.ts";
 export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";

@@ -119,7 +119,8 @@ export const summarySchema = z.looseObject({
         baseline_seen_compliance: numberOrNull.optional(),
         final_seen_compliance: numberOrNull.optional(),
         capability_ratio: numberOrNull,
-        collapse_alerts: z.array(text, "a list").readonly(),
+        /** Null: no sign was measured after a step. Earlier versions wrote an empty list. */
+        collapse_alerts: z.array(text, "a list").readonly().nullable(),
         verdict: text,
         updates: count.nullable().optional(),
         unknown: reasons.optional(),

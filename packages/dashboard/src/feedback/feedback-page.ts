@@ -110,8 +110,12 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
         typeof one.final_seen_compliance === "number" &&
         html` <small>seen ${changeOf(one.baseline_seen_compliance, one.final_seen_compliance)}</small>`
       }</td>
-      <td>${ability === null ? formatValue(one.capability_ratio, "") : html`<small>${ability}</small>`}</td>
-      <td class="left">${one.collapse_alerts.map(humanizeName).join(", ") || "none"}</td>
+      <td>${
+        ability === null
+          ? (formatMissing(one, "capability_ratio") ?? formatValue(one.capability_ratio, ""))
+          : html`<small>${ability}</small>`
+      }</td>
+      <td class="left">${formatMissing(one, "collapse_alerts") ?? (one.collapse_alerts?.map(humanizeName).join(", ") || "none")}</td>
       <td>${one.steps}${one.status !== "finished" && html` <small>${one.status}</small>`}</td>
     </tr>`;
   });
@@ -136,6 +140,15 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
     ${table("Verdicts", columns, rows)}
   </section>`;
 }
+
+/** Renders a dash with the reason for a value that is not known; null for a known one. */
+const formatMissing = (
+  one: FeedbackPreference["summary"],
+  key: "capability_ratio" | "collapse_alerts",
+): Html | null =>
+  one[key] === null
+    ? html`<span title="${one.unknown?.[key] ?? "not measured"}">${missingValueText}</span>`
+    : null;
 
 const changeOf = (before: number | null | undefined, now: number | null | undefined): string =>
   `${formatValue(before, "share")} → ${formatValue(now, "share")}`;

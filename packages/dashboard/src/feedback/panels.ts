@@ -73,11 +73,12 @@ const marginPanel = (
   unit,
   bounds: unbounded,
   limits: [],
-  series: perPreference(preferences, "logprob", (measurement, { baseline }) => {
+  series: perPreference(preferences, "logprob", (measurement, { baseline, summary }) => {
     const seen = measurement.logprob_margin;
     // The baseline is not compared with itself.
     if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
-    return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
+    const why = seen.reason ?? summary.unknown?.["logprob_margin_delta"] ?? "no reason was given";
+    return { ...readingOf(seen[key], why), n: seen.n };
   }),
 });
 

@@ -83,7 +83,7 @@ function measurementRow(name: string, measurement: FeedbackMeasurement, line: Fe
   const unknown = line?.unknown ?? {};
   return html`<tr>
     <th scope="row">${name}</th>
-    ${cell(formatValue(margin?.margin, "nats"), { why })} ${cell(formatDelta(margin?.margin_delta, "nats"), { why })}
+    ${cell(formatValue(margin?.margin, "nats"), { why })} ${cell(formatDelta(margin?.margin_delta, "nats"), { why: why ?? unknown["logprob_margin_delta"] ?? null })}
     ${cell(formatP(margin?.p ?? null).replace(/^p (= )?/, ""), { why: why ?? unknown["logprob_margin_p"] ?? null })}
     ${cell(formatValue(compliance?.held_out, "share"), {
       why: unknown["held_out_compliance"] ?? null,

@@ -90,7 +90,36 @@ describe("loadHarnessConfig", () => {
     expect([error.where, error.got]).toEqual(["override openclaw_url", '"ftp://gateway.example"']);
   });
 
+  it("loads a configuration file as CLaaS publishes it", async () => {
+    const published = `defaults:
+  - _eval_schema
+  - _self_
+
+mode: tinker
+claas_url: http://localhost:8080
+base_model: Qwen/Qwen3-30B-A3B
+preferences: [no_emoji, concise, identity]
+metrics: [quick, collapse]
+training:
+  learning_rate: 3e-5
+output_dir: ./data/evals/\${now:%Y%m%d-%H%M%SZ}
+openclaw_url: http://localhost:18789
+`;
+    await writeFile(join(folder, "base.yaml"), published);
+    expect(await loadHarnessConfig({ configDir: folder, configName: "base", now })).toMatchObject({
+      // The service has the mode.
+      mode: "local",
+      service_url: "http://localhost:8080",
+      gateway_url: "http://localhost:18789",
+      metrics: ["logprob", "compliance", "collapse"],
+      output_dir: join(folder, "data/evals/20261122-133005Z"),
+    });
+  });
+
   it.each([
+    ["defaults=[base]", 'override defaults: got ["base"], expected only _self_ and _eval_schema'],
+    ["output_dir=x-${hydra.job.num}", "override output_dir: got"],
+    ["output_dir=x-${now:%j}", "with %Y %m %d %H %M %S"],
     ["num_stepz=3", 'override num_stepz: got the unknown option "num_stepz"'],
     ["num_stepz=3", 'Did you mean "num_steps"?'],
     ["training.learning_rat=1", "override training.learning_rat: got the unknown option"],

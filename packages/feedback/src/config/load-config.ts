@@ -13,6 +13,7 @@ import {
 } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { atFile, parseFile } from "./file-errors.ts";
+import { withoutHydra } from "./hydra-config.ts";
 import { configSchema, metricPresets, type HarnessConfig } from "./schema.ts";
 import { namesIn } from "./yaml-names.ts";
 
@@ -40,9 +41,6 @@ export const shippedConfigs = fileURLToPath(new URL("../../configs", import.meta
 /** Keys of other harnesses, each with our key for the same setting. */
 const aliases: Readonly<Record<string, string>> = { claas_url: "service_url", openclaw_url: "gateway_url" };
 
-/** Modes of other harnesses that need an account with a cloud provider. */
-const cloudModes: readonly unknown[] = ["modal", "tinker"];
-
 /**
  * Loads the configuration of a run: defaults, overridden by a YAML file, overridden by `overrides`.
  *
@@ -57,10 +55,12 @@ export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promis
 
 /** Does the same as `loadHarnessConfig` for a file that has already been read. */
 export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): HarnessConfig {
-  const { values, keyOf } = withoutAliases(file);
-  atFile(file, () => refuseCloud(values["mode"]));
-  if (typeof values["metrics"] === "string")
-    values["metrics"] = atFile(file, () => presetOf(values["metrics"] as string));
+  const { values: given, keyOf } = withoutAliases(file);
+  const values = atFile(file, () => withoutHydra(given, now));
+  const { metrics } = values;
+  if (typeof metrics === "string") values["metrics"] = atFile(file, () => presetOf(metrics));
+  if (Array.isArray(metrics))
+    values["metrics"] = [...new Set((metrics as unknown[]).flatMap((name) => expanded(name)))];
   const parsed = parseFile(file, configSchema, values, keyOf);
   const {
     output_dir: output,
@@ -131,16 +131,9 @@ function fileOf(folder: string, name: string): string {
   });
 }
 
-function refuseCloud(mode: unknown): void {
-  if (!cloudModes.includes(mode)) return;
-  throw configError({
-    where: "",
-    path: ["mode"],
-    got: `${quoteValue(mode)}, which needs an account with a cloud provider`,
-    expected: '"local"',
-    fix: "Remove mode to train in this process, or start a service on a machine with a GPU and set service_url.",
-  });
-}
+/** Returns the metrics of a preset; any other value alone. */
+const expanded = (name: unknown): readonly unknown[] =>
+  typeof name === "string" && Object.hasOwn(metricPresets, name) ? metricPresets[name]! : [name];
 
 function presetOf(name: string): readonly string[] {
   const metrics = Object.hasOwn(metricPresets, name) ? metricPresets[name] : undefined;

@@ -323,6 +323,18 @@ describe("bad input", () => {
     expect([...posted("/v1/lora/init"), ...posted("/v1/feedback")]).toEqual([]);
   });
 
+  it("rejects a service whose worker is unhealthy before it creates an adapter", async () => {
+    const worker = { status: "unhealthy", error: "no GPU" };
+    await serve({
+      rewrite: ({ path }, body) => (path === "/v1/health" ? { status: "degraded", worker } : body),
+    });
+    await expect(run()).rejects.toMatchObject({
+      code: "model",
+      got: "a service whose worker is unhealthy: no GPU",
+    });
+    expect(posted("/v1/lora/init")).toEqual([]);
+  });
+
   it("names the model that the service does not accept", async () => {
     await serve({ baseModels: ["owner/other"] });
     await expect(run(["base_model=owner/name"])).rejects.toMatchObject({
@@ -338,12 +350,109 @@ describe("bad input", () => {
     await expect(run(["wire=openai"])).rejects.toMatchObject({ code: "config", path: ["wire"] });
     await expect(run(["wire=native"])).rejects.toThrow("an adapter without a number of updates");
   });
+});
 
-  it("rejects a score without log-probabilities instead of counting it as 0", async () => {
-    await serve({ logProbs: () => [] });
-    await expect(run()).rejects.toMatchObject({
+describe("replies that lack a field", () => {
+  /** Changes the fields of the replies of one route. */
+  const changed = (route: string, fields: object): Pick<ClaasDoubleOptions, "rewrite"> => ({
+    rewrite: ({ path }, body) => (path === route ? { ...(body as object), ...fields } : body),
+  });
+
+  it.each([
+    [{ logprobs: undefined }, "a reply without logprobs"],
+    [{ logprobs: [] }, "a reply with an empty array of logprobs for a text"],
+    [{ logprobs: [-1, null] }, "a reply with [-1,null] for logprobs, which is not an array of numbers"],
+  ])("leaves margins and drifts null for scores with %j, and goes on training", async (fields, reason) => {
+    await serve(changed("/v1/score", fields));
+    const summary = await run(["num_steps=1", "metrics=[logprob,collapse]"]);
+    const why = `${service.url}/v1/score: ${reason}`;
+    const [line] = await lines();
+    expect(line!.eval).toMatchObject({
+      logprob_margin: { margin: null, margin_delta: null, p: null, n: 0, reason: why },
+      collapse: {
+        own_drift: null,
+        baseline_drift: null,
+        unknown: { own_drift: why, baseline_drift: expect.stringContaining("no scored answers") as string },
+      },
+    });
+    expect(summary).toMatchObject({
+      status: "finished",
+      logprob_margin_delta: null,
+      // The double's answers to one prompt are equal, which needs no scores.
+      collapse_alerts: ["self_rouge_l"],
+      unknown: { logprob_margin_delta: why, own_drift: why, entropy_ratio: expect.any(String) as string },
+    });
+    expect(summary.unknown).not.toHaveProperty("self_rouge_l");
+    expect(service.steps(await adapter())).toBe(2);
+  });
+
+  it("gives the change of the margin no value if only the baseline's scores lack numbers", async () => {
+    let isTrained = false;
+    await serve({
+      rewrite({ path }, body) {
+        isTrained ||= path === "/v1/feedback" && "status" in (body as object);
+        return path === "/v1/score" && !isTrained ? {} : body;
+      },
+    });
+    const summary = await run(["num_steps=1", "metrics=[logprob]"]);
+    const why = "the baseline's margin is not known";
+    expect((await lines())[0]).toMatchObject({
+      eval: { logprob_margin: { margin: expect.any(Number) as number, margin_delta: null, p: null } },
+      unknown: { logprob_margin_delta: why },
+    });
+    expect(summary).toMatchObject({ verdict: "not decided", unknown: { logprob_margin_delta: why } });
+  });
+
+  it("does not count a feedback reply without a status as a gradient step", async () => {
+    await serve({
+      rewrite: ({ path }, body) => {
+        const { status: _, ...rest } = body as Body;
+        return path === "/v1/feedback" && service.steps(String(rest["lora_id"])) === 1 ? rest : body;
+      },
+    });
+    const summary = await run(["num_steps=1"]);
+    const unknown = {
+      sub_step_count: expect.stringMatching(/^1 to 2: 1 of 2 replies have no status/) as string,
+    };
+    expect((await lines())[0]).toMatchObject({ sub_step_count: null, unknown });
+    expect(summary).toMatchObject({ status: "finished", unknown });
+  });
+
+  it("ends at any status but ok, and resumes without sending the request again", async () => {
+    const broken = changed("/v1/feedback", { status: "queued" });
+    let isBroken = true;
+    await serve({ rewrite: (request, body) => (isBroken ? broken.rewrite!(request, body) : body) });
+    await expect(run(["num_steps=1"])).rejects.toMatchObject({
       code: "model",
-      got: expect.stringContaining("no log-prob") as string,
+      where: `${service.url}/v1/feedback`,
+      got: expect.stringContaining('status "queued"') as string,
+      expected: 'a reply with status "ok"',
+    });
+    isBroken = false;
+    await run(["num_steps=1"]);
+    expect(posted("/v1/feedback")).toHaveLength(1);
+    expect((await lines())[0]).toMatchObject({
+      sub_step_count: null,
+      unknown: { sub_step_count: expect.stringMatching(/^0 or 1: the service did not confirm/) as string },
+    });
+  });
+
+  it("tells a metric that is absent from one that is not a number", async () => {
+    await serve({ metadata: () => ({ total_loss: "high", distill_loss: null }) });
+    await run(["num_steps=1"]);
+    expect((await lines())[0]).toMatchObject({
+      sdpo_metrics: { loss: null, distill_loss: null },
+      unknown: {
+        loss: 'the service\'s reply has "high" for distill_result.metadata.total_loss, which is not a number',
+        distill_loss: "the service's reply has no distill_result.metadata.distill_loss",
+      },
+    });
+    await service.close();
+    await rm(join(folder, "run"), { recursive: true });
+    await serve({ metadata: () => null });
+    await run(["num_steps=1"]);
+    expect((await lines())[0]).toMatchObject({
+      unknown: { loss: "the service's reply has no distill_result" },
     });
   });
 });

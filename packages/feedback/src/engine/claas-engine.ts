@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { configError, isRecord } from "@periodic-eval/core/internal";
+import { configError, isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { at, isString, type JsonService } from "@periodic-eval/remote";
 import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
 import { sampleAnswers } from "./sample-answers.ts";
@@ -155,11 +155,13 @@ async function train(
     })),
   };
   let sending = { record, replies: 0, report: emptyReport, in_flight: false };
+  let confirmed = 0;
   for (let step = 0; step < request.stepsPerBatch; step += 1) {
     signal.throwIfAborted();
     await save({ ...journal, sending: { ...sending, in_flight: true } });
     const reply = await send(once, body, async () => save({ ...journal, sending }));
-    sending = { ...sending, replies: step + 1, report: reportOf(reply, step + 1) };
+    if (isConfirmed(reply, where)) confirmed += 1;
+    sending = { ...sending, replies: step + 1, report: reportOf(reply, confirmed, step + 1) };
     await save({ ...journal, sending });
     const trainedId = at(reply, "lora_id");
     if (isString(trainedId) && trainedId !== loraId) throw otherAdapter(where, trainedId, loraId);
@@ -184,14 +186,7 @@ async function send(once: JsonService, body: Json, onRefusal: () => Promise<void
     // `model` means no reply, or a status such as 500, which the service also sends after it has trained.
     if (!PeriodicEvalError.is(error)) throw error;
     if (error.code !== "model") return refuse(error);
-    throw new PeriodicEvalError({
-      code: "model",
-      where: error.where,
-      got: `${error.got}; it is unknown whether the service trained this request`,
-      expected: error.expected,
-      fix: "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
-      cause: error,
-    });
+    throw unconfirmed(error.where, error.got, error.expected, error);
   }
 }
 
@@ -204,8 +199,19 @@ const emptyReport: UpdateReport = {
   unknown: Object.fromEntries(shown.map((name) => [name, "the service confirmed no gradient step"])),
 };
 
-/** Reads the metrics of the newest gradient step. `total_loss` is our `loss`. A missing metric is null, with the reason. */
-function reportOf(reply: unknown, subSteps: number): UpdateReport {
+/**
+ * Whether a reply confirms a gradient step: its status is `ok`. Without a status, nobody knows.
+ *
+ * @throws PeriodicEvalError `model` for any other status. The journal then holds the request as sent and not confirmed.
+ */
+function isConfirmed(reply: unknown, where: string): boolean {
+  const status = at(reply, "status") ?? null;
+  if (status === null || status === "ok") return status !== null;
+  throw unconfirmed(where, `a reply with status ${quoteValue(status, 60)}`, 'a reply with status "ok"');
+}
+
+/** Reads the metrics of the newest gradient step. `total_loss` is our `loss`. An unknown value is null, with the reason. */
+function reportOf(reply: unknown, confirmed: number, replies: number): UpdateReport {
   const metadata = at(reply, "distill_result", "metadata");
   const reported = Object.entries(isRecord(metadata) ? metadata : {}).filter(
     (entry): entry is [string, number] => Number.isFinite(entry[1]),
@@ -215,15 +221,33 @@ function reportOf(reply: unknown, subSteps: number): UpdateReport {
   const missing = shown.filter((name) => numbers[name] === undefined);
   return {
     metrics: { ...numbers, ...Object.fromEntries(missing.map((name) => [name, null])) },
-    subSteps,
-    unknown: Object.fromEntries(
-      missing.map((name) => [
-        name,
-        `the service's reply has no ${name === "loss" ? "total_loss" : name} in distill_result.metadata`,
-      ]),
-    ),
+    subSteps: confirmed === replies ? replies : null,
+    unknown: {
+      ...(confirmed < replies && {
+        sub_step_count: `${confirmed} to ${replies}: ${replies - confirmed} of ${replies} replies have no status, and the service does not report what it has trained`,
+      }),
+      ...Object.fromEntries(missing.map((name) => [name, whyMissing(reply, name)])),
+    },
   };
 }
+
+function whyMissing(reply: unknown, name: (typeof shown)[number]): string {
+  const field = name === "loss" ? "total_loss" : name;
+  const path = ["distill_result", "metadata", field];
+  const absent = path.findIndex((_, last) => (at(reply, ...path.slice(0, last + 1)) ?? null) === null);
+  if (absent >= 0) return `the service's reply has no ${path.slice(0, absent + 1).join(".")}`;
+  return `the service's reply has ${quoteValue(at(reply, ...path), 60)} for ${path.join(".")}, which is not a number`;
+}
+
+const unconfirmed = (where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `${got}; it is unknown whether the service trained this request`,
+    expected,
+    fix: "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
+    cause,
+  });
 
 const noTeacherTurns = (url: string): PeriodicEvalError =>
   configError({

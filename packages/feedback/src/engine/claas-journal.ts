@@ -17,7 +17,7 @@ export interface Journal {
   /** The update that was begun and not finished. */
   readonly sending: {
     readonly record: UpdateRecord;
-    /** Requests that the service confirmed: gradient steps. */
+    /** Requests whose reply arrived. */
     readonly replies: number;
     /** The report after these. */
     readonly report: UpdateReport;
@@ -89,9 +89,9 @@ export function settle(journal: Journal): Journal {
         subSteps: null,
         unknown: {
           ...report.unknown,
-          sub_step_count: `${replies} or ${replies + 1}: the run stopped before the reply to request ${replies + 1}, and the service does not report what it has trained`,
+          sub_step_count: `${report.subSteps === null ? "0 to" : `${replies} or`} ${replies + 1}: the service did not confirm request ${replies + 1}, and it does not report what it has trained`,
         },
       }
-    : { ...report, subSteps: replies };
+    : report;
   return { ...journal, updates: updates + 1, last: { ...record, report: settledReport }, sending: null };
 }

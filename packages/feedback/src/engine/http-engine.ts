@@ -180,7 +180,16 @@ function stateOf(reply: unknown, url: string): TrainedState {
     name,
     typeof value === "number" ? value : null,
   ]);
-  const report = { metrics: Object.fromEntries(numbers) as UpdateReport["metrics"], subSteps };
+  const missing = numbers.filter(([, value]) => value === null);
+  const report: UpdateReport = {
+    metrics: Object.fromEntries(numbers) as UpdateReport["metrics"],
+    subSteps,
+    ...(missing.length > 0 && {
+      unknown: Object.fromEntries(
+        missing.map(([name]) => [name, "the service's reply has no number for it in last.metrics"]),
+      ),
+    }),
+  };
   return { updates, last: { stepId, step, draft: (at(last, "draft") ?? null) as Json, report } };
 }
 

@@ -79,6 +79,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
       const evaluable = inMemory(model, tokenizer);
       return {
         evaluable,
+        hindsight: trainer.config.hindsight,
         guards: trainer.guards,
         trained,
         async sample(requests, signal) {

@@ -1,5 +1,5 @@
-import type { Json } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { abbreviated, configError } from "@periodic-eval/core/internal";
 import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
 /**
@@ -24,7 +24,8 @@ export interface ServiceFacts {
 /**
  * Queries the abilities of a service without changing it.
  *
- * @throws PeriodicEvalError `config` for a service that does not train or has another model; `model` if it cannot be reached.
+ * @throws PeriodicEvalError `config` for a service that does not train or has another model; `model` if it cannot be reached or
+ *   its worker is unhealthy.
  */
 export async function factsOf(
   service: JsonService,
@@ -44,6 +45,15 @@ export async function factsOf(
       got: `a service without ${missing.join(" and ")}`,
       expected: "a service that trains on feedback",
       fix: "Set service_url to such a service (`npx periodic-eval feedback serve`), and gateway_url to a gateway.",
+    });
+  const fault = at(health.body, "worker", "error");
+  if (at(health.body, "worker", "status") === "unhealthy")
+    throw new PeriodicEvalError({
+      code: "model",
+      where: `${service.url}/v1/health`,
+      got: `a service whose worker is unhealthy${isString(fault) ? `: ${abbreviated(fault, 200)}` : ""}`,
+      expected: "a worker that can train",
+      fix: "Check the service's log, and start its worker.",
     });
   const model = at(health.body, "model");
   if (baseModel !== null && isString(model) && model !== baseModel)

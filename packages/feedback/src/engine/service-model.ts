@@ -1,14 +1,14 @@
-import {
-  PeriodicEvalError,
-  type CallOptions,
-  type Completion,
-  type EvaluableModel,
-  type GenerateRequest,
-  type Json,
-  type LogLikelihood,
-  type LogLikelihoodRequest,
-  type Sampling,
+import type {
+  CallOptions,
+  Completion,
+  EvaluableModel,
+  GenerateRequest,
+  Json,
+  LogLikelihood,
+  LogLikelihoodRequest,
+  Sampling,
 } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import {
   at,
@@ -26,6 +26,7 @@ import {
 } from "@periodic-eval/remote";
 import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
+import { unscoredError } from "../metrics/unscored.ts";
 
 export interface ServiceModelParts {
   /** Name of the model in requests. */
@@ -124,7 +125,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
         trackCall(options, async ({ send, signal }) => {
           const body = { model: name, entropies_of: [...texts] };
           const reply = await send(() => service.ask("v1/score", body, signal));
-          return texts.map((_, index) => numbersOf(at(reply, "entropies", index), service.url, "entropies"));
+          return texts.map((_, index) => numbersOf(reply, service.url, "entropies", index));
         }),
     }),
   };
@@ -218,9 +219,10 @@ function scoredOf(
 }
 
 function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikelihood {
-  const tokenNats = numbersOf(at(result, "logprobs"), url, "logprobs");
+  const tokenNats = numbersOf(result, url, "logprobs");
   // A sum over no token is 0, which would look like a certain answer.
-  if (tokenNats.length === 0 && isString(completion) && completion !== "") throw noScores(url);
+  if (tokenNats.length === 0 && isString(completion) && completion !== "")
+    throw unscoredError(url, "a reply with an empty array of logprobs for a text");
   const sum = at(result, "logprob_sum");
   const isGreedy = at(result, "is_greedy");
   const greedy = arrayOrNull(at(result, "token_is_greedy"));
@@ -235,23 +237,15 @@ function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikel
   };
 }
 
-function numbersOf(value: unknown, url: string, name: string): readonly number[] {
+function numbersOf(reply: unknown, url: string, ...path: readonly (string | number)[]): readonly number[] {
+  const value = at(reply, ...path);
   const list = arrayOrNull(value);
   if (list?.every((one): one is number => typeof one === "number")) return list;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${url}/v1/score`,
-    got: `a reply without numbers in ${name}${isString(value) ? `: ${value.slice(0, 60)}` : ""}`,
-    expected: "an array of numbers",
-    fix: "Use a service that returns scores, such as `npx periodic-eval feedback serve`.",
-  });
+  const name = path.join(".");
+  throw unscoredError(
+    url,
+    value === undefined
+      ? `a reply without ${name}`
+      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of numbers`,
+  );
 }
-
-const noScores = (url: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
-    where: `${url}/v1/score`,
-    got: "no log-probability for a text",
-    expected: "one for each of its tokens (logprobs)",
-    fix: "Use a service that scores this model's texts, or leave logprob and collapse out of metrics.",
-  });

@@ -49,6 +49,8 @@ export interface FeedbackModel {
   readonly loraId?: string;
   /** Facts that the engine does not report, such as `updates` (the adapter's number of updates), each with the reason. */
   readonly unknown?: Readonly<Record<string, string>>;
+  /** The template of the teacher's turn for examples without a `teacherTurn`, if the engine knows it. */
+  readonly hindsight?: string;
   /** Guards that check that a measurement changes nothing. */
   readonly guards?: readonly Guard[];
   /** The updates in the newest checkpoint, including those of earlier processes. */

@@ -146,10 +146,13 @@ export interface PreferenceSummary {
   readonly baseline_seen_compliance: number | null;
   readonly final_seen_compliance: number | null;
   readonly capability_ratio: number | null;
-  /** Signs beyond their thresholds at any measurement, in order of appearance. */
-  readonly collapse_alerts: readonly CollapseSign[];
+  /**
+   * Signs beyond their thresholds after any step, in order of appearance. Null if no sign was measured after a step. A sign that
+   * was never known is in `unknown`.
+   */
+  readonly collapse_alerts: readonly CollapseSign[] | null;
   readonly verdict: Verdict;
-  /** The reason for each value that was not known at some measurement or step; absent if there is none. */
+  /** The reason for each value that is null, or was not known at some measurement or step; absent if there is none. */
   readonly unknown?: Unknown;
 }
 

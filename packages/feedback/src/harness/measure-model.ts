@@ -10,6 +10,7 @@ import {
 import { summarizeReceipt } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
+import { valueOrReason } from "../metrics/unscored.ts";
 import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
 import type { CollapseRow } from "../metrics/collapse-rows.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";
@@ -72,8 +73,12 @@ export async function measureModel(
     checkUndisturbed(measured.snapshot, name);
     return measured;
   };
-  const canScore = model.evaluable.logLikelihoods !== undefined;
-  const margin = !canScore ? null : await run("logprob", () => preferenceMarginEvaluation({ preference }));
+  const scored = await valueOrReason(async () =>
+    model.evaluable.logLikelihoods === undefined
+      ? null
+      : run("logprob", () => preferenceMarginEvaluation({ preference })),
+  );
+  const margin = scored.value;
   const compliance = await run("compliance", () => complianceEvaluation({ preference, grader }));
   const general = await run("general", () => generalEvaluation(questions === null ? {} : { questions }));
   const reference = baseline?.collapse_reference ?? null;
@@ -85,12 +90,14 @@ export async function measureModel(
   return {
     eval: {
       logprob_margin:
-        canScore || !config.metrics.includes("logprob")
-          ? margin && {
+        margin === null
+          ? config.metrics.includes("logprob")
+            ? { ...noMargin, reason: scored.reason ?? "the engine scores no given text" }
+            : null
+          : {
               ...marginOf(margin.snapshot, marginRows!, baseline, config.seed),
               ...(unknown.logprob_margin_p !== undefined && { p: null }),
-            }
-          : { ...noMargin, reason: "the engine scores no given text" },
+            },
       preference_compliance: compliance && complianceOf(compliance.snapshot),
       general: general && generalOf(general.snapshot),
       collapse: collapse && collapseOf(collapse.snapshot),
@@ -100,6 +107,8 @@ export async function measureModel(
     unknown: {
       ...model.unknown,
       ...unknown,
+      ...(marginRows !== null &&
+        baseline?.margin_rows === null && { logprob_margin_delta: "the baseline's margin is not known" }),
       ...(marginRows?.some(({ truncatedTokens }) => truncatedTokens === null) && {
         truncated_tokens: "the engine does not report how many tokens of a context it cut",
       }),

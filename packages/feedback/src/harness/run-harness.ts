@@ -16,10 +16,11 @@ import { earlierGrader, openVerifier, rewardOf } from "../graders/open-verifier.
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
 import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-questions.ts";
-import { readPreference, type Preference } from "../preferences/preference.ts";
+import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
 import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
 import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
 import { promptsOf } from "./batches.ts";
+import { checkLengths } from "./check-lengths.ts";
 import {
   lockPath,
   runPaths,
@@ -51,7 +52,10 @@ export interface HarnessPorts {
 const answerTokens = 256;
 
 interface Prepared {
+  /** From `withTrainPrompts`. */
   readonly preference: Preference;
+  /** As in its file. */
+  readonly placed: PlacedPreference;
   readonly grader: Grader;
 }
 
@@ -69,8 +73,8 @@ interface Draft {
  * An interrupted run resumes in the same folder. No step is repeated or lost, and its lines equal those of an uninterrupted run,
  * except for timestamps and durations.
  *
- * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, or the folder of
- *   another run; `store` for a damaged folder or one in use; and the errors of the engine.
+ * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, a prompt or
+ *   answer beyond the model's context, or the folder of another run; `store` for a damaged folder or one in use; and the errors of the engine.
  */
 export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
@@ -93,8 +97,9 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
       ports.onStep?.(name, line, summary);
     };
+    const placed = prepared.map((one) => one.placed);
     for (const one of prepared)
-      await runPreference(one, { config, probes, questions, engine, now, signal, report });
+      await runPreference(one, { config, placed, probes, questions, engine, now, signal, report });
     return fileOf(summaries, now());
   } finally {
     await release();
@@ -114,7 +119,8 @@ const reservedNames = [basename(summaryPath("")), "plots", "index.html"];
 async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<readonly Prepared[]> {
   const prepared: Prepared[] = [];
   for (const named of config.preferences) {
-    const preference = withTrainPrompts(await readPreference(named, config.preferences_dir));
+    const placed = await readPlacedPreference(named, config.preferences_dir);
+    const preference = withTrainPrompts(placed.preference);
     const { name } = preference;
     if (reservedNames.includes(name.toLowerCase()))
       throw new PeriodicEvalError({
@@ -132,13 +138,15 @@ async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<read
         expected: "unique names",
         fix: "Rename one in its file: its results are stored in a folder with its name.",
       });
-    prepared.push({ preference, grader: await openVerifier(preference, { signal }) });
+    prepared.push({ preference, placed, grader: await openVerifier(preference, { signal }) });
   }
   return prepared;
 }
 
 interface Running {
   readonly config: HarnessConfig;
+  /** All preferences of the run. */
+  readonly placed: readonly PlacedPreference[];
   readonly probes: CollapseProbes;
   readonly questions: readonly GeneralQuestion[] | null;
   readonly engine: FeedbackEngine;
@@ -148,7 +156,7 @@ interface Running {
 }
 
 async function runPreference({ preference, ...prepared }: Prepared, running: Running): Promise<void> {
-  const { config, engine, now, signal, report: publish, probes, questions } = running;
+  const { config, placed, engine, now, signal, report: publish, probes, questions } = running;
   const paths = runPaths(config.output_dir, preference.name);
   const earlier = await readEarlier(paths);
   const grader = earlierGrader(preference, earlier.metadata?.grader.fingerprint) ?? prepared.grader;
@@ -171,7 +179,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     earlier.metadata,
   );
   if (earlier.baseline !== null && earlier.lines.length >= config.num_steps)
-    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config.num_steps));
+    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config));
   const { training, steps_per_batch: stepsPerBatch, seed } = config;
   const model = await engine.open({
     loraId: metadata.lora_id,
@@ -185,6 +193,8 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
   });
   const { loraId = metadata.lora_id, unknown = {} } = model;
   try {
+    // The base model is the same for all preferences, so this also checks the later ones before any training.
+    checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
     // The metadata is written after the model has opened, so that a wrong model does not claim the folder.
     const opened = { ...metadata, lora_id: loraId, engine: engine.describe(), ...unknownFields(unknown) };
@@ -192,7 +202,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const inputs = { config, preference, grader, probes, questions, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
-    await publish(preference.name, null, summaryOf(baseline, lines, config.num_steps));
+    await publish(preference.name, null, summaryOf(baseline, lines, config));
     while (lines.length < config.num_steps) {
       signal.throwIfAborted();
       const step = lines.length;
@@ -206,7 +216,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
       const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
-      await publish(preference.name, line, summaryOf(baseline, lines, config.num_steps));
+      await publish(preference.name, line, summaryOf(baseline, lines, config));
     }
   } finally {
     await model.dispose();

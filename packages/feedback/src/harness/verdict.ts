@@ -14,7 +14,8 @@ export interface VerdictFacts {
   readonly baseline_compliance: number | null;
   readonly final_compliance: number | null;
   readonly capability_ratio: number | null;
-  readonly collapse_alerts: readonly CollapseSign[];
+  /** Null: no sign is known. */
+  readonly collapse_alerts: readonly CollapseSign[] | null;
 }
 
 /**
@@ -38,7 +39,7 @@ export function verdictOf(facts: VerdictFacts): Verdict {
     collapse_alerts: alerts,
   } = facts;
   const { baseline_compliance: before, final_compliance: now } = facts;
-  if (alerts.length > 0) return "collapsed";
+  if (alerts !== null && alerts.length > 0) return "collapsed";
   if (ratio !== null && ratio < minCapabilityRatio) return "lost ability";
   if (p === null) return "not decided";
   if (delta === null || perToken === null || p >= verdictAlpha) return "no evidence";

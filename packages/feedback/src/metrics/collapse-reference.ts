@@ -5,6 +5,7 @@ import {
   type EvaluableModel,
   type Prompt,
 } from "@periodic-eval/core";
+import { valueOrReason } from "./unscored.ts";
 
 /** Σ log p of a text, in nats, and its number of tokens. */
 export interface ScoredText {
@@ -58,7 +59,8 @@ export async function entropiesOf(
   options: CallOptions,
 ): Promise<Known<readonly number[]>> {
   const { tokenizer, nextToken } = model;
-  if (model.textEntropies !== undefined) return { value: (await model.textEntropies([text], options))[0]! };
+  if (model.textEntropies !== undefined)
+    return valueOrReason(async () => (await model.textEntropies!([text], options))[0]!);
   if (tokenizer === undefined || nextToken === undefined)
     return unknown("the engine does not show the distribution of the next token");
   const ids = tokenizer.encode(text);
@@ -89,13 +91,19 @@ export async function scoreAnswers(
 ): Promise<Known<readonly (ScoredText | null)[]>> {
   if (model.logLikelihoods === undefined) return unknown("the engine scores no given text");
   const filled = [...new Set(texts.filter((text) => text.trim() !== ""))];
-  const scores = await model.logLikelihoods(
-    filled.map((continuation) => ({ context: prompt, continuation })),
-    options,
+  const { logLikelihoods } = model;
+  const scores = await valueOrReason(() =>
+    logLikelihoods.call(
+      model,
+      filled.map((continuation) => ({ context: prompt, continuation })),
+      options,
+    ),
   );
+  if (scores.value === null) return scores;
+  const { value: scored } = scores;
   const of = new Map(
     filled.map((text, at) => {
-      const { sumNats, tokenNats } = scores[at]!;
+      const { sumNats, tokenNats } = scored[at]!;
       if (!Number.isFinite(sumNats)) throw notFinite("Σ log p of an answer", sumNats);
       return [text, { nats: sumNats, tokens: tokenNats.length }];
     }),

@@ -145,7 +145,9 @@ async function referenceAnswers(
 ): Promise<Known<readonly ReferenceAnswer[]>> {
   if (reading.reference !== null) {
     const answers = reading.reference.answers?.[item.id];
-    return answers === undefined ? unknown("the baseline has no answers to this probe") : { value: answers };
+    return answers === undefined
+      ? unknown("the baseline has no scored answers to this probe")
+      : { value: answers };
   }
   const base = baseOf(model);
   if (base === null) return noBaseline;

@@ -48,6 +48,9 @@ export interface CollapseSigns {
 
 export type CollapseSign = keyof CollapseSigns;
 
+/** The signs that have a threshold. */
+export const alertSigns = ["entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"] as const;
+
 /** Returns the signs beyond their thresholds. An unknown sign (null) is never an alert, although it may not be healthy. */
 export function collapseAlerts(
   signs: CollapseSigns,

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { checkName, configError, nearest, quoteValue } from "@periodic-eval/core/internal";
 import { z } from "zod";
-import { atFile, parseFile } from "../config/file-errors.ts";
+import { atFile, parseFile, placeIn } from "../config/file-errors.ts";
 import { isPath } from "../config/load-config.ts";
 import { namesIn } from "../config/yaml-names.ts";
 import { fromHydra } from "./hydra-fields.ts";
@@ -95,6 +96,22 @@ export async function readPreference(
   folder: string | null = null,
   where = "preferences",
 ): Promise<Preference> {
+  return (await readPlacedPreference(nameOrPath, folder, where)).preference;
+}
+
+/** A preference, with the places of its values. */
+export interface PlacedPreference {
+  readonly preference: Preference;
+  /** Returns the file and line of a value, under the key that the file uses, for errors. */
+  readonly placeOf: (path: ValuePath) => string;
+}
+
+/** Does the same as `readPreference`, and keeps the places of the values. */
+export async function readPlacedPreference(
+  nameOrPath: string,
+  folder: string | null,
+  where = "preferences",
+): Promise<PlacedPreference> {
   const path = pathOf(nameOrPath, folder ?? shippedPreferences, where);
   const file = await readConfigFile(path);
   const { value, keyOf } = atFile(file, () => fromHydra(file.value));
@@ -106,7 +123,10 @@ export async function readPreference(
     refuseEqualAnswers(preference);
   };
   atFile(file, check, keyOf);
-  return { ...preference, folder: dirname(path) };
+  return {
+    preference: { ...preference, folder: dirname(path) },
+    placeOf: (at) => placeIn(file, keyOf(at)),
+  };
 }
 
 /** Ignores spaces and case: prompts that differ only in these count as the same. */

@@ -132,6 +132,11 @@ describe("runHarness", () => {
     return { ...preferences["short"]!, warnings };
   };
   const untrained = { train_prompts: undefined };
+  /** The reasons of every run with `metrics=quick`. */
+  const notRequested = {
+    capability_ratio: "general is not among the metrics",
+    collapse_alerts: "collapse is not among the metrics",
+  };
 
   it.each([
     ["11 pairs", { logprob_pairs: pairs.slice(1) }, ["logprob_margin_p"], "has 11, of which 11 are"],
@@ -149,7 +154,7 @@ describe("runHarness", () => {
       logprob_margin_p: null,
       verdict: "not decided",
     });
-    expect(Object.keys(outcome.unknown!)).toEqual(unknown);
+    expect(Object.keys(outcome.unknown!)).toEqual([...unknown, ...Object.keys(notRequested)]);
     expect(outcome.unknown!["logprob_margin_p"]).toContain(reason);
     expect(outcome.warnings).toHaveLength(unknown.length);
   });
@@ -164,6 +169,6 @@ describe("runHarness", () => {
     expect((await outcomeOf(untrained, ["metrics=[logprob]"])).warnings).toEqual([]);
     await rm(join(folder, "run"), { recursive: true });
     const complete = await outcomeOf({});
-    expect([complete.warnings, complete.unknown]).toEqual([[], undefined]);
+    expect([complete.warnings, complete.unknown]).toEqual([[], notRequested]);
   });
 });

@@ -23,6 +23,8 @@ export interface ClaasDoubleOptions {
    * out; a status is returned without carrying it out.
    */
   readonly fault?: (request: ClaasRequest, nth: number) => "drop" | number | null;
+  /** Returns the body to send instead of the reply's, for replies that lack a field. Default: the reply's. */
+  readonly rewrite?: (request: ClaasRequest, body: unknown) => unknown;
 }
 
 export interface ClaasDouble {
@@ -57,7 +59,9 @@ export async function claasDouble(options: ClaasDoubleOptions): Promise<ClaasDou
       if (fault === "drop") return void message.socket.destroy();
       response
         .writeHead(reply.status, { "content-type": "application/json" })
-        .end(JSON.stringify(reply.body));
+        .end(
+          JSON.stringify(options.rewrite === undefined ? reply.body : options.rewrite(request, reply.body)),
+        );
     });
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));

@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
+import { hashFiles } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { missingOnnx, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
@@ -72,7 +71,7 @@ export async function openTransformers(
   );
   const onnxFiles = await onnxFilesOf(folder, onnxFile);
   const tokenizer = await loadTokenizer(folder);
-  const weights = await sha256Of(onnxFiles);
+  const weights = await hashFiles(onnxFiles.toSorted());
   const loaded = await loadModel(() =>
     AutoModelForCausalLM.from_pretrained(folder, { dtype, device, local_files_only: true }),
   );
@@ -111,11 +110,4 @@ async function onnxFilesOf(folder: string, onnxFile: string): Promise<readonly s
   return names
     .filter((name) => name === onnxFile || name.startsWith(`${onnxFile}_data`))
     .map((name) => join(folder, name));
-}
-
-async function sha256Of(paths: readonly string[]): Promise<string> {
-  const hash = createHash("sha256");
-  for (const path of paths.toSorted())
-    for await (const part of createReadStream(path)) hash.update(part as Buffer);
-  return `sha256:${hash.digest("hex")}`;
 }

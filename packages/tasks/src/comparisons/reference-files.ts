@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { openHubCache, openRepository, parseHubId } from "@periodic-eval/core/hub";
 import { isRecord } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
-import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { hashFiles, readIfPresent } from "@periodic-eval/core/snapshots";
 import type { Json } from "@periodic-eval/core";
 
 /**
@@ -17,11 +15,11 @@ import type { Json } from "@periodic-eval/core";
 export async function adapterHash(adapter: string): Promise<string | null> {
   const files = await filesIn(adapter);
   if (files === null) return commitOf(adapter);
-  const hash = createHash("sha256");
-  hash.update(await settingsHash(join(adapter, "adapter_config.json")));
-  for (const name of weightNames(files))
-    for await (const piece of createReadStream(join(adapter, name))) hash.update(piece as Uint8Array);
-  return `sha256:${hash.digest("hex")}`;
+  const settings = await settingsHash(join(adapter, "adapter_config.json"));
+  return hashFiles(
+    weightNames(files).map((name) => join(adapter, name)),
+    settings,
+  );
 }
 
 /** Returns the sizes and times of a model's files in a folder, which change when it is saved; empty for a model on the hub. */

@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir, realpath } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { hashFiles, readIfPresent } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { parseJson } from "../results/parse-json.ts";
 
@@ -88,13 +86,8 @@ async function weightsIn(folder: string): Promise<Weights | null> {
   return files.length === 0 ? null : { folder: await realpath(resolve(folder)), files };
 }
 
-async function hashOf({ folder, files }: Weights): Promise<string> {
-  const hash = createHash("sha256");
-  for (const file of files) {
-    for await (const piece of createReadStream(join(folder, file))) hash.update(piece as Uint8Array);
-  }
-  return hash.digest("hex");
-}
+const hashOf = ({ folder, files }: Weights): Promise<string> =>
+  hashFiles(files.map((file) => join(folder, file)));
 
 /** Returns the error for an adapter of another model. */
 export function otherBase(base: AdapterBase, adapter: string, checkpoint: string): PeriodicEvalError {

@@ -1,9 +1,7 @@
-import { mkdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import { join } from "node:path";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/core/hub";
-import { configError, downloadOption } from "@periodic-eval/core/internal";
-import { csvLine, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { downloadOption } from "@periodic-eval/core/internal";
+import { csvLine, writeOnce } from "@periodic-eval/core/snapshots";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { DatasetFile } from "./datasets.ts";
 
@@ -42,31 +40,9 @@ export async function downloadDataset(
     if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
     downloaded.push({ source, path: target, rows: rows.length, sha256, commit: split.commit });
   }
-  await writeNew(contents);
+  await writeOnce(contents, "--out");
   return downloaded;
 }
-
-/** Writes the files that are not there yet; none if one of them exists with other content. */
-async function writeNew(contents: ReadonlyMap<string, string>): Promise<void> {
-  const missing: (readonly [path: string, content: string])[] = [];
-  for (const [path, content] of contents) {
-    const present = await readIfPresent(path);
-    if (present === null) missing.push([path, content]);
-    else if (present !== content) throw isThere(path);
-  }
-  for (const [path, content] of missing) {
-    await mkdir(dirname(path), { recursive: true });
-    await writeFileAtomic(path, content);
-  }
-}
-
-const isThere = (path: string): PeriodicEvalError =>
-  configError({
-    where: "--out",
-    got: `${path}, which exists with other content`,
-    expected: "a free name",
-    fix: "Name another folder, or move that file away.",
-  });
 
 const jsonLines = (rows: readonly PlacedRow[]): string =>
   rows.map(({ row }) => `${JSON.stringify(row)}\n`).join("");

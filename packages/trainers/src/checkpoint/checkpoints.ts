@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
 import {
   stateFile,
-  hashFiles,
+  hashesIn,
   readState,
   stateText,
   verifyCheckpoint,
@@ -98,7 +98,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       const path = folderOf(state.step);
       await writeWholeFolder(path, async (draft) => {
         await fill(draft);
-        const whole: TrainerState = { ...state, files: await hashFiles(draft) };
+        const whole: TrainerState = { ...state, files: await hashesIn(draft) };
         await writeFile(join(draft, stateFile), stateText(whole));
       });
       for (const step of (await stepsIn(folder)).filter((each) => each <= state.step).slice(keep)) {

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import type { Json, SessionState } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
+import { hashFiles } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
-import { filesIn, hashFile } from "./whole-folder.ts";
+import { filesIn } from "./whole-folder.ts";
 
 export const stateFile = "trainer_state.json";
 
@@ -84,10 +85,10 @@ export type TrainerState = Omit<
 };
 
 /** Hashes all files of a folder except the state itself. */
-export async function hashFiles(folder: string): Promise<Record<string, string>> {
+export async function hashesIn(folder: string): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {};
   for (const file of await filesIn(folder)) {
-    if (file !== stateFile) hashes[file] = await hashFile(join(folder, file));
+    if (file !== stateFile) hashes[file] = await hashFiles([join(folder, file)]);
   }
   return hashes;
 }
@@ -115,7 +116,7 @@ export async function readState(folder: string): Promise<TrainerState | string> 
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   const state = await readState(folder);
   if (typeof state === "string") return state;
-  const found = await hashFiles(folder);
+  const found = await hashesIn(folder);
   for (const [file, hash] of Object.entries(state.files)) {
     if (found[file] !== hash) return found[file] === undefined ? `${file} is missing` : `${file} was changed`;
   }

@@ -1,9 +1,10 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { hashFiles } from "@periodic-eval/core/snapshots";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
-import { filesIn, hashFile, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
+import { filesIn, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 const fill = (text: string) => async (draft: string) => {
   await mkdir(join(draft, "inner"));
@@ -69,7 +70,7 @@ it("hashes a file's bytes with SHA-256", async () => {
   const path = join(await temporaryFolder(), "abc");
   await writeFile(path, "abc");
   // FIPS 180-2, appendix B.1.
-  expect(await hashFile(path)).toBe(
+  expect(await hashFiles([path])).toBe(
     "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
   );
 });

@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
@@ -81,13 +79,6 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
         .replaceAll("\\", "/"),
     )
     .sort();
-}
-
-/** Returns `sha256:` and the hexadecimal digits of a file's hash. */
-export async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-  return `sha256:${hash.digest("hex")}`;
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -3,8 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { hashFile } from "../checkpoint/whole-folder.ts";
+import { hashFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import type { BadRow } from "./bad-row.ts";
 
 /** Writes a list of all bad rows of a source, which may be empty. Returns a sentence that names the file. */
@@ -22,7 +21,7 @@ export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadR
   const path = join(runDir, "bad_rows", phase, `${of}.jsonl`);
   return async (badRows) => {
     try {
-      const before = existsSync(path) ? await hashFile(path) : null;
+      const before = existsSync(path) ? await hashFiles([path]) : null;
       if (before !== null && before !== hashOf(badRows)) await rename(path, freeName(path));
       if (badRows.length > 0 && before !== hashOf(badRows)) {
         await mkdir(dirname(path), { recursive: true });

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { changedError } from "@periodic-eval/core/internal";
 import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/core/hub";
-import { hashFile } from "../checkpoint/whole-folder.ts";
+import { hashFiles } from "@periodic-eval/core/snapshots";
 import type { RowsOf } from "./bad-rows-file.ts";
 
 export interface RowFile {
@@ -31,7 +31,7 @@ export async function filesOf(source: string, of: RowsOf): Promise<readonly RowF
   return files.map((file) => ({
     path: file.path,
     name: `hf:${dataset}/${file.name}`,
-    check: async () => checkCached(file, (await hashFile(file.path)).slice("sha256:".length), of),
+    check: async () => checkCached(file, (await hashFiles([file.path])).slice("sha256:".length), of),
   }));
 }
 

@@ -1,8 +1,6 @@
 import { betley2025Questions, readAlignmentQuestions } from "@periodic-eval/core/evaluations";
 import { fetchPinnedFile, pinnedPath, pinnedUrl } from "@periodic-eval/core/hub";
-import { configError } from "@periodic-eval/core/internal";
-import { readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { mkdir } from "node:fs/promises";
+import { readIfPresent, writeOnce } from "@periodic-eval/core/snapshots";
 import { basename, dirname, join } from "node:path";
 import type { DownloadedFile, TaskDataset } from "@periodic-eval/tasks";
 
@@ -36,20 +34,6 @@ export async function getPublishedQuestions(where: string, out: string | null): 
   const { name, sha256, commit, path: inRepository } = file;
   const { questions } = await readAlignmentQuestions(name, where);
   const path = out === null ? pinnedPath(file) : join(out, name, basename(inRepository));
-  if (out !== null) await writeNew(path, await fetchPinnedFile(file, where));
+  if (out !== null) await writeOnce(new Map([[path, await fetchPinnedFile(file, where)]]), "--out");
   return { source: pinnedUrl(file), path, rows: questions.length, sha256, commit };
-}
-
-async function writeNew(path: string, text: string): Promise<void> {
-  const present = await readIfPresent(path);
-  if (present === text) return;
-  if (present !== null)
-    throw configError({
-      where: "--out",
-      got: `${path}, which exists with other content`,
-      expected: "a free name",
-      fix: "Name another folder, or move that file away.",
-    });
-  await mkdir(dirname(path), { recursive: true });
-  await writeFileAtomic(path, text);
 }

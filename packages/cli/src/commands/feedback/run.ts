@@ -99,11 +99,15 @@ async function openEngine(
 
 /** Returns one line of progress: `concise  step 3  margin +2.1 nats …`. A null `line` stands for the untrained model. */
 function stepText(preference: string, line: StepLine | null, summary: PreferenceSummary): string {
-  const complianceText = (heldOut: number | null | undefined, seen: number | null | undefined) =>
+  const complianceText = (heldOut: number | null, seen: number | null) =>
     `compliance ${formatValue(heldOut, "share")} (seen ${formatValue(seen, "share")})`;
   if (line === null) {
-    const { baseline_compliance: heldOut, baseline_seen_compliance: seen } = summary;
-    return `${preference}  the model before any update: ${complianceText(heldOut, seen)}`;
+    const { baseline_compliance: heldOut, baseline_seen_compliance: seen, steps, status } = summary;
+    const isMeasured = heldOut !== null || seen !== null;
+    const done = steps === 1 ? "1 step" : `${steps} steps`;
+    const resumed =
+      steps === 0 ? "" : status === "finished" ? "  already finished" : `  resumes after ${done}`;
+    return `${preference}  the model before any update${isMeasured ? `: ${complianceText(heldOut, seen)}` : " is measured"}${resumed}`;
   }
   const { logprob_margin: margin, preference_compliance: compliance, collapse } = line.eval;
   const alerts =
@@ -112,8 +116,8 @@ function stepText(preference: string, line: StepLine | null, summary: Preference
       : `  ALERT ${collapse.alerts.map(humanizeName).join(", ")}`;
   return [
     `${preference}  step ${line.step}`,
-    `margin ${formatDelta(margin?.margin_delta, "nats")}`,
-    complianceText(compliance?.held_out, compliance?.seen),
+    ...(margin === null ? [] : [`margin ${formatDelta(margin.margin_delta, "nats")}`]),
+    ...(compliance === null ? [] : [complianceText(compliance.held_out, compliance.seen)]),
     ...(line.sub_step_count === null
       ? [`gradient steps ${line.unknown?.["sub_step_count"] ?? "not known"}`]
       : []),

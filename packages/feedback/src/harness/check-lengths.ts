@@ -1,0 +1,131 @@
+import type { Prompt, Tokenizer, ValuePath } from "@periodic-eval/core";
+import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
+import { abbreviated, configError, pathText, quoteValue } from "@periodic-eval/core/internal";
+import type { HarnessConfig } from "../config/schema.ts";
+import type { FeedbackModel } from "../engine/types.ts";
+import type { CollapseProbes } from "../metrics/collapse-probes.ts";
+import { generalProbes } from "../metrics/general-probes.ts";
+import type { GeneralQuestion } from "../metrics/general-questions.ts";
+import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
+import { withTrainPrompts } from "../preferences/unknown-results.ts";
+import type { PlacedPreference } from "../preferences/preference.ts";
+
+export interface CheckedTexts {
+  readonly config: HarnessConfig;
+  readonly preferences: readonly PlacedPreference[];
+  readonly probes: CollapseProbes;
+  /** Null: the coding task and the instructions. */
+  readonly questions: readonly GeneralQuestion[] | null;
+}
+
+/** A text with its length in tokens. */
+interface CheckedText {
+  readonly where: string;
+  readonly got: string;
+  readonly tokens: number;
+  readonly fix: string;
+}
+
+/**
+ * Requires that the model can read every prompt, answer and feedback turn of the run, with the messages that its chat template
+ * adds. Does nothing for an engine that does not report its tokenizer or its context length. A feedback turn is counted without
+ * the answer, which is not known before training.
+ *
+ * @throws PeriodicEvalError `config` that names the longest text, with its file, and the number of other texts that are too long.
+ */
+export function checkLengths(texts: CheckedTexts, { evaluable, hindsight }: FeedbackModel): void {
+  const { tokenizer, contextLength, identity } = evaluable;
+  if (tokenizer === undefined || contextLength === null) return;
+  const tooLong = [
+    ...texts.preferences.flatMap((placed) => preferenceTexts(placed, texts.config, tokenizer, hindsight)),
+    ...probeTexts(texts, tokenizer),
+  ].filter(({ tokens }) => tokens > contextLength);
+  const [longest, ...others] = tooLong.toSorted((a, b) => b.tokens - a.tokens);
+  if (longest === undefined) return;
+  const { where, got, tokens, fix } = longest;
+  const more = others.length === 0 ? "" : ` (${others.length} more of the run's texts are too long)`;
+  throw configError({
+    where,
+    got: `${got} of ${tokens} tokens${more}`,
+    expected: `at most ${contextLength} tokens, the context length of ${identity.name}`,
+    fix: `${fix}, or set base_model to a model that reads ${tokens} tokens or more.`,
+  });
+}
+
+function preferenceTexts(
+  { preference, placeOf }: PlacedPreference,
+  { metrics, feedback_repetitions: repetitions }: HarnessConfig,
+  tokenizer: Tokenizer,
+  defaultHindsight: string | undefined,
+): readonly CheckedText[] {
+  const { logprob_pairs: pairs, probe_prompts: probes } = preference;
+  const { train_prompts: trained } = withTrainPrompts(preference);
+  const promptsOf = (list: string, prompts: readonly string[]) =>
+    prompts.map((prompt, at) => promptText(placeOf([list, at]), prompt, tokenizer));
+  const answers = pairs.flatMap((pair, at) =>
+    (["chosen", "rejected"] as const).map((key): CheckedText => {
+      const request = { context: turn(pair.prompt), continuation: pair[key] };
+      return {
+        where: placeOf(["logprob_pairs", at, key]),
+        got: `the answer ${quoted(pair[key])}`,
+        tokens: encodePair(tokenizer, request).continuation.length,
+        fix: "Shorten it, leave logprob out of metrics",
+      };
+    }),
+  );
+  const template = preference.hindsight ?? defaultHindsight ?? null;
+  const feedback = feedbackOf(preference, repetitions);
+  return [
+    ...(metrics.includes("logprob") ? answers : []),
+    ...promptsOf("train_prompts", preference.train_prompts),
+    ...(trained === probes || metrics.includes("compliance") ? promptsOf("probe_prompts", probes) : []),
+    ...(template === null
+      ? []
+      : trained.map((prompt): CheckedText => {
+          const text = teacherTurnOf({ hindsight: template }, { prompt, response: "", feedback })!;
+          return {
+            where: placeOf(["feedback_string"]),
+            got: `a teacher's turn (the prompt ${quoted(prompt)} and the feedback)`,
+            // The teacher also reads one token of the answer.
+            tokens: lengthOf(turn(text), tokenizer) + 1,
+            fix: "Shorten the feedback or the prompt",
+          };
+        })),
+  ];
+}
+
+/** Returns the prompts of the metrics that all preferences share. */
+function probeTexts(
+  { config, probes, questions }: CheckedTexts,
+  tokenizer: Tokenizer,
+): readonly CheckedText[] {
+  const { metrics, general_probes: generalFile, collapse_probes: collapseFile } = config;
+  const place = (metric: string, file: string | null, path: ValuePath) =>
+    file === null ? `the default prompts of ${metric}` : `${file} ${pathText(path).replace(/^\./, "")}`;
+  const textOf = (metric: string, file: string | null, path: ValuePath, prompt: string): CheckedText => {
+    const text = promptText(place(metric, file, path), prompt, tokenizer);
+    return file === null
+      ? { ...text, fix: `Leave ${metric} out of metrics, set ${metric}_probes to a file` }
+      : text;
+  };
+  const general = (questions ?? generalProbes).map(({ prompt }, at) =>
+    textOf("general", generalFile, ["questions", at, "prompt"], prompt),
+  );
+  const collapse = probes.prompts.map((prompt, at) =>
+    textOf("collapse", collapseFile, ["prompts", at], prompt),
+  );
+  return [...(metrics.includes("general") ? general : []), ...(metrics.includes("collapse") ? collapse : [])];
+}
+
+const promptText = (where: string, prompt: string, tokenizer: Tokenizer): CheckedText => ({
+  where,
+  got: `the prompt ${quoted(prompt)}`,
+  tokens: lengthOf(turn(prompt), tokenizer),
+  fix: "Shorten it",
+});
+
+const turn = (content: string): Prompt => ({ messages: [{ role: "user", content }] });
+
+const lengthOf = (prompt: Prompt, tokenizer: Tokenizer): number => renderPrompt(tokenizer, prompt).ids.length;
+
+const quoted = (text: string): string => quoteValue(abbreviated(text));
