@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { evaluate } from "./evaluate.ts";
 import type { SandboxLimits } from "./messages.ts";
+import type * as source from "./run-in-sandbox.ts";
 import { defaultLimits, type SandboxResult } from "./run-in-sandbox.ts";
 
 /** The compiled function: its process starts faster than that of the source. `npm test` builds first. */
 const { runInSandbox } = (await import(
   new URL("../../dist/sandbox/run-in-sandbox.js", import.meta.url).href
-)) as typeof import("./run-in-sandbox.ts");
+)) as typeof source;
 
 const reasonOf = (result: SandboxResult): string =>
   result.ok ? `returned: ${result.values.join()}` : result.reason;
