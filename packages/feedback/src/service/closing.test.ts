@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { mkdtemp } from "node:fs/promises";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
