@@ -26,7 +26,7 @@ type Project = "alone" | "computing" | "together";
 /** Returns the project of a test file. Loading modules for each file takes longer than most tests, so files share a process where they can. */
 function projectOf(file: string): Project {
   const text = withTestData(file);
-  if (/^(examples|packages\/cli)\//.test(file) || needsProcess.test(text)) return "alone";
+  if (needsProcess.test(text)) return "alone";
   if (/^packages\/(models|trainers)\//.test(file) || needsEngine.test(text)) return "computing";
   return "together";
 }

@@ -10,7 +10,11 @@ const { name } = await useBackend();
 const output = runDir("feedback");
 const config = await loadHarnessConfig({
   configName: "micro-world", // preferences and probes in the embedded model's words
-  overrides: ["preferences=[concise]", `output_dir=${output}`, ...(isShort ? ["num_steps=2"] : [])],
+  overrides: [
+    "preferences=[concise]",
+    `output_dir=${output}`,
+    ...(isShort ? ["num_steps=2", "steps_per_batch=1", "metrics=[logprob]"] : []),
+  ],
 });
 
 // Instead of a model in this process, a service can train: httpEngine({ serviceUrl: "http://127.0.0.1:8080" }).

@@ -43,11 +43,30 @@ export async function runCode(
 }
 
 /** Runs a command from a document, `npx periodic-eval …`, and returns its stdout. */
-export const runCommand = (line: string, cwd: string): Promise<string> => {
-  const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
-  expect([npx, name]).toEqual(["npx", "periodic-eval"]);
-  return runNode([join(root, "packages/cli/dist/main.js"), ...args], {}, cwd);
-};
+export const runCommand = async (line: string, cwd: string): Promise<string> =>
+  (await runCommands([line], cwd))[0]!;
+
+/** Runs commands from a document one after the other, and returns the stdout of each. One process loads the modules for all. */
+export async function runCommands(lines: readonly string[], cwd: string): Promise<readonly string[]> {
+  const commands = lines.map((line) => {
+    const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
+    expect([npx, name]).toEqual(["npx", "periodic-eval"]);
+    return args;
+  });
+  const built = (file: string) =>
+    JSON.stringify(new URL(`../packages/cli/dist/${file}`, import.meta.url).href);
+  const code = `import { runCli } from ${built("program.js")};
+    import { processTerminal } from ${built("terminal/terminal.js")};
+    const printed = [];
+    for (const args of ${JSON.stringify(commands)}) {
+      const lines = [];
+      const status = await runCli(args, { ...processTerminal, out: (text) => void lines.push(text + "\\n") });
+      if (status !== 0) process.exit(status);
+      printed.push(lines.join(""));
+    }
+    console.log(JSON.stringify(printed));`;
+  return JSON.parse(await runNode(["--input-type=module", "--eval", code], {}, cwd)) as readonly string[];
+}
 
 async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<string> {
   const node = spawn(process.execPath, args, { env: { ...process.env, ...env }, cwd });

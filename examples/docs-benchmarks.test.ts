@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { blocksOf, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
+import { blocksOf, runCode, runCommand, runCommands, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
 
@@ -15,7 +15,12 @@ const commands = blocks("sh")
   .find((text) => text.includes("periodic-eval audit path/to/model"))!
   .trim()
   .split("\n");
-const suite = blocks("yaml").find((text) => text.startsWith("schema_version"))!;
+const suite = withReplacements(
+  blocks("yaml").find((text) => text.startsWith("schema_version"))!,
+  {
+    "limit: 200": "limit: 20",
+  },
+);
 
 /** Contains the files that the page mentions: the embedded model, an adapter, and a few documents per task. */
 const folder = temporaryFolder(afterAll);
@@ -41,8 +46,8 @@ beforeAll(async () => {
       question: `Is ${at} a number?`,
       mc2_targets: { choices: ["Yes", "It is", "No"], labels: [1, 1, 0] },
     })),
-    // Few: each is answered by generating up to 256 tokens.
-    "data/gsm8k/test.jsonl": sums.split("\n").slice(0, 4).join("\n"),
+    // Only one: it is answered by generating up to 256 tokens.
+    "data/gsm8k/test.jsonl": sums.split("\n").slice(0, 1).join("\n"),
     "data/gsm8k/train.jsonl": sums,
   };
   for (const [path, text] of Object.entries(files)) {
@@ -51,23 +56,22 @@ beforeAll(async () => {
   }
 });
 
-it("runs the commands of docs/benchmarks.md", async () => {
+it("runs the commands of docs/benchmarks.md, with fewer questions", async () => {
   expect(commands).toHaveLength(6);
-  const printed: string[] = [];
-  for (const command of commands) printed.push(await runCommand(command, folder));
-  const [audited, evaluated, , , reported, compared] = printed;
+  const fewer = commands.map((command) => command.replace("--limit 100", "--limit 10"));
+  const [audited, evaluated, , , reported, compared] = await runCommands(fewer, folder);
   expect(audited).toMatch(/^arc_challenge 1\.0 on model .*\n\ndocument "\d+" /);
-  expect(evaluated).toMatch(/^arc_challenge +acc ↑ +none .* 100 /m);
+  expect(evaluated).toMatch(/^arc_challenge +acc ↑ +none .* 10 /m);
   const { runs } = await readMetrics(join(folder, "results/metrics.json"));
   expect(runs.map(({ name, method, adapter }) => [name, method, adapter])).toEqual([
     ["base", null, null],
     ["tuned", "sft", "path/to/adapter"],
   ]);
   expect(compared).toMatch(/^method +runs +arc_challenge acc ↑ .*\nbase \(baseline\) +1 .*\nsft +1 /);
-  expect(compared).toContain("200 pairs of answers");
+  expect(compared).toContain("20 pairs of answers");
   // A new adapter changes nothing: its B matrices are zero.
   expect(runs[1]!.metrics).toEqual(runs[0]!.metrics);
-  expect(runs[0]!.n).toMatchObject({ "arc_challenge/acc,none": 200, "truthfulqa_mc2/acc,none": 20 });
+  expect(runs[0]!.n).toMatchObject({ "arc_challenge/acc,none": 20, "truthfulqa_mc2/acc,none": 20 });
   expect(reported).toContain("base (reference)");
   expect(reported!.trimEnd().split("\n").at(-1)).toBe(
     `Open this page in a browser: ${join(folder, "results/index.html")}`,
@@ -81,6 +85,7 @@ it("runs the TypeScript blocks of docs/benchmarks.md", { timeout: 300_000 }, asy
     "PeriodicCapabilityCallback()":
       'PeriodicCapabilityCallback({ questions: "data/arc_challenge/test.jsonl" })',
     "maxSteps: 200": "maxSteps: 2",
+    "subsample: { n: 100, seed: 42 }": "subsample: { n: 10, seed: 42 }",
     'suite: "suite.yaml", data: "data" }': 'suite: "suite.yaml", data: "data", results: "live" }',
     // The page continues the README's ten lines, so training runs only once.
     "await trainer.train();\nimport": "import",
@@ -97,8 +102,8 @@ it("runs the TypeScript blocks of docs/benchmarks.md", { timeout: 300_000 }, asy
   expect(measurements.map(({ step }) => step)).toEqual([0, 1, 2]);
   const ends = [measurements[0]!, measurements[2]!].map(({ status, metrics }) => [status, metrics["acc"]!.n]);
   expect(ends).toEqual([
-    ["complete", 100],
-    ["complete", 100],
+    ["complete", 10],
+    ["complete", 10],
   ]);
 });
 

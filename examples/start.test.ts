@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { blocksOf, root, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
+import { blocksOf, root, runCode, runCommands, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
 /** A project in which the packages are installed. */
@@ -27,7 +27,7 @@ it("runs the files and commands of docs/start.md, with fewer steps and questions
   const document = "docs/start.md";
   const [train, suite] = blocksOf(document, "yaml");
   writeFileSync(join(project, "train.yaml"), train!);
-  writeFileSync(join(project, "suite.yaml"), withReplacements(suite!, { "limit: 100": "limit: 10" }));
+  writeFileSync(join(project, "suite.yaml"), withReplacements(suite!, { "limit: 100": "limit: 5" }));
   const commands = blocksOf(document, "sh")
     .flatMap((block) => block.split("\n").map((line) => line.trim()))
     .filter((line) => line.startsWith("npx"));
@@ -35,12 +35,12 @@ it("runs the files and commands of docs/start.md, with fewer steps and questions
     train: " config.maxSteps=2 periodic_eval.subsample_n=5",
     "eval --questions": " --limit 10",
   };
-  const printed: string[] = [];
-  for (const line of commands) {
+  const lines = commands.map((line) => {
     const [, , name] = line.split(" ");
     const key = line.includes("--questions") ? `${name} --questions` : name!;
-    printed.push(await runCommand(`${line}${fewer[key] ?? ""}`, project));
-  }
+    return `${line}${fewer[key] ?? ""}`;
+  });
+  const printed = await runCommands(lines, project);
   expect(commands).toHaveLength(7);
   const [, page, , table, capability, , again] = printed.map((text) => text.trim());
   for (const [text, path] of [

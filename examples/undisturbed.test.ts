@@ -60,6 +60,7 @@ async function handWritten(
   callbacks: (loop: Loop) => readonly TrainerCallback[],
   onBrokenReceipt: "stop" | "record" = "stop",
   what: Trained = "every weight",
+  maxSteps = steps,
 ) {
   const { model, base } = trained[what]();
   const adam = new AdamW(model.trainables());
@@ -71,7 +72,7 @@ async function handWritten(
   await withSession(
     {
       run,
-      maxSteps: steps,
+      maxSteps,
       model: inMemory(model, tokenizer),
       guards: [...tfjsGuards(model, adam), streamGuard("training-stream", () => random.state())],
       callbacks: callbacks({ model, adam, random }),
@@ -85,7 +86,7 @@ async function handWritten(
       budget: { overheadPercent: null },
     },
     async (session) => {
-      for (let step = 0; step < steps; step += 1) {
+      for (let step = 0; step < maxSteps; step += 1) {
         losses.push(trainStep({ model, adam, random }));
         const { stop } = await session.stepEnd({ metrics: { loss: losses.at(-1)! } });
         stopReason = stop;
@@ -140,6 +141,9 @@ describe("a hand-written loop", () => {
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
     expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
   });
+
+  /** Steps of the runs that are disturbed halfway. */
+  const few = 12;
 
   /** A disturbance inside the window, and the guards that must report it. */
   const disturbances: Record<
@@ -213,9 +217,14 @@ describe("a hand-written loop", () => {
           { schedule: [everyPercent(50)], atStart: false, atEnd: false },
         );
       for (const onBrokenReceipt of ["stop", "record"] as const) {
-        const { run, losses, stopReason } = await handWritten((loop) => [evil(loop)], onBrokenReceipt, what);
+        const { run, losses, stopReason } = await handWritten(
+          (loop) => [evil(loop)],
+          onBrokenReceipt,
+          what,
+          few,
+        );
         const isStopped = stops && onBrokenReceipt === "stop";
-        expect(losses.length).toBe(isStopped ? steps / 2 : steps);
+        expect(losses.length).toBe(isStopped ? few / 2 : few);
         if (isStopped) expect(guards.some((guard) => stopReason!.includes(`guard "${guard}"`))).toBe(true);
         const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
         const broken = snapshot!.receipt
@@ -231,10 +240,10 @@ describe("a hand-written loop", () => {
     async (what) => {
       const hook = ({ model }: Loop): TrainerCallback => ({
         id: "careless",
-        onStepEnd: ({ progress }) => void (progress.step === 30 && model.enterEval()),
+        onStepEnd: ({ progress }) => void (progress.step === few / 2 && model.enterEval()),
       });
-      const { losses, stopReason, warnings } = await handWritten((loop) => [hook(loop)], "stop", what);
-      expect(losses.length).toBe(30);
+      const { losses, stopReason, warnings } = await handWritten((loop) => [hook(loop)], "stop", what, few);
+      expect(losses.length).toBe(few / 2);
       expect(stopReason).toContain('guard "mode"');
       expect(warnings.join("\n")).toContain("careless");
     },

@@ -1,18 +1,33 @@
 // Vitest's global set-up: tests get a temporary folder of this run (TMPDIR), which is removed at the end. Whatever a test
 // left in it is listed, and fails the run: users' machines have no such set-up.
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** Entries that tools keep in the temporary folder: tsx's cache, torch's compiled code, Chromium's sockets. */
 const ofTools = /^(tsx-|torchinductor_|node-compile-cache|\.org\.chromium|org\.chromium|playwright)/;
 
+/**
+ * Returns the folder in which the run's folder is made: Linux's file system in memory if it has at least 4 GiB free. Tests of
+ * snapshots and checkpoints sync thousands of files, each of which waits for a disk.
+ */
+function parentFolder() {
+  if (process.env.TMPDIR !== undefined || process.platform !== "linux") return tmpdir();
+  try {
+    accessSync("/dev/shm", constants.W_OK | constants.X_OK);
+    const { bavail, bsize } = statfsSync("/dev/shm");
+    return bavail * bsize >= 4 * 2 ** 30 ? "/dev/shm" : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
 export function setup() {
   const before = process.env.TMPDIR;
   // Vitest calls this once per project; one folder serves all.
   if (process.env.PERIODIC_EVAL_TEST_FOLDER !== undefined) return undefined;
   // A short name: Chromium's socket path must fit into 108 bytes.
-  const folder = mkdtempSync(join(tmpdir(), "pe-"));
+  const folder = mkdtempSync(join(parentFolder(), "pe-"));
   process.env.TMPDIR = folder;
   process.env.PERIODIC_EVAL_TEST_FOLDER = folder;
   return () => {

@@ -7,11 +7,11 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
+import { compiledChild, runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
-const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
+const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../../assets/micro-world", import.meta.url));
 const root = temporaryFolder(afterAll);
 let whole: { record: unknown; metrics: readonly string[]; weights: string; milliseconds: number };

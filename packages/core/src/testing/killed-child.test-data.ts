@@ -1,4 +1,11 @@
 import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+/** Returns the compiled file of a TypeScript file. It starts faster than the source; `npm test` builds first. */
+export function compiledChild(source: URL): string {
+  const root = new URL("../../../../", import.meta.url).href;
+  return fileURLToPath(source.href.replace(root, `${root}.build/`).replace(/\.ts$/, ".js"));
+}
 
 export interface ChildEnd {
   readonly isKilled: boolean;
@@ -7,14 +14,15 @@ export interface ChildEnd {
 }
 
 /**
- * Runs a TypeScript file in a child process to its end, or kills it `killAfter` milliseconds after its first output, with which it
+ * Runs a TypeScript or JavaScript file in a child process to its end, or kills it `killAfter` milliseconds after its first output, with which it
  * reports that it begins.
  *
  * @throws Error with its stderr, if it fails.
  */
 export function runChild(file: string, args: readonly string[], killAfter?: number): Promise<ChildEnd> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", file, ...args], {
+    const loader = file.endsWith(".ts") ? ["--import", "tsx", "-C", "@periodic-eval/source"] : [];
+    const child = spawn(process.execPath, [...loader, file, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let stderr = "";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { appendFile, cp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { fakeGuard } from "@periodic-eval/core/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
@@ -50,6 +50,18 @@ const linesOf = async (output: string) =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as StepLine);
 const timeless = ({ timestamp: _t, timing_s: _s, ...line }: StepLine) => line;
+
+let whole = "";
+const wholeFolder = temporaryFolder(afterAll);
+
+/** Returns the folder of an uninterrupted run, which several tests compare with. */
+async function wholeRun(): Promise<string> {
+  if (whole !== "") return whole;
+  await runHarness(await configOf("whole"), { engine: fakeEngine() });
+  await cp(file("whole", ""), wholeFolder, { recursive: true });
+  whole = wholeFolder;
+  return whole;
+}
 
 describe("runHarness", () => {
   it("writes the files of a run with their documented fields", async () => {
@@ -180,7 +192,7 @@ describe("runHarness", () => {
   it.each(moments)(
     "resumes to the same result after an interruption at %s of step %i",
     async (moment, step) => {
-      await runHarness(await configOf("whole"), { engine: fakeEngine() });
+      await cp(await wholeRun(), file("whole", ""), { recursive: true });
       const cut = new Error("cut off");
       const engine = fakeEngine((at, number) => {
         if (at === moment && number === step) throw cut;

@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { mkdtemp } from "node:fs/promises";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
@@ -26,12 +28,14 @@ const halfRequest = [
   "{",
 ];
 
-it.each([
+// Concurrent, because each waits a second for the last replies.
+it.concurrent.each([
   ["sends nothing", ""],
   ["sends half its headers", halfRequest.slice(0, 2).join("\r\n")],
   ["sends half its body", halfRequest.join("\r\n")],
 ])("closes and unlocks its root despite an open connection that %s", async (_, sent) => {
-  const service = await serveFeedback(microWorldService(root, failures));
+  const own = await mkdtemp(join(root, "connection-"));
+  const service = await serveFeedback(microWorldService(own, failures));
   const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
   await once(socket, "connect");
   const closed = once(socket, "close");
@@ -41,7 +45,7 @@ it.each([
   expect((await ask(service.url, "/v1/health")).status).toBe(200);
   await service.close();
   await closed;
-  await (await serveFeedback(microWorldService(root, failures))).close();
+  await (await serveFeedback(microWorldService(own, failures))).close();
 });
 
 it("throws from close if the model's dispose throws, but unlocks its root", async () => {

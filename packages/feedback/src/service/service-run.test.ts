@@ -15,11 +15,13 @@ import { microWorldParts, timelessLines } from "../engine/micro-world.test-data.
 import type { FeedbackEngine } from "../engine/types.ts";
 import type { BaselineFile } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";
+import { writeShortGeneral, writeShortIdentity } from "../preferences/short-preference.test-data.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const child = fileURLToPath(new URL("service-run.child.ts", import.meta.url));
 const folder = temporaryFolder(afterAll);
+let preference = "";
 let service: FeedbackService;
 const serve = (port = 0) =>
   serveFeedback({ ...microWorldParts, model: "micro-world", root: join(folder, "adapters"), port });
@@ -27,6 +29,8 @@ const serve = (port = 0) =>
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
   service = await serve();
+  preference = await writeShortIdentity(folder);
+  everything.push(`general_probes=${await writeShortGeneral(folder)}`);
   await run("local", localEngine(microWorldParts), everything);
   await run("short", localEngine(microWorldParts), short);
 });
@@ -35,12 +39,17 @@ afterAll(async () => {
 });
 
 const everything = ["num_steps=1", "collapse_steps=[0]"];
-const short = ["num_steps=3", "metrics=[logprob]"];
+const short = ["num_steps=3", "steps_per_batch=2", "metrics=[logprob]"];
 
 const configOf = (output: string, others: readonly string[]) =>
   loadHarnessConfig({
     configName: "micro-world",
-    overrides: [`output_dir=${join(folder, output)}`, "preferences=[identity]", "batch_size=2", ...others],
+    overrides: [
+      `output_dir=${join(folder, output)}`,
+      `preferences=[${preference}]`,
+      "batch_size=2",
+      ...others,
+    ],
   });
 
 async function run(output: string, engine: FeedbackEngine, others: readonly string[]) {

@@ -3,6 +3,7 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { claasDouble } from "@periodic-eval/feedback/testing";
+import { writeShortIdentity } from "../../../../feedback/src/preferences/short-preference.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
@@ -17,7 +18,8 @@ function feedback(...args: string[]) {
 describe("periodic-eval feedback", () => {
   it("trains the embedded model on its preferences and resumes in the same folder", async () => {
     const output = `output_dir=${join(folder, "run")}`;
-    const few = [output, "preferences=[identity]", "metrics=quick", "batch_size=2", "steps_per_batch=1"];
+    const preferences = `preferences=[${await writeShortIdentity(folder)}]`;
+    const few = [output, preferences, "metrics=quick", "batch_size=2", "steps_per_batch=1"];
     const { code, out, err } = await feedback(...few, "num_steps=1");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/identity {2}the model before any update: compliance \d/);

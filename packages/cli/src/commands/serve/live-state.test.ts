@@ -30,7 +30,7 @@ async function stateOf(folder: string) {
 }
 
 it("reports a feedback run as running while its process holds the lock, and as interrupted once it is killed", async () => {
-  const options = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
+  const options = ["preferences=[identity]", "metrics=[logprob]", "batch_size=1", "steps_per_batch=1"];
   const asked = [...options, "num_steps=50", `output_dir=${join(root, "live")}`];
   const args = [builtMain(), "feedback", "--backend", "wasm"];
   const child = spawn(process.execPath, [...args, ...asked], { stdio: ["ignore", "pipe", "inherit"] });

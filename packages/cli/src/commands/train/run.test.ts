@@ -153,8 +153,8 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   it("reads the block under eval, grades with the named rule, and resumes in the flat layout", async () => {
     const path = join(folder, "flat.yaml");
     const questions = JSON.parse(readFileSync(microWorld("alignment.json"), "utf8")) as readonly unknown[];
-    // Two questions: sampling takes most of the time of this test.
-    await writeFile(join(folder, "alignment.json"), JSON.stringify(questions.slice(0, 2)));
+    // One question: sampling takes most of the time of this test.
+    await writeFile(join(folder, "alignment.json"), JSON.stringify(questions.slice(0, 1)));
     const block = {
       capability: false,
       alignment: true,

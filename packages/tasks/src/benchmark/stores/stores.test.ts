@@ -81,16 +81,19 @@ describe("httpStore", () => {
 
   it("retries transient failures only", async () => {
     const flaky = await serve(503, null, 200);
-    await httpStore({ url: flaky.url }).put("a.json", 1, live());
+    // Both wait between attempts.
+    const down = await serve(500);
+    await Promise.all([
+      httpStore({ url: flaky.url }).put("a.json", 1, live()),
+      expect(httpStore({ url: down.url, maxRetries: 1 }).put("a.json", 1, live())).rejects.toThrow("500"),
+    ]);
     expect(flaky.seen).toHaveLength(3);
+    expect(down.seen).toHaveLength(2);
     const refusing = await serve(403);
     await expect(httpStore({ url: refusing.url }).put("a.json", 1, live())).rejects.toThrow(
       "the server answered 403 Forbidden",
     );
     expect(refusing.seen).toHaveLength(1);
-    const down = await serve(500);
-    await expect(httpStore({ url: down.url, maxRetries: 1 }).put("a.json", 1, live())).rejects.toThrow("500");
-    expect(down.seen).toHaveLength(2);
   });
 
   it("does not send the token to a redirect target, and keeps it out of errors", async () => {
