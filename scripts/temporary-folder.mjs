@@ -31,7 +31,7 @@ export function setup() {
   process.env.TMPDIR = folder;
   process.env.PERIODIC_EVAL_TEST_FOLDER = folder;
   return () => {
-    const left = readdirSync(folder).filter((name) => !ofTools.test(name));
+    const left = readdirSync(folder, { recursive: true }).filter((path) => !ofTools.test(path));
     rmSync(folder, { recursive: true, force: true });
     delete process.env.PERIODIC_EVAL_TEST_FOLDER;
     if (before === undefined) delete process.env.TMPDIR;

@@ -273,7 +273,7 @@ it("opens a judge in a folder for win_rate, and says if its context is too short
   const refused = await evaluate(await suiteFile(entry(judge)), "local");
   expect([refused.code, refused.err]).toEqual([
     1,
-    expect.stringContaining("use a model with a longer context"),
+    expect.stringContaining("a judge with a longer context"),
   ]);
   const config = JSON.parse(await readFile(join(judge, "config.json"), "utf8"));
   await writeFile(join(judge, "config.json"), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
