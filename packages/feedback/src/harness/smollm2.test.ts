@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
@@ -19,12 +19,11 @@ const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 
 const rate = 3e-4;
 
-const folder = temporaryFolder(afterAll);
 
 /** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {
   await useBackend({ backend: "tfjs-node" });
-  const output = join(folder, name);
+  const output = join(temporaryFolder(), name);
   const config = await loadHarnessConfig({
     overrides: [
       `output_dir=${output}`,
