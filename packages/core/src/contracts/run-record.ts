@@ -1,4 +1,11 @@
-import type { MetricValue, PhaseClosing, Snapshot, SnapshotKey, SnapshotStatus } from "./snapshot.ts";
+import type {
+  MetricValue,
+  PhaseClosing,
+  RunProblem,
+  Snapshot,
+  SnapshotKey,
+  SnapshotStatus,
+} from "./snapshot.ts";
 
 /** Everything that the files of a run say. `readRun` of `@periodic-eval/core/snapshots` returns it. */
 export interface RunRecord {
@@ -6,7 +13,7 @@ export interface RunRecord {
   /** In the order in which they were run. */
   readonly phases: readonly PhaseRecord[];
   readonly superseded: readonly SupersededFile[];
-  /** Files that could not be used. They never stop the reader. */
+  /** What is damaged, edited, missing or not used. Problems never stop the reader. */
   readonly problems: readonly RunProblem[];
   /** The process whose session writes this run; null if no session is open. */
   readonly writer: Writer | null;
@@ -109,15 +116,6 @@ export interface SupersededFile {
   readonly key: SnapshotKey | null;
   /** Null if the index line with the reason is lost. */
   readonly why: string | null;
-}
-
-/** A file of a run that could not be used. */
-export interface RunProblem {
-  /** Relative to `periodic_eval/`. */
-  readonly file: string;
-  readonly message: string;
-  /** True: the file is not a snapshot. False: it is a duplicate, or could not be read at this time. */
-  readonly invalid: boolean;
 }
 
 /** The process that holds a lock. */

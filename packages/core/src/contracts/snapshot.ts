@@ -99,6 +99,8 @@ export const budgetLimitSchema = z.enum([
 
 export const statusSchema = z.enum(["grading", "complete", "partial", "skipped", "failed"]);
 
+const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/);
+
 /** A snapshot file. Evaluations add plain keys at the top level (`accuracy`, `correct`, …); unknown keys are kept. */
 export const snapshotSchema = z
   .object({
@@ -242,9 +244,17 @@ export const snapshotSchema = z
       .object({
         file: z.string().describe("Name of the file."),
         rows: z.int().nonnegative().describe("Number of rows in the file."),
+        sha256: sha256Schema
+          .optional()
+          .describe("SHA-256 of the file's bytes, in hexadecimal; absent in older files."),
       })
       .nullable()
       .describe("The file of the rows, in the same folder, which the store sets; null if there are no rows."),
+    sha256: sha256Schema
+      .optional()
+      .describe(
+        "SHA-256 of this snapshot's canonical JSON (RFC 8785) without this field, in hexadecimal, which the store sets; absent in older files.",
+      ),
   })
   .catchall(json);
 
@@ -262,6 +272,37 @@ export interface SnapshotKey {
   readonly phase: string;
   readonly id: string;
   readonly step: number;
+}
+
+/** A file of a run that is damaged, edited, missing or not used. */
+export interface RunProblem {
+  /** Relative to `periodic_eval/`. */
+  readonly file: string;
+  /**
+   * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
+   * written. `missing`: the index names a snapshot that is gone. `index`: lines of the index were removed, added or edited.
+   * `implausible`: a value contradicts itself. `duplicate`: another file has the same measurement. `unavailable`: the file could not
+   * be read at this time.
+   */
+  readonly kind:
+    | "unreadable"
+    | "edited"
+    | "rows"
+    | "missing"
+    | "index"
+    | "implausible"
+    | "duplicate"
+    | "unavailable";
+  /** The measurement; null if it is unknown. */
+  readonly key: SnapshotKey | null;
+  readonly got: string;
+  readonly expected: string;
+  /** What the run loses. */
+  readonly effect: string;
+  /** All of the above in one sentence. */
+  readonly message: string;
+  /** True: the file is not used as a snapshot, and the next session moves it to `superseded/`. */
+  readonly invalid: boolean;
 }
 
 /** Where the last session of a phase closed. */
@@ -284,14 +325,23 @@ export interface SnapshotStore {
    * @throws PeriodicEvalError `store` if another session writes here; it names that session's process.
    */
   open?(): Promise<void>;
-  /** Writes the rows, then the snapshot, then its index line. Replaces a snapshot with the same key. */
+  /**
+   * Writes the rows, then the snapshot, then its index line. Replaces a snapshot with the same key. May set `sha256` and
+   * `samples`.
+   */
   put(snapshot: Snapshot, rows: readonly Row[]): Promise<void>;
   /** Returns the snapshot, or null if the store has none with this key. */
   get(key: SnapshotKey): Promise<Snapshot | null>;
-  /** Returns the snapshot's rows; empty if it has none. */
+  /**
+   * Returns the snapshot's rows; empty if it has none.
+   *
+   * @throws PeriodicEvalError `store` if the rows are not those that were written.
+   */
   rows(key: SnapshotKey): Promise<readonly Row[]>;
   /** Returns all snapshots, ordered by phase (as they were run), step and id. */
   list(): Promise<readonly Snapshot[]>;
+  /** Returns what `open` found damaged, edited or missing; empty before. */
+  problems?(): Promise<readonly RunProblem[]>;
   /** Moves a snapshot and its rows to `superseded/`. Nothing is deleted. */
   supersede(key: SnapshotKey, why: string): Promise<void>;
   /** Records where a session of a phase closed. Readers use it to tell a finished phase from an interrupted one. */

@@ -1,5 +1,5 @@
 export type * from "../contracts/run-record.ts";
-export type { PhaseClosing } from "../contracts/snapshot.ts";
+export type { PhaseClosing, RunProblem } from "../contracts/snapshot.ts";
 export { snapshotSchema } from "../contracts/snapshot.ts";
 
 export { snapshotJsonSchema } from "./parse-snapshot.ts";
@@ -10,8 +10,9 @@ export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
 export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
-export { readRows } from "./storage/snapshot-file.ts";
+export { parseVerified, readRows } from "./storage/snapshot-file.ts";
 export { readRun } from "./storage/read-run.ts";
+export type { InspectOptions } from "./storage/inspect-run.ts";
 
 export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";
 export {

@@ -33,9 +33,13 @@ export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
  * @throws PeriodicEvalError `store` if it is not JSON or not a snapshot.
  */
 export function parseSnapshotText(text: string, where: string): Snapshot {
-  let value: unknown;
+  return parseSnapshot(parseSnapshotJson(text, where), where);
+}
+
+/** Parses the JSON of a snapshot file without validating it. Throws as `parseSnapshotText` does. */
+export function parseSnapshotJson(text: string, where: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     throw new PeriodicEvalError({
       code: "store",
@@ -46,7 +50,6 @@ export function parseSnapshotText(text: string, where: string): Snapshot {
       cause,
     });
   }
-  return parseSnapshot(value, where);
 }
 
 /**

@@ -32,7 +32,9 @@ export async function readStoredAnswers(
       const withRows = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
       const point = points.findLast(({ step }) => withRows.some((snapshot) => snapshot.step === step));
       if (point === undefined) continue;
-      const rows = (await readRows(join(run.runDir, "periodic_eval", point.file), fs)) as readonly unknown[];
+      const { samples } = withRows.find(({ step }) => step === point.step)!;
+      const file = join(run.runDir, "periodic_eval", point.file);
+      const rows = (await readRows(file, samples, fs)) as readonly unknown[];
       const answers = rows.filter(
         (row): row is StoredAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
       );

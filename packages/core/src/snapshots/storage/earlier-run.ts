@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { Row } from "../../contracts/evaluation.ts";
-import type { RunProblem } from "../../contracts/run-record.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { RunProblem, Snapshot } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";
 import { keyText } from "../run-order.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
@@ -51,7 +50,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       return starts.find((one) => one.phase === phase) ?? starts[0] ?? null;
     },
     async rows(snapshot) {
-      return snapshot.samples === null ? [] : readRows(files.get(keyText(snapshot))!, fs);
+      return readRows(files.get(keyText(snapshot))!, snapshot.samples, fs);
     },
   };
 }

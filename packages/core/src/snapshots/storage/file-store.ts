@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Layout, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
@@ -7,8 +7,10 @@ import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { repairRun } from "./repair-run.ts";
-import { addToIndex, rebuildIndex } from "./run-index.ts";
-import { snapshotFinder } from "./scan-snapshots.ts";
+import { missingLines } from "./inspect-run.ts";
+import { readIfPresent } from "./read-file.ts";
+import { addToIndex, parseIndex, rebuildIndex } from "./run-index.ts";
+import { scanSnapshots, snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
@@ -46,6 +48,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const paths = runPaths(runDir);
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
+  let problems: readonly RunProblem[] = [];
   let queue: Promise<unknown> = Promise.resolve();
 
   /** Runs writes one after another: background grading may write while a window does. */
@@ -60,7 +63,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     await makeFolder(paths.root, fs);
     const unlock = await takeLock(paths.lock, fs, owner);
     try {
-      finder.rememberAll(await repairRun(runDir, fs, warn));
+      const repaired = await repairRun(runDir, fs, warn);
+      finder.rememberAll(repaired.found);
+      ({ problems } = repaired);
     } catch (error) {
       await unlock();
       throw error;
@@ -69,7 +74,13 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, release !== null);
-  const reindex = async () => rebuildIndex(paths.index, paths.root, await finder.scan(), fs);
+  async function reindex(): Promise<void> {
+    const { lines } = parseIndex((await readIfPresent(paths.index, fs)) ?? "");
+    const scan = await scanSnapshots(paths.root, fs);
+    finder.rememberAll(scan.found);
+    const missing = await missingLines(runDir, lines, scan, fs);
+    await rebuildIndex(paths.index, paths.root, scan.found, missing, fs);
+  }
 
   return {
     open: () => inTurn(open),
@@ -85,10 +96,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
       const found = await find(key);
-      if (found === null || found.snapshot.samples === null) return [];
-      return readRows(found.path, fs);
+      if (found === null) return [];
+      return readRows(found.path, found.snapshot.samples, fs);
     },
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
+    problems: async () => problems,
     supersede: (key, why) =>
       inTurn(async () => {
         checkKey(key);

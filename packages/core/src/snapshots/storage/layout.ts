@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
 import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 
@@ -32,6 +32,23 @@ export function snapshotName({ id, step }: SnapshotKey): string {
 
 export function samplesPath(snapshotPath: string): string {
   return snapshotPath.replace(/\.json$/, ".samples.jsonl");
+}
+
+/** Returns where a snapshot waits until its rows are written. */
+export function nextPath(snapshotPath: string): string {
+  return join(dirname(snapshotPath), `.${basename(snapshotPath)}.next`);
+}
+
+/** Returns the path of the snapshot that waits at `path`; null if none can wait there. */
+export function pathAfterNext(path: string): string | null {
+  const name = /^\.(.+_step_\d+(?:\..+)?\.json)\.next$/.exec(basename(path))?.[1];
+  return name === undefined ? null : join(dirname(path), name);
+}
+
+/** Returns the key that a snapshot's file name suggests; null if it does not say the phase (the flat layout). */
+export function keyFromName(file: string): SnapshotKey | null {
+  const [, phase, id, step] = /^([^/]+)\/(.+)_step_(\d+)\.json$/.exec(file) ?? [];
+  return phase === undefined ? null : { phase, id: id!, step: Number(step) };
 }
 
 /** Whether a file may be a snapshot, by its name. */

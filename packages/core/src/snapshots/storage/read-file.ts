@@ -25,7 +25,11 @@ export async function readIfPresent(path: string, fs: FileReader = nodeFiles): P
 
 /** Returns the complete, non-blank lines of a file, without an unfinished last line; empty if there is no file. */
 export async function readLines(path: string, fs: FileReader = nodeFiles): Promise<readonly string[]> {
-  const text = (await readIfPresent(path, fs)) ?? "";
+  return completeLines((await readIfPresent(path, fs)) ?? "");
+}
+
+/** Returns the complete, non-blank lines of a text. */
+export function completeLines(text: string): readonly string[] {
   return text
     .slice(0, text.lastIndexOf("\n") + 1)
     .split("\n")

@@ -14,16 +14,24 @@ import { readClosings } from "./closings.ts";
 import { nodeFiles, type FileReader } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { readWriter } from "./lock.ts";
-import { scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
+import { inspectRun, type InspectOptions } from "./inspect-run.ts";
+import type { FoundSnapshot } from "./scan-snapshots.ts";
 import { readSuperseded } from "./superseded.ts";
 
 /**
  * Reads a run, whether it is finished, in progress or interrupted, with or without its index. Page, tables and scripts all use
- * this reader. Takes no lock and changes nothing. A folder without snapshots gives a record without phases.
+ * this reader. Takes no lock and changes nothing. A folder without snapshots gives a record without phases. Verifies everything
+ * that it reads, and lists in `problems` what is damaged, edited or missing. Edited snapshots are left out.
+ *
+ * @param options.rows Whether to verify the rows, which reads them all. Default true.
  */
-export async function readRun(runDir: string, fs: FileReader = nodeFiles): Promise<RunRecord> {
+export async function readRun(
+  runDir: string,
+  fs: FileReader = nodeFiles,
+  options: InspectOptions = {},
+): Promise<RunRecord> {
   const paths = runPaths(runDir);
-  const { found, problems } = await scanSnapshots(paths.root, fs);
+  const { found, problems } = await inspectRun(runDir, fs, options);
   const byPhase = [...grouped(found, ({ snapshot }) => snapshot.phase)];
   const closings = await readClosings(paths.closings, fs);
   const writer = await readWriter(paths.lock, fs);

@@ -1,53 +1,79 @@
 import { basename, dirname, join } from "node:path";
 import { isTemporaryName } from "./atomic-file.ts";
+import { sha256 } from "./content-hash.ts";
 import type { FileSystem } from "./file-system.ts";
-import { runPaths } from "./layout.ts";
-import { listIfPresent } from "./read-file.ts";
+import { inspectRun, type Inspection } from "./inspect-run.ts";
+import { pathAfterNext, runPaths, samplesPath } from "./layout.ts";
+import { listIfPresent, readIfPresent } from "./read-file.ts";
 import { rebuildIndex } from "./run-index.ts";
-import { scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
+import { parseSealed, renameNext } from "./snapshot-file.ts";
 import { moveToSuperseded } from "./superseded.ts";
 
 /**
- * Repairs what a crash left behind in a run: removes temporary files, moves damaged snapshots to `superseded/` and rebuilds
- * the index. The caller holds the run's lock.
- *
- * @returns The snapshots of the run.
+ * Repairs what a crash left behind in a run: completes or removes interrupted writes, moves damaged and edited snapshots to
+ * `superseded/` and rebuilds the index. Warns of everything that is damaged or missing. The caller holds the run's lock.
  */
 export async function repairRun(
   runDir: string,
   fs: FileSystem,
   warn: (message: string) => void,
-): Promise<readonly FoundSnapshot[]> {
+): Promise<Inspection> {
   const { root, index } = runPaths(runDir);
-  for (const file of await removeAllTemporaryFiles(root, fs))
-    warn(`removed ${file}, left over from an interrupted write`);
-  const { found, problems } = await scanSnapshots(root, fs);
-  for (const { file, message, invalid } of problems) {
+  for (const message of await finishWrites(root, fs)) warn(message);
+  const inspection = await inspectRun(runDir, fs);
+  for (const { file, key, kind, message, invalid } of inspection.problems) {
     if (!invalid) {
-      warn(`ignored ${file}: ${message}`);
+      warn(`${kind === "duplicate" ? "ignored " : ""}${file}: ${message}`);
       continue;
     }
     const target = { folder: dirname(file), name: basename(file, ".json"), suffix: ".damaged.json" } as const;
-    await moveToSuperseded(runDir, join(root, file), target, { key: null, why: message }, fs);
+    await moveToSuperseded(runDir, join(root, file), target, { key, why: message }, fs);
     warn(`moved ${file} to superseded/: ${message}`);
   }
-  await rebuildIndex(index, root, found, fs);
-  return found;
+  // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
+  if (!inspection.hasIndex && inspection.found.length > 1)
+    warn(`${index} is missing and is written again: snapshots that were deleted before cannot be seen`);
+  await rebuildIndex(index, root, inspection.found, inspection.missing, fs);
+  return inspection;
 }
 
-async function removeAllTemporaryFiles(root: string, fs: FileSystem): Promise<readonly string[]> {
-  const removed: string[] = [];
-  const folders = [root];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const { name, isFolder } of await listIfPresent(folder, fs)) {
-      if (isFolder) folders.push(join(folder, name));
-      else if (isTemporaryName(name)) {
-        await fs.remove(join(folder, name)).then(
-          () => removed.push(join(folder, name)),
-          () => undefined, // already gone, or not removable: nobody reads it
-        );
-      }
+/** Completes interrupted writes whose rows were written, and removes the files of all others. Returns what it did. */
+async function finishWrites(root: string, fs: FileSystem): Promise<readonly string[]> {
+  const done: string[] = [];
+  for (const file of await filesIn(root, fs)) {
+    const path = pathAfterNext(file);
+    if (path !== null && (await hasItsRows(file, path, fs))) {
+      await renameNext(path, fs);
+      done.push(`completed ${path}, whose write was interrupted`);
+    } else if (path !== null || isTemporaryName(basename(file))) {
+      await fs.remove(file).then(
+        () => done.push(`removed ${file}, left over from an interrupted write`),
+        () => undefined, // already gone, or not removable: nobody reads it
+      );
     }
   }
-  return removed;
+  return done;
+}
+
+/** Whether the rows of the snapshot that waits at `next` were written. */
+async function hasItsRows(next: string, path: string, fs: FileSystem): Promise<boolean> {
+  const rows = await readIfPresent(samplesPath(path), fs);
+  const text = await readIfPresent(next, fs);
+  if (rows === null || text === null) return false;
+  try {
+    const { snapshot, edited } = parseSealed(text, next);
+    return edited === null && snapshot.samples?.sha256 === sha256(rows);
+  } catch {
+    return false;
+  }
+}
+
+async function filesIn(root: string, fs: FileSystem): Promise<readonly string[]> {
+  const files: string[] = [];
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    for (const { name, isFolder } of await listIfPresent(folder, fs))
+      (isFolder ? folders : files).push(join(folder, name));
+  }
+  return files;
 }

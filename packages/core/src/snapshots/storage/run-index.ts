@@ -1,16 +1,31 @@
-import { relative } from "node:path";
+import type { SnapshotKey, Snapshot } from "../../contracts/snapshot.ts";
+import { inRunOrder, keyText } from "../run-order.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";
+import { sha256 } from "./content-hash.ts";
 import type { FileSystem } from "./file-system.ts";
-import { readIfPresent, readLines } from "./read-file.ts";
-import type { FoundSnapshot } from "./scan-snapshots.ts";
+import { completeLines, readIfPresent } from "./read-file.ts";
+import { fileName, type FoundSnapshot } from "./scan-snapshots.ts";
 
-/** Returns a line of `index.jsonl`: enough for a table of the run without reading its snapshots. */
-function indexLine(root: string, { path, snapshot }: FoundSnapshot): string {
+/** A line of `index.jsonl`. */
+export interface IndexLine extends SnapshotKey, Pick<Snapshot, "run_step" | "created_at"> {
+  /** Relative to `periodic_eval/`. */
+  readonly file: string;
+  /** The snapshot's `sha256`; absent in older files. */
+  readonly sha256?: string;
+}
+
+export interface RunIndex {
+  readonly lines: readonly IndexLine[];
+  /** The number of the first line that does not continue the chain; null if all do, or the index is of an older version. */
+  readonly brokenAt: number | null;
+}
+
+/** Returns the line of a snapshot without its `chain`: enough for a table of the run without reading its snapshots. */
+function lineOf(root: string, { path, snapshot }: FoundSnapshot): string {
   const { phase, id, step, run_step, pct, status, on, evaluation, primary_metric, created_at } = snapshot;
   const value = primary_metric === null ? null : (snapshot.metrics[primary_metric]?.value ?? null);
-  const file = relative(root, path).replaceAll("\\", "/");
   return JSON.stringify({
-    file,
+    file: fileName(root, path),
     phase,
     id,
     step,
@@ -22,7 +37,45 @@ function indexLine(root: string, { path, snapshot }: FoundSnapshot): string {
     primary_metric,
     value,
     created_at,
+    sha256: snapshot.sha256,
   });
+}
+
+const chainField = /,"chain":"([0-9a-f]{64})"\}$/;
+
+const withoutChain = (line: string): string => line.replace(chainField, "}");
+const chainOf = (line: string | undefined): string => chainField.exec(line ?? "")?.[1] ?? "";
+
+/** Adds to a line the SHA-256 of the chain so far and of this line. */
+const chained = (line: string, previous: string): string =>
+  `${line.slice(0, -1)},"chain":"${sha256(`${previous}\n${line}`)}"}`;
+
+/** Reads `index.jsonl`; null if there is none. Ignores a last line that is not complete. */
+export function parseIndex(text: string): RunIndex {
+  const lines: IndexLine[] = [];
+  let [brokenAt, previous]: [number | null, string] = [null, ""];
+  for (const [at, line] of completeLines(text).entries()) {
+    const isOlder = !chainField.test(line) && previous === "";
+    if (!isOlder && line !== chained(withoutChain(line), previous)) brokenAt ??= at + 1;
+    previous = chainOf(line);
+    const parsed = parseLine(line);
+    if (parsed === null) brokenAt ??= at + 1;
+    else lines.push(parsed);
+  }
+  return { lines, brokenAt };
+}
+
+function parseLine(text: string): IndexLine | null {
+  try {
+    const line = JSON.parse(text) as Partial<IndexLine> | null;
+    const { file, phase, id, step, run_step, created_at } = line ?? {};
+    const isWhole =
+      [file, phase, id, created_at].every((part) => typeof part === "string") &&
+      [step, run_step].every((part) => typeof part === "number");
+    return isWhole ? (line as IndexLine) : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Appends a snapshot's line. Returns false if the index must be rebuilt instead: it is absent or already names the file. */
@@ -32,33 +85,50 @@ export async function addToIndex(
   found: FoundSnapshot,
   fs: FileSystem,
 ): Promise<boolean> {
-  if ((await readIfPresent(index, fs)) === null) return false;
-  const line = indexLine(root, found);
+  const text = await readIfPresent(index, fs);
+  if (text === null) return false;
+  const line = lineOf(root, found);
   const start = line.slice(0, line.indexOf(",") + 1); // {"file":"…",
-  if ((await readLines(index, fs)).some((known) => known.startsWith(start))) return false;
-  await appendLines(index, [line], fs);
+  const lines = completeLines(text);
+  if (lines.some((known) => known.startsWith(start))) return false;
+  await appendLines(index, [chained(line, chainOf(lines.at(-1)))], fs);
   return true;
 }
 
-/** Rewrites the index from the snapshots, unless it already has the same lines in any order. */
+/**
+ * Rewrites the index from the snapshots, unless it already has the same lines in any order.
+ *
+ * @param missing Lines of snapshots that are gone. They stay, so that every later reader reports the loss.
+ */
 export async function rebuildIndex(
   index: string,
   root: string,
   found: readonly FoundSnapshot[],
+  missing: readonly IndexLine[],
   fs: FileSystem,
 ): Promise<void> {
-  const lines = found.map((one) => indexLine(root, one));
+  const there = new Set(found.map(({ snapshot }) => keyText(snapshot)));
+  const gone = missing.filter((line) => !there.has(keyText(line)));
+  const texts = new Map<SnapshotKey, string>([
+    ...found.map((one): [SnapshotKey, string] => [one.snapshot, lineOf(root, one)]),
+    ...gone.map((line): [SnapshotKey, string] => [line, withoutChain(JSON.stringify(line))]),
+  ]);
+  const lines = inRunOrder([...found.map(({ snapshot }) => snapshot), ...gone]).map((one) => texts.get(one)!);
   const text = await readIfPresent(index, fs);
   if (text === null && lines.length === 0) return;
-  const isWhole = text === "" || text?.endsWith("\n");
-  if (text === null || !isWhole || !sameLines(text, lines))
-    await writeFileAtomic(index, joinLines(lines), fs);
+  if (text !== null && isUpToDate(text, lines)) return;
+  let chain = "";
+  const whole = lines.map((line) => {
+    const next = chained(line, chain);
+    chain = chainOf(next);
+    return `${next}\n`;
+  });
+  await writeFileAtomic(index, whole.join(""), fs);
 }
 
-function sameLines(text: string, lines: readonly string[]): boolean {
-  return joinLines(text.split("\n").filter(Boolean).sort()) === joinLines([...lines].sort());
-}
-
-function joinLines(lines: readonly string[]): string {
-  return lines.map((line) => `${line}\n`).join("");
+function isUpToDate(text: string, lines: readonly string[]): boolean {
+  const isWhole = text === "" || text.endsWith("\n");
+  const known = completeLines(text);
+  const isChained = known.every((line) => chainField.test(line)) && parseIndex(text).brokenAt === null;
+  return isWhole && isChained && known.map(withoutChain).sort().join("\n") === [...lines].sort().join("\n");
 }

@@ -1,19 +1,23 @@
 import { join, relative } from "node:path";
-import type { RunProblem } from "../../contracts/run-record.ts";
-import type { Layout, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { parseSnapshotText } from "../parse-snapshot.ts";
 import { inRunOrder, keyText } from "../run-order.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
-import { looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { problemOf } from "./problem.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
+import { parseSealed } from "./snapshot-file.ts";
 
 export interface FoundSnapshot {
   readonly path: string;
   readonly snapshot: Snapshot;
 }
 
-/** Reads all snapshots under `periodic_eval/`, in either layout. `found` is in run order. */
+/**
+ * Reads and verifies all snapshots under `periodic_eval/`, in either layout; not their rows. `found` is in run order and leaves
+ * out edited snapshots.
+ */
 export async function scanSnapshots(
   root: string,
   fs: FileReader,
@@ -21,26 +25,40 @@ export async function scanSnapshots(
   const byKey = new Map<string, FoundSnapshot>();
   const problems: RunProblem[] = [];
   for (const path of await snapshotFiles(root, fs)) {
-    const file = relative(root, path);
+    const file = fileName(root, path);
     try {
-      const snapshot = parseSnapshotText(await fs.read(path), path);
+      const { snapshot, edited } = parseSealed(await fs.read(path), path);
+      const { phase, id, step, crossed } = snapshot;
+      const key = { phase, id, step };
       const earlier = byKey.get(keyText(snapshot));
-      if (earlier === undefined) byKey.set(keyText(snapshot), { path, snapshot });
-      else
-        problems.push({
-          file,
-          message: `the same phase, id and step as ${relative(root, earlier.path)}`,
-          invalid: false,
-        });
+      if (edited !== null)
+        problems.push(problemOf({ file, kind: "edited", key, ...edited }, crossed.includes("start")));
+      else if (earlier === undefined) byKey.set(keyText(snapshot), { path, snapshot });
+      else {
+        const got = `the same phase, id and step as ${fileName(root, earlier.path)}`;
+        problems.push(problemOf({ file, kind: "duplicate", key, got, expected: "one file of each" }));
+      }
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      const isInvalid = PeriodicEvalError.is(error);
-      problems.push({ file, message: isInvalid ? error.message : String(error), invalid: isInvalid });
+      problems.push(unreadable(file, error));
     }
   }
   const ordered = inRunOrder([...byKey.values()].map(({ snapshot }) => snapshot));
   return { found: ordered.map((snapshot) => byKey.get(keyText(snapshot))!), problems };
 }
+
+function unreadable(file: string, error: unknown): RunProblem {
+  const key = keyFromName(file);
+  const expected = "a snapshot";
+  if (!PeriodicEvalError.is(error))
+    return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });
+  const { where, got, expected: right } = error;
+  const problem = problemOf({ file, kind: "unreadable", key, got, expected: right });
+  return { ...problem, message: `${where}: ${problem.message}` };
+}
+
+/** Returns a path relative to `periodic_eval/`, with slashes. */
+export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
 
 async function snapshotFiles(root: string, fs: FileReader): Promise<readonly string[]> {
   const paths: string[] = [];
@@ -115,13 +133,13 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
   };
 }
 
-/** Returns the snapshot at `path` if it has this key. A damaged one counts as absent: the next opening moves it away. */
+/** Returns the snapshot at `path` if it has this key. A damaged or edited one counts as absent: the next opening moves it away. */
 async function readIfItIs(key: SnapshotKey, path: string, fs: FileSystem): Promise<Snapshot | null> {
   const text = await readIfPresent(path, fs);
   if (text === null) return null;
   try {
-    const snapshot = parseSnapshotText(text, path);
-    return keyText(snapshot) === keyText(key) ? snapshot : null;
+    const { snapshot, edited } = parseSealed(text, path);
+    return edited === null && keyText(snapshot) === keyText(key) ? snapshot : null;
   } catch {
     return null;
   }

@@ -2,58 +2,201 @@ import { basename, dirname } from "node:path";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { parseSnapshot } from "../parse-snapshot.ts";
+import { parseSnapshot, parseSnapshotJson } from "../parse-snapshot.ts";
 import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
-import type { FileReader, FileSystem } from "./file-system.ts";
-import { samplesPath } from "./layout.ts";
-import { readLines } from "./read-file.ts";
+import { hashSnapshot, sha256 } from "./content-hash.ts";
+import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
+import { nextPath, samplesPath } from "./layout.ts";
+import { completeLines, readIfPresent } from "./read-file.ts";
 
 /**
- * Writes the JSON file of a snapshot, after the file of its rows. Each write is atomic, so a crash in between leaves the old
- * snapshot; if the snapshot replaces another, it may leave the new rows next to the old snapshot. A session puts the same rows
- * again with more fields, or repeats the measurement.
+ * Writes the JSON file of a snapshot, after the file of its rows. Each write is atomic. A snapshot with rows is first written to
+ * `nextPath`: if the process dies after its rows, readers recognize them by that file, and the next session renames it
+ * into place.
  *
- * @returns The snapshot as written, with its field `samples`.
+ * @returns The snapshot as written, with its fields `samples` and `sha256`.
  * @throws PeriodicEvalError `store` if the snapshot does not match the schema or cannot be written.
  */
 export async function writeSnapshot(
   path: string,
-  snapshot: Snapshot,
+  { sha256: _, ...snapshot }: Snapshot,
   rows: readonly Row[],
   fs: FileSystem,
 ): Promise<Snapshot> {
-  const samples = rows.length === 0 ? null : { file: basename(samplesPath(path)), rows: rows.length };
-  const record = parseSnapshot({ ...snapshot, samples }, path);
+  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+  const file = basename(samplesPath(path));
+  const samples = rows.length === 0 ? null : { file, rows: rows.length, sha256: sha256(text) };
+  const content = parseSnapshot({ ...snapshot, samples }, path);
+  const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
+  const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
-  if (samples !== null)
-    await writeFileAtomic(samplesPath(path), rows.map((row) => `${JSON.stringify(row)}\n`).join(""), fs);
-  await writeFileAtomic(path, `${JSON.stringify(record, null, 2)}\n`, fs);
-  // A replaced snapshot may have had rows; the new one names none, so a file that stays is not read.
-  if (samples === null) await fs.remove(samplesPath(path)).catch(() => undefined);
+  const next = nextPath(path);
+  if (samples === null) {
+    // An earlier write that failed half-way must not replace this snapshot later.
+    await fs.remove(next).catch(() => undefined);
+    await writeFileAtomic(path, json, fs);
+    // A replaced snapshot may have had rows; the new one names none, so a file that stays is not read.
+    await fs.remove(samplesPath(path)).catch(() => undefined);
+  } else {
+    await writeFileAtomic(next, json, fs);
+    await writeFileAtomic(samplesPath(path), text, fs);
+    await renameNext(path, fs);
+  }
   return record;
 }
 
+/** Renames the file at `nextPath` into the place of its snapshot. */
+export async function renameNext(path: string, fs: FileSystem): Promise<void> {
+  try {
+    await fs.rename(nextPath(path), path);
+    await fs.syncFolder(dirname(path));
+  } catch (error) {
+    throw storeError(path, error);
+  }
+}
+
 /**
- * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder.
+ * Parses and verifies the text of a snapshot file. A snapshot without `sha256`, from an older version, is not verified.
  *
- * @throws PeriodicEvalError `store` if they cannot be read.
+ * @returns The snapshot, and whether its content is what was written.
+ * @throws PeriodicEvalError `store` if it is not a snapshot.
  */
-export async function readRows(snapshotFile: string, fs: FileReader): Promise<readonly Row[]> {
+export function parseSealed(
+  text: string,
+  where: string,
+): {
+  readonly snapshot: Snapshot;
+  readonly edited: { readonly got: string; readonly expected: string } | null;
+} {
+  const value = parseSnapshotJson(text, where);
+  const snapshot = parseSnapshot(value, where);
+  const found = snapshot.sha256 === undefined ? undefined : hashSnapshot(value as object);
+  if (found === snapshot.sha256) return { snapshot, edited: null };
+  return {
+    snapshot,
+    edited: {
+      got: `content with SHA-256 ${shortHash(found!)}, edited or damaged after it was written`,
+      expected: `SHA-256 ${shortHash(snapshot.sha256!)}`,
+    },
+  };
+}
+
+/**
+ * Parses a snapshot file that the user named.
+ *
+ * @throws PeriodicEvalError `store` if it is not a snapshot, or was edited after it was written.
+ */
+export function parseVerified(text: string, where: string): Snapshot {
+  const { snapshot, edited } = parseSealed(text, where);
+  if (edited === null) return snapshot;
+  throw new PeriodicEvalError({
+    code: "store",
+    where,
+    ...edited,
+    fix: "Restore the file, or measure again.",
+  });
+}
+
+/** Why the rows of a snapshot are not those that were written. */
+export interface DamagedRows {
+  /** The file, and the line if one cannot be read. */
+  readonly where: string;
+  readonly got: string;
+  readonly expected: string;
+}
+
+type RowsText = { readonly text: string; readonly damage: null } | { readonly damage: DamagedRows };
+
+/**
+ * Reads the rows of a snapshot as text and verifies them. Needs no lock: rows of a write that is under way, or that a crash
+ * interrupted, are recognized by the file at `nextPath`. Rows of an older version are verified by their presence only.
+ *
+ * @param samples The field of the snapshot.
+ */
+export async function readRowsText(
+  snapshotFile: string,
+  samples: Snapshot["samples"],
+  fs: FileReader,
+): Promise<RowsText> {
+  if (samples === null) return { text: "", damage: null };
   const file = samplesPath(snapshotFile);
-  return (await readLines(file, fs)).map((line, at) => parseRow(line, `${file}:${at + 1}`));
+  const text = await readIfPresent(file, fs);
+  const found = text === null ? null : sha256(text);
+  if (text !== null && (samples.sha256 === undefined || samples.sha256 === found))
+    return { text, damage: null };
+  if (text !== null && (await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found)
+    return { text, damage: null };
+  // A writer may have replaced or superseded the snapshot since it was read.
+  const now = (await samplesIn(snapshotFile, fs)) ?? null;
+  if (now?.sha256 === samples.sha256 && now?.rows === samples.rows)
+    return { damage: damageOf(file, text, samples) };
+  return readRowsText(snapshotFile, now, fs);
+}
+
+async function samplesIn(path: string, fs: FileReader): Promise<Snapshot["samples"]> {
+  const text = await readIfPresent(path, fs);
+  if (text === null) return null;
+  try {
+    return parseSnapshot(parseSnapshotJson(text, path), path).samples;
+  } catch {
+    return null;
+  }
+}
+
+function damageOf(
+  file: string,
+  text: string | null,
+  { rows, sha256: hash }: NonNullable<Snapshot["samples"]>,
+): DamagedRows {
+  const expected = `${rows} rows${hash === undefined ? "" : ` with SHA-256 ${shortHash(hash)}`}`;
+  if (text === null) return { where: file, got: "no file of rows", expected };
+  const lines = completeLines(text);
+  const bad = lines.findIndex((line) => !isJson(line));
+  if (bad !== -1) return { where: `${file}:${bad + 1}`, got: "a line that is not JSON", expected };
+  const got = `${lines.length} rows with SHA-256 ${shortHash(sha256(text))}`;
+  return { where: file, got: text.endsWith("\n") ? got : `${got} and an incomplete line`, expected };
+}
+
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
+
+/**
+ * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder, and verifies them.
+ *
+ * @param samples The field of the snapshot.
+ * @throws PeriodicEvalError `store` if they cannot be read or are not those that were written.
+ */
+export async function readRows(
+  snapshotFile: string,
+  samples: Snapshot["samples"],
+  fs: FileReader,
+): Promise<readonly Row[]> {
+  const read = await readRowsText(snapshotFile, samples, fs);
+  if (read.damage !== null) throw damagedRows(read.damage);
+  const file = samplesPath(snapshotFile);
+  return completeLines(read.text).map((line, at) => parseRow(line, `${file}:${at + 1}`));
 }
 
 function parseRow(line: string, where: string): Row {
   try {
     return JSON.parse(line) as Row;
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "store",
-      where,
-      got: "a line that is not JSON",
-      expected: "a row",
-      fix: "The file was damaged after it was written: supersede its snapshot to measure it again.",
-      cause,
-    });
+    throw damagedRows({ where, got: "a line that is not JSON", expected: "a row" }, cause);
   }
 }
+
+const damagedRows = (damage: DamagedRows, cause?: unknown): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    ...damage,
+    fix: "The file was damaged after it was written: restore it, or supersede its snapshot to measure it again.",
+    cause,
+  });

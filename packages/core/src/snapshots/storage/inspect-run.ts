@@ -1,0 +1,154 @@
+import { join } from "node:path";
+import type { RunProblem } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { contradictionsOf } from "../implausible.ts";
+import { keyText } from "../run-order.ts";
+import type { FileReader } from "./file-system.ts";
+import { runPaths, samplesPath } from "./layout.ts";
+import { problemOf } from "./problem.ts";
+import { readIfPresent } from "./read-file.ts";
+import { parseIndex, type IndexLine } from "./run-index.ts";
+import { fileName, scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
+import { readRowsText } from "./snapshot-file.ts";
+import { readSuperseded } from "./superseded.ts";
+
+export interface Inspection {
+  /** In run order, without unreadable and edited snapshots. */
+  readonly found: readonly FoundSnapshot[];
+  readonly problems: readonly RunProblem[];
+  /** Lines of the index whose snapshot is gone. */
+  readonly missing: readonly IndexLine[];
+  /** Whether there is an index, without which deleted snapshots cannot be seen. */
+  readonly hasIndex: boolean;
+}
+
+export interface InspectOptions {
+  /** Whether to read and verify the rows. Default true. */
+  readonly rows?: boolean;
+}
+
+/** Reads all snapshots of a run and verifies them, their rows and the index. Takes no lock and changes nothing. */
+export async function inspectRun(
+  runDir: string,
+  fs: FileReader,
+  { rows = true }: InspectOptions = {},
+): Promise<Inspection> {
+  const { root, index } = runPaths(runDir);
+  // Read before the snapshots: a session that runs now adds a snapshot first and its line later.
+  const text = await readIfPresent(index, fs);
+  const scan = await scanSnapshots(root, fs);
+  const { lines, brokenAt } = parseIndex(text ?? "");
+  const sealed = new Set(lines.filter((line) => line.sha256 !== undefined).map(keyText));
+  const isUnsealed = ({ snapshot }: FoundSnapshot) =>
+    snapshot.sha256 === undefined && sealed.has(keyText(snapshot));
+  const found = scan.found.filter((one) => !isUnsealed(one));
+  const problems = [...scan.problems, ...scan.found.filter(isUnsealed).map((one) => unsealed(root, one))];
+  const missing = await missingLines(runDir, lines, { found, problems }, fs);
+  return {
+    found,
+    missing,
+    hasIndex: text !== null,
+    problems: [
+      ...problems,
+      ...(rows ? await damagedRows(root, found, fs) : []),
+      ...missing.map(missingSnapshot),
+      ...found.flatMap((one) => implausibleValues(root, one)),
+      ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
+    ],
+  };
+}
+
+/** Returns the lines of the index whose snapshot is neither there, nor under another problem, nor superseded. */
+export async function missingLines(
+  runDir: string,
+  lines: readonly IndexLine[],
+  { found, problems }: Pick<Inspection, "found" | "problems">,
+  fs: FileReader,
+): Promise<readonly IndexLine[]> {
+  const there = new Set(found.map(({ snapshot }) => keyText(snapshot)));
+  const named = new Set(problems.map(({ file }) => file));
+  const candidates = lines.filter((line) => !there.has(keyText(line)) && !named.has(line.file));
+  if (candidates.length === 0) return [];
+  const superseded = await readSuperseded(runDir, fs);
+  const gone: IndexLine[] = [];
+  for (const line of candidates) {
+    const moved = superseded.filter(({ key }) => key !== null && keyText(key) === keyText(line));
+    const hashes = await Promise.all(
+      moved.map(({ file }) => sealOf(join(runPaths(runDir).superseded, file), fs)),
+    );
+    const isMoved = moved.some(
+      ({ file }, at) =>
+        file.endsWith(".damaged.json") || line.sha256 === undefined || hashes[at] === line.sha256,
+    );
+    if (!isMoved) gone.push(line);
+  }
+  return gone;
+}
+
+async function sealOf(path: string, fs: FileReader): Promise<unknown> {
+  try {
+    return (JSON.parse((await readIfPresent(path, fs)) ?? "null") as { sha256?: unknown } | null)?.sha256;
+  } catch {
+    return undefined;
+  }
+}
+
+const missingSnapshot = ({ file, phase, id, step }: IndexLine): RunProblem =>
+  problemOf({
+    file,
+    kind: "missing",
+    key: { phase, id, step },
+    got: "no file",
+    expected: "the snapshot that index.jsonl names",
+  });
+
+async function damagedRows(
+  root: string,
+  found: readonly FoundSnapshot[],
+  fs: FileReader,
+): Promise<readonly RunProblem[]> {
+  const problems: RunProblem[] = [];
+  for (const { path, snapshot } of found) {
+    const { phase, id, step, crossed, samples } = snapshot;
+    const about = { file: fileName(root, samplesPath(path)), key: { phase, id, step } };
+    try {
+      const { damage } = await readRowsText(path, samples, fs);
+      if (damage === null) continue;
+      const { where, got, expected } = damage;
+      const line = /:(\d+)$/.exec(where)?.[1];
+      const what = line === undefined ? got : `${got} (line ${line})`;
+      problems.push(problemOf({ ...about, kind: "rows", got: what, expected }, crossed.includes("start")));
+    } catch (error) {
+      const got = errorMessage(error);
+      problems.push(problemOf({ ...about, kind: "unavailable", got, expected: "rows that can be read" }));
+    }
+  }
+  return problems;
+}
+
+function implausibleValues(root: string, { path, snapshot }: FoundSnapshot): readonly RunProblem[] {
+  const { phase, id, step } = snapshot;
+  return contradictionsOf(snapshot).map((one) =>
+    problemOf({ file: fileName(root, path), kind: "implausible", key: { phase, id, step }, ...one }),
+  );
+}
+
+const brokenIndex = (at: number): RunProblem =>
+  problemOf({
+    file: "index.jsonl",
+    kind: "index",
+    key: null,
+    got: `a line ${at} that does not follow from the lines before it`,
+    expected: "an index without removed, added or edited lines",
+  });
+
+/** Describes a snapshot whose hash was removed, so that it looks like a file of an older version. */
+function unsealed(root: string, { path, snapshot }: FoundSnapshot): RunProblem {
+  const { phase, id, step, crossed } = snapshot;
+  const got = "a snapshot without its sha256, edited after it was written";
+  const about = { file: fileName(root, path), kind: "edited", key: { phase, id, step } } as const;
+  return problemOf(
+    { ...about, got, expected: "the snapshot that index.jsonl names" },
+    crossed.includes("start"),
+  );
+}
