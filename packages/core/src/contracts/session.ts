@@ -31,6 +31,11 @@ export interface SessionState {
    * takes them at its begin.
    */
   readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
+  /**
+   * The snapshots of the run at this step: steps by `<phase>/<id>`; omitted by older versions and if there are none. A resumed
+   * session warns of those that are gone.
+   */
+  readonly snapshots?: Readonly<Record<string, readonly number[]>>;
 }
 
 /** The progress of a phase and its place in the run. */

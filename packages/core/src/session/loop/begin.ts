@@ -5,6 +5,7 @@ import { withSeededRandom } from "../../guard/randomness.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
+import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
@@ -24,10 +25,12 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   // A state of step 0 only says that nothing was trained: the phase begins.
   const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
   await records.store.open?.();
-  const found = await records.store.list();
   const { phase, seed } = progress;
-  records.known.load(found, resumed?.progress.step ?? null, resumed?.owed);
-  records.interrupted.load(resumed?.owed ?? {});
+  const stored = await records.store.list();
+  const { standing: found, again } = await replaceDamaged(records, stored, { phase, resumed, callbacks });
+  const interrupted = { ...again, ...resumed?.owed };
+  records.known.load(found, resumed?.progress.step ?? null, interrupted);
+  records.interrupted.load(interrupted);
   governor.learnSnapshots(records.known.settled(), phase);
   const offset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, phase);
   progress.begin(maxSteps ?? options.maxSteps ?? resumed?.progress.maxSteps ?? null, offset, resumed);

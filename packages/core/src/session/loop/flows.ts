@@ -3,6 +3,7 @@ import type { Control, SessionState, StepEnd } from "../../contracts/session.ts"
 import { errorMessage } from "../../internal/error-message.ts";
 import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
 import { abortReason } from "../records/interrupted.ts";
+import { knownSteps } from "../records/damaged-snapshots.ts";
 import { supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
 import { beginSession } from "./begin.ts";
@@ -108,6 +109,7 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
+    const snapshots = records.writer.written();
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },
@@ -115,6 +117,7 @@ export class SessionFlows {
       callbacks,
       windowSeconds: clock.windowSeconds,
       ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
+      ...(snapshots.length > 0 && { snapshots: knownSteps(snapshots) }),
     };
   }
 

@@ -23,7 +23,7 @@ interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseli
 
 export function createRecords(options: RecordsOptions) {
   const { run, layout, baseline = "phase_start", familywise, phase, seed, clock, reporter } = options;
-  const store = resolveStore(run, layout);
+  const store = resolveStore(run, layout, (message) => reporter.warn("store", message));
   const known = new KnownSnapshots(phase);
   const writer = new SnapshotWriter(store, known, reporter);
   const baselines = new Baselines(baseline, phase, known, reporter);
@@ -37,13 +37,19 @@ export function createRecords(options: RecordsOptions) {
 /**
  * Returns the given store, or one that writes files into the given folder. The file store is loaded when it is first used, so
  * that the package's root runs outside Node.
+ *
+ * @param onWarning Receives the warnings of that store.
  */
-export function resolveStore(run: string | SnapshotStore, layout: Layout = "nested"): SnapshotStore {
+export function resolveStore(
+  run: string | SnapshotStore,
+  layout: Layout = "nested",
+  onWarning?: (message: string) => void,
+): SnapshotStore {
   if (typeof run !== "string") return run;
   let loading: Promise<SnapshotStore> | null = null;
   const files = () =>
     (loading ??= import("../../snapshots/storage/file-store.ts").then(({ fileStore }) =>
-      fileStore(run, { layout }),
+      fileStore(run, { layout, ...(onWarning && { onWarning }) }),
     ));
   return {
     open: async () => (await files()).open?.(),
@@ -51,6 +57,7 @@ export function resolveStore(run: string | SnapshotStore, layout: Layout = "nest
     get: async (key) => (await files()).get(key),
     rows: async (key) => (await files()).rows(key),
     list: async () => (await files()).list(),
+    problems: async () => (await (await files()).problems?.()) ?? [],
     supersede: async (key, why) => (await files()).supersede(key, why),
     recordClosing: async (closing) => (await files()).recordClosing?.(closing),
     closings: async () => (await (await files()).closings?.()) ?? [],

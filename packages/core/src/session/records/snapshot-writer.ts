@@ -126,6 +126,12 @@ export class SnapshotWriter {
     return this.#unwritten.map(({ snapshot, refusal }) => ({ snapshot, error: refusal?.error ?? null }));
   }
 
+  /** Returns the settled snapshots that the store holds. */
+  written(): readonly Snapshot[] {
+    const unwritten = new Set(this.#unwritten.map(({ snapshot }) => keyText(snapshot)));
+    return this.#known.settled().filter((snapshot) => !unwritten.has(keyText(snapshot)));
+  }
+
   /** Returns the rows of a snapshot, also while the store lacks it. Throws if they cannot be read. */
   async rows(key: SnapshotKey): Promise<readonly Row[]> {
     const entry = this.#unwritten.find(({ snapshot }) => keyText(snapshot) === keyText(key));

@@ -1,4 +1,5 @@
-import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
+import type { RunProblem } from "../../contracts/snapshot.ts";
+import { effectOfLoss, isBaseline } from "../effect-of-loss.ts";
 
 type Found = Pick<RunProblem, "file" | "kind" | "key" | "got" | "expected">;
 
@@ -26,13 +27,9 @@ function effectOf({ kind, key }: Found, isStart: boolean): string {
   if (kind === "implausible") return "its values cannot be trusted";
   if (kind === "duplicate") return "this file is not used";
   if (kind === "unavailable") return "it is not verified";
-  if (key !== null && isStart) return baselineLost(key);
-  if (key !== null && key.id.endsWith(".adapter_off")) return baselineLost(key);
-  return kind === "rows"
+  if (key === null) return "this measurement is lost";
+  const lost = effectOfLoss(key, isStart);
+  return kind === "rows" && !isBaseline(key, isStart)
     ? "its metrics stand, but it is compared with nothing"
-    : "this measurement is left out";
+    : lost;
 }
-
-/** Describes the loss of a baseline. */
-export const baselineLost = ({ phase, id }: Pick<SnapshotKey, "phase" | "id">): string =>
-  `baseline of "${phase}" lost: verdicts of "${id}" compare with nothing`;

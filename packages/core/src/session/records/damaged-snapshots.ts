@@ -1,0 +1,107 @@
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { Progress } from "../../contracts/schedule.ts";
+import type { InterruptedMeasurement, SessionState } from "../../contracts/session.ts";
+import type { RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import { crossings } from "../../schedule/crossings.ts";
+import { keyText } from "../../snapshots/run-order.ts";
+import { effectOfLoss } from "../../snapshots/effect-of-loss.ts";
+import type { SessionRecords } from "./records.ts";
+
+/** Where a phase begins or resumes. */
+export interface Resumption {
+  readonly phase: string;
+  /** Null if the phase starts from its beginning. */
+  readonly resumed: SessionState | null;
+  readonly callbacks: readonly TrainerCallback[];
+}
+
+/** Returns the snapshots that a checkpoint knows: steps by `<phase>/<id>`. */
+export function knownSteps(snapshots: readonly SnapshotKey[]): NonNullable<SessionState["snapshots"]> {
+  const steps: Record<string, number[]> = {};
+  for (const { phase, id, step } of snapshots) (steps[`${phase}/${id}`] ??= []).push(step);
+  return steps;
+}
+
+/**
+ * Supersedes the snapshots with damaged rows whose steps are still to come, and warns of each snapshot that is damaged or lost
+ * whether it is measured again.
+ *
+ * @param found What the store holds.
+ * @returns What stands of it, and the measurements of the resumed step to take again, by id.
+ */
+export async function replaceDamaged(
+  { store, baselines, reporter }: SessionRecords,
+  found: readonly Snapshot[],
+  { phase, resumed, callbacks }: Resumption,
+): Promise<{
+  readonly standing: readonly Snapshot[];
+  readonly again: Readonly<Record<string, InterruptedMeasurement>>;
+}> {
+  const from = resumed?.progress.step ?? 0;
+  const problems = ((await store.problems?.()) ?? []).filter(isLoss);
+  const isAhead = (key: SnapshotKey) => key.phase === phase && key.step >= from;
+  for (const { key, message } of problems.filter(({ kind, key: of }) => kind === "rows" && isAhead(of)))
+    await store.supersede(key, message);
+  const damaged = new Set(problems.map(({ key }) => keyText(key)));
+  const there = new Set(found.map(keyText));
+  const lost = keysOf(resumed?.snapshots ?? {}).filter(
+    (key) => !there.has(keyText(key)) && !damaged.has(keyText(key)),
+  );
+  if (lost.length > 0)
+    reporter.warn(
+      "resume",
+      `the checkpoint of step ${from} knew ${lost.length} snapshots that the run no longer has: ${listed(lost)}`,
+    );
+  const again: Record<string, InterruptedMeasurement> = {};
+  for (const key of [...problems.map((problem) => problem.key), ...lost]) {
+    const request =
+      resumed !== null && isAhead(key) && key.step === from
+        ? requestOf(key, resumed.progress, callbacks)
+        : null;
+    if (request !== null) again[key.id] = request;
+    const isRepeated =
+      request !== null ||
+      (isAhead(key) && (key.step > from || resumed === null)) ||
+      baselines.isBaselineId(key.id);
+    const fate = isRepeated
+      ? "is measured again"
+      : `cannot be measured again, because ${key.phase === phase ? `training is at step ${from}` : "its phase is over"}`;
+    reporter.warn("resume", `${keyText(key)} ${fate}; ${effectOfLoss(key)}`);
+  }
+  const standing = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
+  return { standing, again };
+}
+
+const isLoss = (problem: RunProblem): problem is RunProblem & { readonly key: SnapshotKey } =>
+  problem.key !== null && ["rows", "edited", "unreadable", "missing"].includes(problem.kind);
+
+function keysOf(steps: NonNullable<SessionState["snapshots"]>): readonly SnapshotKey[] {
+  return Object.entries(steps).flatMap(([name, ofName]) => {
+    const [phase = "", id = ""] = name.split("/");
+    return ofName.map((step) => ({ phase, id, step }));
+  });
+}
+
+const listed = (keys: readonly SnapshotKey[]): string =>
+  keys.length <= 3
+    ? keys.map(keyText).join(", ")
+    : `${keys.slice(0, 3).map(keyText).join(", ")} and ${keys.length - 3} more`;
+
+/** Returns the request of a measurement at the resumed step; null if no schedule here takes it. */
+function requestOf(
+  { id, step }: SnapshotKey,
+  { furthest: _, ...progress }: Progress,
+  callbacks: readonly TrainerCallback[],
+): InterruptedMeasurement | null {
+  const callback = callbacks.find((one) => one.id === id);
+  const evaluation = callback?.asks?.[0];
+  if (evaluation === undefined) return null;
+  const now = { ...progress, ended: step === progress.maxSteps };
+  return {
+    by: id,
+    evaluation: { name: evaluation.name, version: evaluation.version },
+    on: callback?.on ?? "model",
+    crossed: crossings(callback?.triggers ?? [], { ...progress, step: step - 1, ended: false }, now),
+    plannedLooks: null,
+  };
+}
