@@ -15,6 +15,7 @@ import { addReplay } from "./commands/replay/command.ts";
 import { addReport } from "./commands/report/command.ts";
 import { addServe } from "./commands/serve/command.ts";
 import { addTrain } from "./commands/train/command.ts";
+import { addVerify } from "./commands/verify/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
 import { processTerminal, type Terminal } from "./terminal/terminal.ts";
 
@@ -34,6 +35,7 @@ const commands = [
   addPlan,
   addCompare,
   addExport,
+  addVerify,
   addMisalignedRate,
   addRejudge,
   addReplay,

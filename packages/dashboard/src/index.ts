@@ -14,6 +14,7 @@ export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "
 export { formatMeasurement } from "./charts/measurement-text.ts";
 export { formatCost } from "./run/overhead.ts";
 export { renderPage } from "./run/run-page.ts";
+export { problemNames } from "./run/problems-section.ts";
 export { phaseData } from "./run/phase-data.ts";
 export { phaseText } from "./charts/phase-text.ts";
 export {

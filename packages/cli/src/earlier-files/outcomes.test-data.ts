@@ -90,11 +90,12 @@ const linesOf = (text: string): readonly unknown[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as unknown);
 
-/** A snapshot without its times, the version that wrote it, and the words of its receipt. */
+/** A snapshot without its times, the version that wrote it, the words of its receipt, and hashes, which d1b337b did not write. */
 function lasting(snapshot: unknown): Fields {
-  const { provenance, receipt } = snapshot as Fields;
+  const { provenance, receipt, samples } = snapshot as Fields;
   return {
-    ...without(snapshot, "created_at", "timing"),
+    ...without(snapshot, "created_at", "timing", "sha256"),
+    ...(samples != null && { samples: without(samples, "sha256") }),
     receipt: (receipt as readonly Fields[]).map(({ part, intact }) => ({ part, intact })),
     provenance: without(provenance, "created_by"),
   };
@@ -102,7 +103,7 @@ function lasting(snapshot: unknown): Fields {
 
 function lastingSession(session: unknown): Fields {
   const { progress } = session as Fields;
-  return { ...without(session, "windowSeconds"), progress: without(progress, "elapsedSeconds") };
+  return { ...without(session, "windowSeconds", "snapshots"), progress: without(progress, "elapsedSeconds") };
 }
 
 /** A line of `log.jsonl`. Snapshots are compared by their own files. */

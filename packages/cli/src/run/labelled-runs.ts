@@ -2,6 +2,8 @@ import { realpath } from "node:fs/promises";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { problemNames } from "@periodic-eval/dashboard";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /** A run and its condition in a comparison. */
 export interface LabelledRun {
@@ -11,16 +13,21 @@ export interface LabelledRun {
 }
 
 /**
- * Reads runs named as `folder` or `condition=folder`.
+ * Reads runs named as `folder` or `condition=folder`, and prints what is damaged, edited or missing to the standard error.
  *
  * @throws PeriodicEvalError `data` for a folder without snapshots; `config` for a run that is named twice or copied from another.
  */
-export async function readLabelledRuns(names: readonly string[]): Promise<readonly LabelledRun[]> {
+export async function readLabelledRuns(
+  names: readonly string[],
+  terminal: Pick<Terminal, "err">,
+): Promise<readonly LabelledRun[]> {
   const seen = new Set<string>();
   const runs: LabelledRun[] = [];
   for (const name of names) {
     const { run, condition } = await readLabelled(name);
     const folder = run.runDir;
+    for (const { file, kind, message } of run.problems)
+      terminal.err(`${folder}: ${problemNames[kind]}: ${file}: ${message}`);
     if (run.phases.length === 0) {
       throw new PeriodicEvalError({
         code: "data",

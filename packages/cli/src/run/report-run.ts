@@ -13,6 +13,7 @@ import {
   phaseText,
   summarizePhases,
   writePage,
+  problemNames,
   type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
@@ -40,7 +41,8 @@ export async function reportRun(
     terminal.out(`\n${phaseTables(run, terminal.colours)}\n`);
     for (const { phase, id, step, status, reason } of incomplete)
       terminal.out(`${phase} step ${step}: ${id} ${status}${reason === null ? "" : `: ${reason}`}`);
-    for (const { file, message } of run.problems) terminal.out(`not used: ${file}: ${message}`);
+    for (const { file, kind, message } of run.problems)
+      terminal.out(`${problemNames[kind]}: ${file}: ${message}`);
     terminal.out(pageLine(path));
     return;
   }

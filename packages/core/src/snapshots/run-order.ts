@@ -5,6 +5,13 @@ export function keyText({ phase, id, step }: SnapshotKey): string {
   return `${phase}/${id}/${step}`;
 }
 
+/** Returns the keys of steps by `<phase>/<id>`, as a checkpoint keeps them. */
+export const keysOfSteps = (steps: Readonly<Record<string, readonly number[]>>): readonly SnapshotKey[] =>
+  Object.entries(steps).flatMap(([name, ofName]) => {
+    const [phase = "", id = ""] = name.split("/");
+    return ofName.map((step) => ({ phase, id, step }));
+  });
+
 /**
  * Returns snapshots sorted by phase, then step, then id. Phases are ordered by the steps before them, then by the creation time
  * of their first snapshot. The order depends on the snapshots only, so it survives the loss of the index.

@@ -1,7 +1,22 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunProblem, RunRecord } from "@periodic-eval/core/snapshots";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
+
+/** Names of the kinds of problems, for people. */
+export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
+  unreadable: "unreadable",
+  edited: "edited or damaged",
+  rows: "damaged rows",
+  missing: "missing",
+  index: "index changed",
+  implausible: "implausible value",
+  duplicate: "not used",
+  unavailable: "not used",
+};
+
+/** Whether a problem loses no measurement. */
+const isMinor = (kind: RunProblem["kind"]): boolean => kind === "duplicate" || kind === "unavailable";
 
 /** Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none. */
 export function problems(run: RunRecord, options: SectionOptions): Html | null {
@@ -21,10 +36,10 @@ export function problems(run: RunRecord, options: SectionOptions): Html | null {
         ),
       ),
     );
-  const fileProblems = (isInvalid: boolean, problem: string) =>
+  const fileProblems = (isSevere: boolean) =>
     run.problems
-      .filter(({ invalid }) => invalid === isInvalid)
-      .map(({ file, message }) => ({ where: file, problem, reason: message }));
+      .filter(({ kind }) => isMinor(kind) !== isSevere)
+      .map(({ file, kind, message }) => ({ where: file, problem: problemNames[kind], reason: message }));
   const superseded = run.superseded.map(({ file, why }) => ({
     where: file,
     problem: "superseded",
@@ -32,10 +47,10 @@ export function problems(run: RunRecord, options: SectionOptions): Html | null {
   }));
   const rows = [
     ...receiptProblems("broken", "disturbed"),
-    ...fileProblems(true, "unreadable"),
+    ...fileProblems(true),
     ...incomplete,
     ...receiptProblems("advisories", "advisory"),
-    ...fileProblems(false, "not used"),
+    ...fileProblems(false),
     ...superseded,
   ];
   if (rows.length === 0) return null;

@@ -78,6 +78,10 @@ async function compare(
   const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
   const { compareRuns } = await import("./run.ts");
   const { comparisonJson, comparisonTables } = await import("./output.ts");
-  const compared = compareRuns(await readLabelledRuns(names), groupBy, metric.length === 0 ? null : metric);
+  const compared = compareRuns(
+    await readLabelledRuns(names, terminal),
+    groupBy,
+    metric.length === 0 ? null : metric,
+  );
   terminal.out(json ? comparisonJson(compared, groupBy) : comparisonTables(compared, terminal.colours));
 }

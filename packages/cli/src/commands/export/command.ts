@@ -12,7 +12,7 @@ export function addExport(program: Command, terminal: Terminal): void {
       const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
       const { tidyRows, writeFileAtomic } = await import("@periodic-eval/core/snapshots");
       const { tableContent } = await import("./output.ts");
-      const runs = await readLabelledRuns(names);
+      const runs = await readLabelledRuns(names, terminal);
       const rows = runs.flatMap(({ run, condition }) => tidyRows(run, condition));
       const content = tableContent(rows, out ?? ".csv");
       if (out === undefined) return terminal.out(String(content).trimEnd());

@@ -10,7 +10,7 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
+import { parseVerified, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { withBlockPlace } from "../../config/config-place.ts";
@@ -59,7 +59,7 @@ export interface ReplayResult {
 export async function replay(request: ReplayRequest, terminal: Terminal): Promise<ReplayResult> {
   const { backend, signal } = request;
   const path = resolve(request.snapshot);
-  const snapshot = parseSnapshotText(await readTextFile(path, "replay"), path);
+  const snapshot = parseVerified(await readTextFile(path, "replay"), path);
   const weights = savedFolder(snapshot, path);
   // Before the configuration opens a judge, which runs on this engine.
   await startBackend(backend, terminal);

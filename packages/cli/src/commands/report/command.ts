@@ -59,7 +59,7 @@ async function report(runDir: string, options: ReportOptions, terminal: Terminal
   const { PeriodicEvalError } = await import("@periodic-eval/core");
   const { readRun } = await import("@periodic-eval/core/snapshots");
   const { reportRun } = await import("../../run/report-run.ts");
-  const { phases, problems } = await readRun(runDir);
+  const { phases, problems } = await readRun(runDir, undefined, { rows: false });
   if (phases.length === 0 && problems.length === 0) {
     throw new PeriodicEvalError({
       code: "data",

@@ -1,4 +1,4 @@
-import { cp, readFile, writeFile } from "node:fs/promises";
+import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
@@ -222,8 +222,10 @@ describe("the path of an earlier run", () => {
   it("does not use a partial start, even for an evaluation that only a reaction requests", async () => {
     const run = await earlier("partial");
     await cp(await earlier("others", { name: "another" }), run, { recursive: true, force: false });
-    const file = join(run, "periodic_eval", "train", "toy_step_0.json");
-    await writeFile(file, (await readFile(file, "utf8")).replace('"complete"', '"partial"'));
+    const key = { phase: "train", id: "toy", step: 0 };
+    const store = fileStore(run);
+    await store.put({ ...(await store.get(key))!, status: "partial" }, await store.rows(key));
+    await store.close!();
     const toy = toyTraining();
     const reaction: TrainerCallback = {
       id: "reaction",

@@ -3,7 +3,7 @@ import type { Progress } from "../../contracts/schedule.ts";
 import type { InterruptedMeasurement, SessionState } from "../../contracts/session.ts";
 import type { RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { crossings } from "../../schedule/crossings.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
 import { effectOfLoss } from "../../snapshots/effect-of-loss.ts";
 import type { SessionRecords } from "./records.ts";
 
@@ -44,7 +44,7 @@ export async function replaceDamaged(
     await store.supersede(key, message);
   const damaged = new Set(problems.map(({ key }) => keyText(key)));
   const there = new Set(found.map(keyText));
-  const lost = keysOf(resumed?.snapshots ?? {}).filter(
+  const lost = keysOfSteps(resumed?.snapshots ?? {}).filter(
     (key) => !there.has(keyText(key)) && !damaged.has(keyText(key)),
   );
   if (lost.length > 0)
@@ -74,13 +74,6 @@ export async function replaceDamaged(
 
 const isLoss = (problem: RunProblem): problem is RunProblem & { readonly key: SnapshotKey } =>
   problem.key !== null && ["rows", "edited", "unreadable", "missing"].includes(problem.kind);
-
-function keysOf(steps: NonNullable<SessionState["snapshots"]>): readonly SnapshotKey[] {
-  return Object.entries(steps).flatMap(([name, ofName]) => {
-    const [phase = "", id = ""] = name.split("/");
-    return ofName.map((step) => ({ phase, id, step }));
-  });
-}
 
 const listed = (keys: readonly SnapshotKey[]): string =>
   keys.length <= 3

@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import type { RunProblem } from "../../contracts/snapshot.ts";
+import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { contradictionsOf } from "../implausible.ts";
 import { keyText } from "../run-order.ts";
 import type { FileReader } from "./file-system.ts";
-import { runPaths, samplesPath } from "./layout.ts";
+import { knownByCheckpoints } from "./known-by-checkpoints.ts";
+import { runPaths, samplesPath, snapshotName } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { readIfPresent } from "./read-file.ts";
 import { parseIndex, type IndexLine } from "./run-index.ts";
@@ -44,6 +45,8 @@ export async function inspectRun(
   const found = scan.found.filter((one) => !isUnsealed(one));
   const problems = [...scan.problems, ...scan.found.filter(isUnsealed).map((one) => unsealed(root, one))];
   const missing = await missingLines(runDir, lines, { found, problems }, fs);
+  const accounted = [...found.map(({ snapshot }) => snapshot), ...missing];
+  const forgotten = await missingKeys(runDir, { accounted, problems }, fs);
   return {
     found,
     missing,
@@ -51,7 +54,10 @@ export async function inspectRun(
     problems: [
       ...problems,
       ...(rows ? await damagedRows(root, found, fs) : []),
-      ...missing.map(missingSnapshot),
+      ...missing.map((line) => missingSnapshot(line, line.file, "index.jsonl")),
+      ...forgotten.map((key) =>
+        missingSnapshot(key, `${key.phase}/${snapshotName(key)}.json`, "a checkpoint"),
+      ),
       ...found.flatMap((one) => implausibleValues(root, one)),
       ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
     ],
@@ -93,13 +99,31 @@ async function sealOf(path: string, fs: FileReader): Promise<unknown> {
   }
 }
 
-const missingSnapshot = ({ file, phase, id, step }: IndexLine): RunProblem =>
+/** Returns the snapshots that a checkpoint knows and that are neither there nor superseded. */
+async function missingKeys(
+  runDir: string,
+  {
+    accounted,
+    problems,
+  }: { readonly accounted: readonly SnapshotKey[]; readonly problems: readonly RunProblem[] },
+  fs: FileReader,
+): Promise<readonly SnapshotKey[]> {
+  const known = await knownByCheckpoints(runDir, fs);
+  if (known.length === 0) return [];
+  const superseded = await readSuperseded(runDir, fs);
+  const keys = [...accounted, ...problems.map(({ key }) => key), ...superseded.map(({ key }) => key)];
+  const there = new Set(keys.map((key) => key && keyText(key)));
+  const unique = new Map(known.map((key) => [keyText(key), key]));
+  return [...unique].flatMap(([text, key]) => (there.has(text) ? [] : [key]));
+}
+
+const missingSnapshot = ({ phase, id, step }: SnapshotKey, file: string, by: string): RunProblem =>
   problemOf({
     file,
     kind: "missing",
     key: { phase, id, step },
     got: "no file",
-    expected: "the snapshot that index.jsonl names",
+    expected: `the snapshot that ${by} names`,
   });
 
 async function damagedRows(

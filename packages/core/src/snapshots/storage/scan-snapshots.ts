@@ -52,9 +52,9 @@ function unreadable(file: string, error: unknown): RunProblem {
   const expected = "a snapshot";
   if (!PeriodicEvalError.is(error))
     return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });
-  const { where, got, expected: right } = error;
+  const { got, expected: right } = error;
   const problem = problemOf({ file, kind: "unreadable", key, got, expected: right });
-  return { ...problem, message: `${where}: ${problem.message}` };
+  return { ...problem, message: `${error.message} Effect: ${problem.effect}.` };
 }
 
 /** Returns a path relative to `periodic_eval/`, with slashes. */
