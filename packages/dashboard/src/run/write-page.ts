@@ -1,4 +1,5 @@
 import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { renderPage } from "./run-page.ts";
 
@@ -8,10 +9,12 @@ import { renderPage } from "./run-page.ts";
  *
  * @param file Default: `<runDir>/periodic_eval/index.html`.
  */
-export async function writePage(
-  runDir: string,
-  file = join(runDir, "periodic_eval", "index.html"),
-): Promise<string> {
-  await writeFileAtomic(file, renderPage(await readRun(runDir)));
-  return resolve(file);
+export async function writePage(runDir: string, file?: string): Promise<string> {
+  const page = renderPage(await readRun(runDir));
+  const folder = join(runDir, "periodic_eval");
+  // A run whose snapshots were deleted has a page that says so.
+  if (file === undefined) await mkdir(folder, { recursive: true });
+  const path = file ?? join(folder, "index.html");
+  await writeFileAtomic(path, page);
+  return resolve(path);
 }

@@ -10,6 +10,7 @@ import {
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
+import { checkValues } from "./check-values.ts";
 import { differences } from "./differences.ts";
 import { parseJson, parseValue } from "./parse-json.ts";
 
@@ -53,7 +54,8 @@ const runSchema = z
     /** The suite's settings; null if unknown. */
     suite: json.default(null),
   })
-  .catchall(json);
+  .catchall(json)
+  .superRefine(checkValues);
 
 const fileSchema = z.looseObject(
   { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "an array") },
