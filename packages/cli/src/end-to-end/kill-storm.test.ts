@@ -31,7 +31,7 @@ async function outcome(runDir: string) {
   expect(run.problems).toEqual([]);
   const record = run.phases.map(({ name: phase, snapshots }) => ({
     phase,
-    snapshots: snapshots.map(({ created_at: _when, timing: _seconds, ...lasting }) => ({
+    snapshots: snapshots.map(({ created_at: _when, timing: _seconds, sha256: _hash, ...lasting }) => ({
       ...lasting,
       rows: readFileSync(
         join(runDir, "periodic_eval", phase, `${lasting.id}_step_${lasting.step}.samples.jsonl`),

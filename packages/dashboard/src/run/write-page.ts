@@ -10,11 +10,11 @@ import { renderPage } from "./run-page.ts";
  * @param file Default: `<runDir>/periodic_eval/index.html`.
  */
 export async function writePage(runDir: string, file?: string): Promise<string> {
-  const page = renderPage(await readRun(runDir));
+  const run = await readRun(runDir);
   const folder = join(runDir, "periodic_eval");
   // A run whose snapshots were deleted has a page that says so.
-  if (file === undefined) await mkdir(folder, { recursive: true });
+  if (file === undefined && run.problems.length > 0) await mkdir(folder, { recursive: true });
   const path = file ?? join(folder, "index.html");
-  await writeFileAtomic(path, page);
+  await writeFileAtomic(path, renderPage(run));
   return resolve(path);
 }

@@ -92,13 +92,13 @@ async function run(runDir: string, seed: string, saveSteps: number | null = null
   return { metrics: logger.metrics, weights, results, record: await recordOf(runDir) };
 }
 
-/** Reads every snapshot without times, and every row. */
+/** Reads every snapshot without times and the hash over them, and every row. */
 async function recordOf(runDir: string) {
   const { phases, problems } = await readRun(runDir);
   expect(problems).toEqual([]);
   return phases.map(({ name, snapshots }) => [
     name,
-    snapshots.map(({ created_at: _when, timing: _seconds, ...lasting }) => ({
+    snapshots.map(({ created_at: _when, timing: _seconds, sha256: _hash, ...lasting }) => ({
       ...lasting,
       rows: readFileSync(
         join(runDir, "periodic_eval", name, `${lasting.id}_step_${lasting.step}.samples.jsonl`),

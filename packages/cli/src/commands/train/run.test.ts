@@ -54,7 +54,7 @@ async function outcome(runDir: string) {
   expect(problems).toEqual([]);
   const snapshots = phases.map(({ name, snapshots: all }) => [
     name,
-    all.map(({ created_at: _when, timing: _seconds, ...lasting }) => lasting),
+    all.map(({ created_at: _when, timing: _seconds, sha256: _hash, ...lasting }) => lasting),
   ]);
   const last = join(runDir, "checkpoints/em/step_3");
   const files = ["adapter_model.safetensors", "optimizer.safetensors", "trainables.safetensors"];
