@@ -13,7 +13,7 @@ export interface RunRecord {
   /** In the order in which they were run. */
   readonly phases: readonly PhaseRecord[];
   readonly superseded: readonly SupersededFile[];
-  /** What is damaged, edited, missing or not used. Problems never stop the reader. */
+  /** Files that are damaged, edited, missing or not used. Problems never stop the reader. */
   readonly problems: readonly RunProblem[];
   /** The process whose session writes this run; null if no session is open. */
   readonly writer: Writer | null;

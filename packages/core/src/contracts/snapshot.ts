@@ -297,7 +297,7 @@ export interface RunProblem {
   readonly key: SnapshotKey | null;
   readonly got: string;
   readonly expected: string;
-  /** What the run loses. */
+  /** The consequence for the run. */
   readonly effect: string;
   /** All of the above in one sentence. */
   readonly message: string;

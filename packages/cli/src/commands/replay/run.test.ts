@@ -60,13 +60,23 @@ interface Written {
   id: string;
   weights: string;
   saved?: { path: string };
+  sha256?: string;
   readonly metrics: Record<string, { value: number }>;
 }
 
-/** Writes a changed copy of a snapshot into the run and returns its path. */
-async function tampered(name: string, change: (snapshot: Written) => void): Promise<string> {
+/**
+ * Writes a changed copy of a snapshot into the run and returns its path.
+ *
+ * @param isSealed Whether the copy keeps the hash, which no longer fits; otherwise it looks like a file of an older version.
+ */
+async function tampered(
+  name: string,
+  change: (snapshot: Written) => void,
+  isSealed = false,
+): Promise<string> {
   const value = JSON.parse(await readFile(snapshot("capability", 2), "utf8")) as Written;
   change(value);
+  if (!isSealed) delete value.sha256;
   const path = join(folder, "run", "periodic_eval", "em", `${name}_step_2.json`);
   await writeFile(path, JSON.stringify(value));
   return path;
@@ -151,6 +161,12 @@ describe("replay", () => {
       1,
       "got no saved weights",
       async () => [await tampered("bare", (one) => delete one.saved), "--config", config],
+    ],
+    [
+      "an edited snapshot",
+      1,
+      "edited or damaged after it was written, expected SHA-256",
+      async () => [await tampered("edited", (one) => (one.weights = "other"), true), "--config", config],
     ],
     [
       "missing weights",

@@ -25,7 +25,7 @@ const edit = async (name: string, change: (text: string) => string) =>
   writeFile(at(name), change(await readFile(at(name), "utf8")));
 const samples = "em/capability_step_0.samples.jsonl";
 const snapshot = "em/capability_step_0.json";
-/** What the newest checkpoint of a trainer holds about snapshots. */
+/** Adds a checkpoint whose state lists the three snapshots. */
 async function addCheckpoint(): Promise<void> {
   const folder = join(runDir, "checkpoints/em/step_100");
   await mkdir(folder, { recursive: true });
