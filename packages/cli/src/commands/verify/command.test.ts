@@ -73,7 +73,9 @@ describe.each([
     "missing",
   ],
 ])("%s", (_, attack, kind, name) => {
-  beforeEach(async () => void (await attack()));
+  beforeEach(async () => {
+    await attack();
+  });
 
   it("is named by verify, with exit code 1", async () => {
     const { code, out, err } = await runCommand(["verify", runDir, "--json"]);

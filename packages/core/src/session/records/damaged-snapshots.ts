@@ -83,18 +83,20 @@ const listed = (keys: readonly SnapshotKey[]): string =>
 /** Returns the request of a measurement at the resumed step; null if no schedule here takes it. */
 function requestOf(
   { id, step }: SnapshotKey,
-  { furthest: _, ...progress }: Progress,
+  at: Progress,
   callbacks: readonly TrainerCallback[],
 ): InterruptedMeasurement | null {
   const callback = callbacks.find((one) => one.id === id);
   const evaluation = callback?.asks?.[0];
   if (evaluation === undefined) return null;
-  const now = { ...progress, ended: step === progress.maxSteps };
+  const { maxSteps, epoch, elapsedSeconds } = at;
+  // Without `furthest`, which says that the thresholds of this step were crossed.
+  const now = { step, maxSteps, epoch, elapsedSeconds, ended: step === maxSteps };
   return {
     by: id,
     evaluation: { name: evaluation.name, version: evaluation.version },
     on: callback?.on ?? "model",
-    crossed: crossings(callback?.triggers ?? [], { ...progress, step: step - 1, ended: false }, now),
+    crossed: crossings(callback?.triggers ?? [], { ...now, step: step - 1, ended: false }, now),
     plannedLooks: null,
   };
 }

@@ -7,10 +7,9 @@ import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { repairRun } from "./repair-run.ts";
-import { missingLines } from "./inspect-run.ts";
-import { readIfPresent } from "./read-file.ts";
-import { addToIndex, parseIndex, rebuildIndex } from "./run-index.ts";
-import { scanSnapshots, snapshotFinder } from "./scan-snapshots.ts";
+import { writeIndexAgain } from "./inspect-run.ts";
+import { addToIndex } from "./run-index.ts";
+import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
@@ -74,13 +73,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, release !== null);
-  async function reindex(): Promise<void> {
-    const { lines } = parseIndex((await readIfPresent(paths.index, fs)) ?? "");
-    const scan = await scanSnapshots(paths.root, fs);
-    finder.rememberAll(scan.found);
-    const missing = await missingLines(runDir, lines, scan, fs);
-    await rebuildIndex(paths.index, paths.root, scan.found, missing, fs);
-  }
+  const reindex = async () => finder.rememberAll(await writeIndexAgain(runDir, fs));
 
   return {
     open: () => inTurn(open),

@@ -3,12 +3,12 @@ import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { contradictionsOf } from "../implausible.ts";
 import { keyText } from "../run-order.ts";
-import type { FileReader } from "./file-system.ts";
+import type { FileReader, FileSystem } from "./file-system.ts";
 import { knownByCheckpoints } from "./known-by-checkpoints.ts";
 import { runPaths, samplesPath, snapshotName } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { readIfPresent } from "./read-file.ts";
-import { parseIndex, type IndexLine } from "./run-index.ts";
+import { parseIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
 import { fileName, scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
 import { readRowsText } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
@@ -64,8 +64,17 @@ export async function inspectRun(
   };
 }
 
+/** Writes the index of a run again after a change of its snapshots, and returns them. The caller holds the run's lock. */
+export async function writeIndexAgain(runDir: string, fs: FileSystem): Promise<readonly FoundSnapshot[]> {
+  const { root, index } = runPaths(runDir);
+  const { lines } = parseIndex((await readIfPresent(index, fs)) ?? "");
+  const scan = await scanSnapshots(root, fs);
+  await rebuildIndex(index, root, scan.found, await missingLines(runDir, lines, scan, fs), fs);
+  return scan.found;
+}
+
 /** Returns the lines of the index whose snapshot is neither there, nor under another problem, nor superseded. */
-export async function missingLines(
+async function missingLines(
   runDir: string,
   lines: readonly IndexLine[],
   { found, problems }: Pick<Inspection, "found" | "problems">,

@@ -19,7 +19,7 @@ import { completeLines, readIfPresent } from "./read-file.ts";
  */
 export async function writeSnapshot(
   path: string,
-  { sha256: _, ...snapshot }: Snapshot,
+  snapshot: Snapshot,
   rows: readonly Row[],
   fs: FileSystem,
 ): Promise<Snapshot> {
@@ -27,6 +27,8 @@ export async function writeSnapshot(
   const file = basename(samplesPath(path));
   const samples = rows.length === 0 ? null : { file, rows: rows.length, sha256: sha256(text) };
   const content = parseSnapshot({ ...snapshot, samples }, path);
+  // The hash is the last field, whether or not the given snapshot has one.
+  delete content.sha256;
   const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
   const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
