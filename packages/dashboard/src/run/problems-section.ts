@@ -12,7 +12,7 @@ export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
   index: "index changed",
   implausible: "implausible value",
   duplicate: "not used",
-  unavailable: "not used",
+  unavailable: "not readable",
 };
 
 /** Whether a problem loses no measurement. */

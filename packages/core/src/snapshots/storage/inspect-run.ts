@@ -5,7 +5,7 @@ import { contradictionsOf } from "../implausible.ts";
 import { keyText } from "../run-order.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { knownByCheckpoints } from "./known-by-checkpoints.ts";
-import { runPaths, samplesPath, snapshotName } from "./layout.ts";
+import { keyFromName, runPaths, samplesPath, snapshotName } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { readIfPresent } from "./read-file.ts";
 import { parseIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
@@ -37,8 +37,9 @@ export async function inspectRun(
   const { root, index } = runPaths(runDir);
   // Read before the snapshots: a session that runs now adds a snapshot first and its line later.
   const text = await readIfPresent(index, fs);
-  const scan = await scanSnapshots(root, fs);
   const { lines, brokenAt } = parseIndex(text ?? "");
+  const byFile = new Map(lines.map(({ file, phase, id, step }) => [file, { phase, id, step }]));
+  const scan = await scanSnapshots(root, fs, (file) => byFile.get(file) ?? keyFromName(file));
   const sealed = new Set(lines.filter((line) => line.sha256 !== undefined).map(keyText));
   const isUnsealed = ({ snapshot }: FoundSnapshot) =>
     snapshot.sha256 === undefined && sealed.has(keyText(snapshot));
@@ -60,6 +61,7 @@ export async function inspectRun(
       ),
       ...found.flatMap((one) => implausibleValues(root, one)),
       ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
+      ...(brokenAt === null && lines.length > 0 ? await unlisted(index, found, fs) : []),
     ],
   };
 }
@@ -164,6 +166,26 @@ function implausibleValues(root: string, { path, snapshot }: FoundSnapshot): rea
   return contradictionsOf(snapshot).map((one) =>
     problemOf({ file: fileName(root, path), kind: "implausible", key: { phase, id, step }, ...one }),
   );
+}
+
+/**
+ * Reports that lines at the end of the index were removed, which its chain does not show. A process that is killed between a
+ * snapshot and its line leaves one snapshot without a line.
+ */
+async function unlisted(
+  index: string,
+  found: readonly FoundSnapshot[],
+  fs: FileReader,
+): Promise<readonly RunProblem[]> {
+  // Read after the snapshots, so that it has the lines of a session that runs now.
+  const { lines } = parseIndex((await readIfPresent(index, fs)) ?? "");
+  const listed = new Set(lines.map(keyText));
+  const { length } = found.filter(
+    ({ snapshot }) => snapshot.sha256 !== undefined && !listed.has(keyText(snapshot)),
+  );
+  if (length < 2) return [];
+  const about = { file: "index.jsonl", kind: "index", key: null } as const;
+  return [problemOf({ ...about, got: `no lines of ${length} snapshots`, expected: "a line of each" })];
 }
 
 const brokenIndex = (at: number): RunProblem =>

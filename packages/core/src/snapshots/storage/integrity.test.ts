@@ -150,6 +150,28 @@ describe("the index", () => {
     expect((await readRun(runDir)).problems).toEqual([]);
   });
 
+  it("shows that lines at its end were removed, but accepts one snapshot without a line", async () => {
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot({ phase: "em", step: 40 }), rows);
+    await store.close!();
+    await edit("index.jsonl", (text) => text.split("\n").slice(0, 2).join("\n") + "\n");
+    expect((await readRun(runDir)).problems).toEqual([]);
+    await edit("index.jsonl", (text) => text.split("\n").slice(0, 1).join("\n") + "\n");
+    expect((await readRun(runDir)).problems).toMatchObject([
+      { kind: "index", got: "no lines of 2 snapshots" },
+    ]);
+  });
+
+  it("names the measurement of an unreadable file of the flat layout", async () => {
+    const flat = fileStore(join(runDir, "flat"), { layout: "flat" });
+    await flat.put(exampleSnapshot({ phase: "em" }), rows);
+    await flat.close!();
+    await writeFile(join(runDir, "flat/periodic_eval/capability_step_0.json"), "{");
+    expect((await readRun(join(runDir, "flat"))).problems).toMatchObject([
+      { kind: "unreadable", key: start, effect: lost },
+    ]);
+  });
+
   it("is written again with a warning when it was deleted", async () => {
     await rm(at("index.jsonl"));
     const warnings: string[] = [];

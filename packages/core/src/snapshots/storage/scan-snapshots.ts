@@ -17,10 +17,13 @@ export interface FoundSnapshot {
 /**
  * Reads and verifies all snapshots under `periodic_eval/`, in either layout; not their rows. `found` is in run order and leaves
  * out edited snapshots.
+ *
+ * @param keyOf Returns the key of a file that cannot be read, by its name; null if it is unknown.
  */
 export async function scanSnapshots(
   root: string,
   fs: FileReader,
+  keyOf: (file: string) => SnapshotKey | null = keyFromName,
 ): Promise<{ readonly found: readonly FoundSnapshot[]; readonly problems: readonly RunProblem[] }> {
   const byKey = new Map<string, FoundSnapshot>();
   const problems: RunProblem[] = [];
@@ -40,15 +43,14 @@ export async function scanSnapshots(
       }
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      problems.push(unreadable(file, error));
+      problems.push(unreadable(file, keyOf(file), error));
     }
   }
   const ordered = inRunOrder([...byKey.values()].map(({ snapshot }) => snapshot));
   return { found: ordered.map((snapshot) => byKey.get(keyText(snapshot))!), problems };
 }
 
-function unreadable(file: string, error: unknown): RunProblem {
-  const key = keyFromName(file);
+function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunProblem {
   const expected = "a snapshot";
   if (!PeriodicEvalError.is(error))
     return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });
