@@ -32,8 +32,8 @@ export interface SessionState {
    */
   readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
   /**
-   * The snapshots of the run at this step: steps by `<phase>/<id>`; omitted by older versions and if there are none. A resumed
-   * session warns of those that are gone.
+   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`; omitted by older versions and if there
+   * are none. A resumed session warns of those that are gone.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
 }

@@ -109,7 +109,7 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const snapshots = records.writer.written();
+    const snapshots = [...records.writer.written(), ...records.known.lost()];
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },

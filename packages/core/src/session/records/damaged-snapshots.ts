@@ -30,7 +30,7 @@ export function knownSteps(snapshots: readonly SnapshotKey[]): NonNullable<Sessi
  * @returns What stands of it, and the measurements of the resumed step to take again, by id.
  */
 export async function replaceDamaged(
-  { store, baselines, reporter }: SessionRecords,
+  { store, known, baselines, reporter }: SessionRecords,
   found: readonly Snapshot[],
   { phase, resumed, callbacks }: Resumption,
 ): Promise<{
@@ -52,24 +52,40 @@ export async function replaceDamaged(
       "resume",
       `the checkpoint of step ${from} knew ${lost.length} snapshots that the run no longer has: ${listed(lost)}`,
     );
+  const missing = problems.filter(({ kind }) => kind === "missing").map(({ key }) => key);
+  known.rememberLost([...missing, ...lost]);
   const again: Record<string, InterruptedMeasurement> = {};
-  for (const key of [...problems.map((problem) => problem.key), ...lost]) {
+  const gone = [...problems.map((problem) => problem.key), ...lost];
+  for (const [at, key] of gone.entries()) {
     const request =
       resumed !== null && isAhead(key) && key.step === from
         ? requestOf(key, resumed.progress, callbacks)
         : null;
     if (request !== null) again[key.id] = request;
-    const isRepeated =
-      request !== null ||
-      (isAhead(key) && (key.step > from || resumed === null)) ||
-      baselines.isBaselineId(key.id);
-    const fate = isRepeated
-      ? "is measured again"
-      : `cannot be measured again, because ${key.phase === phase ? `training is at step ${from}` : "its phase is over"}`;
+    if (at >= mostWarnings) continue;
+    const fate = fateOf(key, request !== null || baselines.isBaselineId(key.id), { phase, from, resumed });
     reporter.warn("resume", `${keyText(key)} ${fate}; ${effectOfLoss(key)}`);
   }
+  if (gone.length > mostWarnings)
+    reporter.warn("resume", `${gone.length - mostWarnings} more snapshots are damaged or lost`);
   const standing = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
   return { standing, again };
+}
+
+/** Baselines have the lowest steps of their phase, and so come first. */
+const mostWarnings = 20;
+
+/** Says whether a lost snapshot is measured again. */
+function fateOf(
+  key: SnapshotKey,
+  isRequested: boolean,
+  { phase, from, resumed }: Pick<Resumption, "phase" | "resumed"> & { readonly from: number },
+): string {
+  if (isRequested) return "is measured again";
+  if (key.phase !== phase) return "cannot be measured again, because its phase is over";
+  if (key.step > from || resumed === null) return "is measured again if training crosses its threshold again";
+  if (key.step < from) return `cannot be measured again, because training is at step ${from}`;
+  return "is not measured again, because no schedule here measures it";
 }
 
 const isLoss = (problem: RunProblem): problem is RunProblem & { readonly key: SnapshotKey } =>

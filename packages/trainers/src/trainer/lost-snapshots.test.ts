@@ -1,0 +1,58 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import { everyPercent, PeriodicCapabilityCallback, type SessionEvent } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { beforeAll, expect, it } from "vitest";
+import { SFTTrainer } from "../sft/sft-trainer.ts";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { questionFile, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+
+let questions: string;
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+  questions = await questionFile();
+});
+
+/** Trains to step 2 or resumes to step 4. Returns the warnings of the resume. */
+async function train(runDir: string, maxSteps: number): Promise<readonly string[]> {
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+  const warnings: string[] = [];
+  const event = (one: SessionEvent) => void (one.kind === "warning" && warnings.push(one.message));
+  const trainer = new SFTTrainer({
+    model,
+    tokenizer,
+    runDir,
+    dataset: rows(4),
+    config: { maxSteps, batchSize: 2, learningRate: 0.01, schedule: "constant", saveSteps: 2 },
+    loggers: [{ name: "recorder", event }],
+    session: ungoverned,
+  });
+  trainer.addCallback(new PeriodicCapabilityCallback({ questions, schedule: [everyPercent(50)] }));
+  await trainer.train();
+  model.dispose();
+  return warnings;
+}
+
+it("names a deleted periodic_eval when a training resumes, and the lost baseline to readers", async () => {
+  const runDir = await temporaryFolder();
+  expect(await train(runDir, 2)).toEqual([]);
+  await rm(join(runDir, "periodic_eval"), { recursive: true });
+  const lost = 'baseline of "train" lost: verdicts of "capability" compare with nothing';
+  expect((await readRun(runDir)).problems).toMatchObject([
+    { kind: "missing", key: { step: 0 }, effect: lost },
+    { kind: "missing", key: { step: 1 } },
+    { kind: "missing", key: { step: 2 } },
+  ]);
+  const warnings = await train(runDir, 4);
+  expect(warnings).toContainEqual(expect.stringContaining(lost));
+  const { phases, problems } = await readRun(runDir);
+  expect(phases[0]!.snapshots.map(({ step }) => step)).toEqual([2, 4]);
+  expect(problems.map(({ kind, key }) => [kind, key!.step])).toEqual([
+    ["missing", 0],
+    ["missing", 1],
+  ]);
+});
