@@ -55,7 +55,7 @@ export async function replaceDamaged(
   const missing = problems.filter(({ kind }) => kind === "missing").map(({ key }) => key);
   known.rememberLost([...missing, ...lost]);
   const again: Record<string, InterruptedMeasurement> = {};
-  const gone = [...problems.map((problem) => problem.key), ...lost];
+  const gone = [...problems.map((problem) => problem.key), ...lost].sort((a, b) => a.step - b.step);
   for (const [at, key] of gone.entries()) {
     const request =
       resumed !== null && isAhead(key) && key.step === from
