@@ -44,6 +44,31 @@ describe("a configuration file", () => {
     });
   });
 
+  // About 30 ms; comparing each key with every other takes 14 s.
+  it("reads 40,000 keys in time proportional to their number, and refuses a repeated one at its line", async () => {
+    const keys = Array.from({ length: 40_000 }, (_, i) => `key${i}: ${i}\n`);
+    const started = performance.now();
+    const { value } = await read(keys.join(""));
+    expect(Object.keys(value as object).length).toBe(40_000);
+    expect(performance.now() - started).toBeLessThan(5_000);
+    const repeated = read([...keys.slice(0, 9), "key3: 1\n"].join(""));
+    await expect(repeated).rejects.toMatchObject({
+      where: join(folder, "train.yaml:10"),
+      got: "Map keys must be unique",
+    });
+    await expect(read("a: { b: 1, c: { d: 1, d: 2 } }")).rejects.toMatchObject({ code: "config" });
+  });
+
+  it.each([
+    ["arrays", "[".repeat(10_000) + "]".repeat(10_000)],
+    ["open arrays", "[".repeat(10_000)],
+    ["objects", "{a: ".repeat(10_000) + "1" + "}".repeat(10_000)],
+    ["indented maps", Array.from({ length: 1_500 }, (_, i) => " ".repeat(i) + "a:").join("\n")],
+    ["list items", "- ".repeat(10_000) + "1"],
+  ])("refuses 10,000 nested %s", async (_, nested) => {
+    await expect(read(nested)).rejects.toMatchObject({ code: "config", expected: "YAML or JSON" });
+  });
+
   it("locates a value by file and line or by its override, and a missing value by the object that lacks it", async () => {
     const { where } = await read(text, ["phases.1.config.maxSteps=10"]);
     expect(where(["phases", 1, "phase"])).toBe("/train.yaml:6 phases.1.phase");

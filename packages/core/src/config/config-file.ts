@@ -1,8 +1,9 @@
 import { dirname } from "node:path";
-import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
+import { isNode, LineCounter, parse, visit, type Document } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
+import { parseYaml } from "../internal/parse-yaml.ts";
 import { quoteValue } from "../internal/quote-value.ts";
 import { readTextFile } from "../snapshots/storage/read-file.ts";
 
@@ -29,7 +30,7 @@ interface Override {
  */
 export async function readConfigFile(file: string, overrides: readonly string[] = []): Promise<ConfigFile> {
   const lines = new LineCounter();
-  const document = parseDocument(await readTextFile(file, "config"), { lineCounter: lines, merge: true });
+  const document = parseYaml(await readTextFile(file, "config"), lines);
   const [fault] = document.errors;
   if (fault !== undefined) {
     throw new PeriodicEvalError({

@@ -1,5 +1,9 @@
+/** No name of an option or a file is nearly as long. */
+const longestWord = 500;
+
 /** Returns the candidate with the fewest typing errors between it and `word`; null if a typing error is unlikely. */
 export function nearest(word: string, candidates: readonly string[]): string | null {
+  if (word.length > longestWord) return null;
   const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
   const fewest = Math.min(...distances);
   const best = candidates[distances.indexOf(fewest)];

@@ -6,7 +6,8 @@ import type { ValuePath } from "../errors.ts";
  * @param path Where the list is within the checked options or file.
  */
 export function repeatedId(list: readonly { readonly id: string }[], path: ValuePath = []) {
-  const at = list.findIndex(({ id }, index) => list.findIndex((one) => one.id === id) < index);
+  const seen = new Set<string>();
+  const at = list.findIndex(({ id }) => seen.size === seen.add(id).size);
   if (at < 0) return null;
   return {
     path: [...path, at, "id"],

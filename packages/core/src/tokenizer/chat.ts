@@ -23,6 +23,8 @@ export interface RenderedChat {
 
 const tag = "PERIODIC_EVAL_OPEN_END ";
 const probe = "PERIODIC_EVAL_PROBE";
+/** Longest part of a template's own error that is shown. */
+const maxErrorLength = 500;
 
 /** Returns a function that renders chats with one template; `where` names the template in errors. */
 export function chatRenderer(template: ChatTemplate, where: string) {
@@ -38,7 +40,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
       throw new PeriodicEvalError({
         code: "model",
         where,
-        got: `the template's error "${errorMessage(cause)}"`,
+        got: `the template's error "${errorMessage(cause).slice(0, maxErrorLength)}"`,
         expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
         fix: "Pass the chat in the form that this template accepts.",
         cause,

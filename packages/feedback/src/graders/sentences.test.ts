@@ -110,3 +110,38 @@ describe("isCutOff", () => {
     "```js\nlet x = 1;",
   ])("returns true for %j", (text) => expect(isCutOff(text)).toBe(true));
 });
+
+/** Runs `count` on a long text. Fails if it takes far longer than usual, as it does in quadratic time. */
+function expectLinear(count: (text: string) => unknown, text: string): void {
+  const started = performance.now();
+  count(text);
+  expect(performance.now() - started).toBeLessThan(2_000);
+}
+
+describe("a text of 80,000 characters takes time in proportion to its length", () => {
+  it.each([
+    ["countWords of words", countWords, "word ".repeat(16_000)],
+    ["countWords of lines", countWords, "a\n".repeat(40_000)],
+    ["countSentences of sentences in one line", countSentences, "A b. ".repeat(16_000)],
+    ["countSentences of spaces", countSentences, `x${" ".repeat(80_000)}x`],
+    ["countSentences of one word", countSentences, `${"a".repeat(80_000)}! B`],
+    ["isCutOff of empty lines", isCutOff, `x${"\n".repeat(80_000)}x`],
+    ["isCutOff of brackets", isCutOff, `${"[".repeat(80_000)})`],
+  ])("%s", (_, count, text) => expectLinear(count, text));
+});
+
+describe("a long text", () => {
+  const prose = "The old man, who was 3.5 m tall, met Dr. Smith. She said yes! ";
+  it("has as many words and sentences as its parts, in one line and in several", () => {
+    const [words, sentences] = [countWords(prose), countSentences(prose)];
+    expect([words, sentences]).toEqual([14, 2]);
+    for (const text of [prose.repeat(200), prose.replaceAll(" ", "\n").repeat(200)])
+      expect(countWords(text)).toBe(200 * words);
+    expect(countSentences(prose.repeat(200))).toBe(200 * sentences);
+  });
+
+  it("has one sentence and one word if nothing ends them", () => {
+    expect(countWords("a".repeat(5_000))).toBe(1);
+    expect(countSentences(`${"many words and ".repeat(400)}no end.`)).toBe(1);
+  });
+});

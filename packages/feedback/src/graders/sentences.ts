@@ -1,6 +1,35 @@
 const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
 const words = new Intl.Segmenter("en", { granularity: "word" });
 
+// A segmenter takes time in proportion to its whole text for each segment, and so gets short parts. The group matches up to where a
+// word or a sentence certainly begins; a run of 1,000 characters without such a place is cut anywhere.
+const partsOfWords = /([^]{200,1000}?(?<=\s)(?=[\p{L}\p{N}]))|[^]{1,1000}/gu;
+const partsOfSentences = /([^]{200,1000}?(?:(?<=[.!?]\s)(?=\p{Lu})|(?<=[。！？])(?=\p{Lo})))|[^]{1,1000}/gu;
+
+interface Segment {
+  readonly segment: string;
+  readonly isWordLike?: boolean | undefined;
+}
+
+/** Returns the segments of a text, where those on both sides of an arbitrary cut are one. */
+function segmentsOf(segmenter: Intl.Segmenter, text: string, parts: RegExp): readonly Segment[] {
+  const found: Segment[] = [];
+  let isCut = false;
+  for (const [part, certain] of text.matchAll(parts)) {
+    for (const { segment, isWordLike } of segmenter.segment(part)) {
+      const before = isCut ? found.pop() : undefined;
+      isCut = false;
+      found.push(
+        before === undefined
+          ? { segment, isWordLike }
+          : { segment: before.segment + segment, isWordLike: before.isWordLike || isWordLike },
+      );
+    }
+    isCut = certain === undefined;
+  }
+  return found;
+}
+
 /** Lower-case abbreviations with their final full stop. Omits those that are also words (`No.`). */
 const abbreviations = new Set(
   (
@@ -16,10 +45,13 @@ const marker = /^(?:\d{1,3}[.)]|[-*+•–])\s+/u;
 
 /** Whether the last word of a segment is an abbreviation or an initial: `Dr.`, `e.g.`, `J.`; but not `I.`, which is a word. */
 function endsInAbbreviation(segment: string): boolean {
-  const last = /([\p{L}.]+\.)["')\]]*\s*$/u.exec(segment)?.[1];
-  return (
-    last !== undefined && (abbreviations.has(last.toLowerCase()) || /^(?!I\.$)(?:\p{Lu}\.)+$/u.test(last))
-  );
+  let end = segment.trimEnd().length;
+  while (end > 0 && `"')]`.includes(segment[end - 1]!)) end -= 1;
+  const last = segment
+    .slice(0, end)
+    .split(/[^\p{L}.]/u)
+    .at(-1)!;
+  return abbreviations.has(last.toLowerCase()) || /^(?!I\.$)(?:\p{Lu}\.)+$/u.test(last);
 }
 
 /**
@@ -29,8 +61,9 @@ function endsInAbbreviation(segment: string): boolean {
  */
 export function countSentences(text: string): number {
   let count = 0;
-  for (const line of text.replaceAll(/[ \t]*\r?\n(?=\p{Ll})/gu, " ").split(/\r?\n/)) {
-    const segments = [...sentences.segment(line.trim().replace(marker, ""))].map(({ segment }) => segment);
+  for (const line of text.replaceAll(/(?<![ \t])[ \t]*\r?\n(?=\p{Ll})/gu, " ").split(/\r?\n/)) {
+    const entry = line.trim().replace(marker, "");
+    const segments = segmentsOf(sentences, entry, partsOfSentences).map(({ segment }) => segment);
     const ends = segments.filter(
       (segment, at) =>
         /[\p{L}\p{N}]/u.test(segment) && (at === segments.length - 1 || !endsInAbbreviation(segment)),
@@ -44,11 +77,11 @@ export function countSentences(text: string): number {
 
 /** Counts words and numbers by the same boundaries; does not count punctuation. */
 export function countWords(text: string): number {
-  return [...words.segment(text)].filter(({ isWordLike }) => isWordLike).length;
+  return segmentsOf(words, text, partsOfWords).filter(({ isWordLike }) => isWordLike).length;
 }
 
-/** An opened bracket without a closing one after it, but not `:(` and `;-(`. */
-const openBracket = /(?<![:;]-?)[([{][^)\]}]*$/u;
+/** An open bracket, but not `:(` and `;-(`. */
+const openBracket = /(?<![:;]-?)[([{]/u;
 
 /**
  * Whether a text is clearly incomplete: a code block stays open, or the last line ends with a comma, a colon, a dash or an open
@@ -56,9 +89,10 @@ const openBracket = /(?<![:;]-?)[([{][^)\]}]*$/u;
  */
 export function isCutOff(text: string): boolean {
   const trimmed = text.trim();
-  if ((trimmed.match(/^\s*```/gm)?.length ?? 0) % 2 === 1) return true;
+  if ((trimmed.match(/^[^\S\n\r\u2028\u2029]*```/gm)?.length ?? 0) % 2 === 1) return true;
   const line = trimmed.split(/\r?\n/).at(-1)!;
   // The code in `{` is not an open bracket.
   const prose = line.replaceAll(/`[^`]*`/g, "``");
-  return /[,，、:：–—]$/u.test(prose) || openBracket.test(prose);
+  const closed = Math.max(...[")", "]", "}"].map((bracket) => prose.lastIndexOf(bracket)));
+  return /[,，、:：–—]$/u.test(prose) || openBracket.test(prose.slice(closed + 1));
 }

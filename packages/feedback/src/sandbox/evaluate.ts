@@ -1,6 +1,7 @@
 import releaseVariant from "@jitl/quickjs-wasmfile-release-sync";
 import {
   newQuickJSWASMModuleFromVariant,
+  newVariant,
   type QuickJSContext,
   type QuickJSHandle,
   type QuickJSSyncVariant,
@@ -10,6 +11,8 @@ import type { SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
 /** Returns the name and message of an exception, at most 200 characters. */
 function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
+  // The engine throws null if it has no memory for an error.
+  if (context.sameValue(error, context.null)) return "out of memory, or the thrown value null";
   try {
     const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
     const message = context.getProp(error, "message").consume((handle) => context.getString(handle));
@@ -46,6 +49,28 @@ function valueOf(
   return context.getString(handle);
 }
 
+const mebibyte = 1024 * 1024;
+/** What the engine itself uses, mostly its stack, and what it starts with. */
+const [engineMegabytes, initialMegabytes] = [5.5, 16];
+/** The engine cannot address more. */
+const maxPages = 32_768;
+
+/**
+ * Loads an engine whose whole memory is limited. Its own limit checks each allocation alone, because WebAssembly does not tell it
+ * the sizes of earlier ones.
+ */
+function loadEngine(memoryMegabytes: number) {
+  const pages = Math.ceil(
+    (Math.max(initialMegabytes, memoryMegabytes + engineMegabytes) * mebibyte) / 65_536,
+  );
+  const wasmMemory = new WebAssembly.Memory({
+    initial: initialMegabytes * 16,
+    maximum: Math.min(pages, maxPages),
+  });
+  const variant = releaseVariant as unknown as QuickJSSyncVariant;
+  return newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmMemory }));
+}
+
 /**
  * Runs a request in a new QuickJS, compiled to WebAssembly, without access to Node. Code that the engine cannot interrupt may
  * exceed the time limit: `runInSandbox` uses a separate process for this reason.
@@ -56,10 +81,9 @@ export async function evaluate(
   { code, expressions, limits }: SandboxRequest,
   onReady: () => void = () => {},
 ): Promise<SandboxReply> {
-  const quickjs = await newQuickJSWASMModuleFromVariant(releaseVariant as unknown as QuickJSSyncVariant);
+  const quickjs = await loadEngine(limits.memoryMegabytes);
   onReady();
   const runtime = quickjs.newRuntime();
-  runtime.setMemoryLimit(limits.memoryMegabytes * 1024 * 1024);
   runtime.setMaxStackSize(limits.stackKilobytes * 1024);
   const deadline = performance.now() + 1000 * limits.seconds;
   let isLate = false;
@@ -81,6 +105,10 @@ export async function evaluate(
     return result.value.consume(use);
   };
   try {
+    // A small limit leaves less than the engine's initial memory.
+    const unused = Math.max(0, initialMegabytes - engineMegabytes - limits.memoryMegabytes) * mebibyte;
+    valueIn(`new ArrayBuffer(${Math.floor(unused)})`, (handle) => handle.dup());
+    runtime.setMemoryLimit(limits.memoryMegabytes * mebibyte);
     const isWellFormed = valueIn(isWellFormedText, (handle) => handle.dup());
     const changed = valueIn(changedBuiltIn, (handle) => handle.dup());
     valueIn(code, () => undefined);

@@ -4,6 +4,7 @@ export type SandboxValue = number | string | boolean | null;
 export interface SandboxLimits {
   /** Total seconds for the code and all expressions. */
   readonly seconds: number;
+  /** Total memory of all values of the code. */
   readonly memoryMegabytes: number;
   readonly stackKilobytes: number;
   /** Maximum length of one returned string, in UTF-16 units. */

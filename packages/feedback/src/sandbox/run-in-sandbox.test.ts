@@ -148,6 +148,37 @@ describe("evaluate", { timeout: 300_000 }, () => {
     );
   });
 
+  // Each item is far below the limit.
+  it.each([
+    ["arrays", "new Array(125000).fill(1)"],
+    ["buffers", "new Uint8Array(1e6)"],
+    ["unfilled buffers", "new ArrayBuffer(1e6)"],
+    ["strings", "'x'.repeat(1e6) + i"],
+    ["strings of wide characters", "'€'.repeat(5e5) + i"],
+    ["numbers of a million bits", "Array.from({ length: 8 }, (_, k) => 2n ** 999999n + BigInt(k))"],
+    ["objects", "Array.from({ length: 20000 }, () => ({}))"],
+    ["functions", "Array.from({ length: 20000 }, () => () => i)"],
+    ["maps", "new Map(Array.from({ length: 20000 }, (_, k) => [k, k]))"],
+  ])("limits the sum of many %s", async (_, item) => {
+    const code = `const all = []; for (let i = 0; i < 100; i += 1) all.push(${item});`;
+    expect(reasonOf(await evaluateHere(code, ["1"]))).toMatch(/out of memory|too large/);
+    const few = `const all = []; for (let i = 0; i < 12; i += 1) all.push(${item});`;
+    expect(await evaluateHere(few, ["all.length"])).toEqual({ ok: true, values: [12] });
+    expect(reasonOf(await evaluateHere(few, ["1"], { memoryMegabytes: 4 }))).toMatch(
+      /out of memory|too large/,
+    );
+  });
+
+  it("limits the sum of values that code in an expression keeps after it catches the error", async () => {
+    const code =
+      "const all = []; function grow() { try { for (;;) all.push(new Uint8Array(1e6)); } catch {} }";
+    const result = await evaluateHere(
+      code,
+      ["grow()", "all.length"].map((one) => `(${one}, all.length)`),
+    );
+    expect(result.ok && Number(result.values.at(-1))).toBeLessThan(34);
+  });
+
   it.each([
     ["calls", "function f() { return f() + 1; } f()"],
     ["getters", "const o = { get x() { return this.x; } }; o.x"],

@@ -6,14 +6,7 @@ import {
   type ChatTemplate,
   type TemplateRendering,
 } from "@periodic-eval/core/internal";
-import {
-  addLimits,
-  call,
-  checkText,
-  isNode,
-  limitFunctions,
-  type TemplateNode as Node,
-} from "./template-limits.ts";
+import { isNode, type TemplateNode as Node } from "./template-node.ts";
 
 /** Variables of a template besides the messages, such as `bos_token`. */
 export type TemplateVariables = Readonly<Record<string, string>>;
@@ -25,10 +18,7 @@ const tagVariable = {
   generation: "periodic_eval_span_start",
   endgeneration: "periodic_eval_span_end",
 } as const;
-/** In characters. The longest templates, with tools, have about ten thousand. */
-const maxSource = 1_000_000;
 const equalName = "periodic_eval_equal";
-const dateName = "periodic_eval_strftime";
 
 /**
  * Compiles a chat template as transformers does: with `trim_blocks`, `lstrip_blocks` and `{% generation %}`. Corrects
@@ -41,34 +31,31 @@ export async function compileTemplate(
   variables: TemplateVariables,
   date = defaultDate,
 ): Promise<ChatTemplate> {
-  const { Template } = await import("@huggingface/jinja");
+  const { boundedRenderer, parseTemplate } = await import("./template-limits.ts");
   // The library drops generation tags before parsing. A `set` in their place obeys the same whitespace rules.
   const marked = source.replace(
     /\{%([-+]?)\s*(generation|endgeneration)\s*([-+]?)%\}/g,
     (_, left: string, tag: keyof typeof tagVariable, right: string) =>
       `{%${left} set ${tagVariable[tag]} = 1 ${right}%}`,
   );
-  if (marked.length > maxSource) throw new Error(`the template has more than ${maxSource} characters`);
-  const template = new Template(marked);
-  rewrite(template.parsed);
-  addLimits(template.parsed);
+  const program = parseTemplate(marked);
+  rewrite(program);
   const hasSpans = marked !== source;
-  const strftime = strftimeOn(date);
+  // The library's own `strftime_now` reads the clock.
+  const render = boundedRenderer(program, { strftime_now: strftimeOn(date), [equalName]: equal });
 
   return (messages, addGenerationPrompt, kwargs = {}) => {
     checkKwargs(kwargs);
-    const text = template.render({
-      ...variables,
-      ...kwargs,
-      ...limitFunctions(),
-      [dateName]: strftime,
-      [equalName]: equal,
-      messages: messages.map((message) => ({ ...message })),
-      add_generation_prompt: addGenerationPrompt,
-      tools: null,
-      documents: null,
-    });
-    checkText(text);
+    const text = render(
+      {
+        ...variables,
+        ...kwargs,
+        add_generation_prompt: addGenerationPrompt,
+        tools: null,
+        documents: null,
+      },
+      messages.map((message) => ({ ...message })),
+    );
     return hasSpans ? readSpans(text) : { text, generated: null };
   };
 }
@@ -88,7 +75,7 @@ function checkKwargs(kwargs: TemplateKwargs): void {
   });
 }
 
-/** Replaces in place: generation tags by their marks, comparisons by calls of `equal`, and the clock by the fixed date. */
+/** Replaces in place: generation tags by their marks, and comparisons by calls of `equal`. */
 function rewrite(node: Node): void {
   for (const [field, value] of Object.entries(node)) {
     if (Array.isArray(value)) node[field] = value.map((item) => (isNode(item) ? rewritten(item) : item));
@@ -106,8 +93,6 @@ function rewrite(node: Node): void {
 
 function rewritten(node: Node): Node {
   rewrite(node);
-  // The library's own function reads the clock and cannot be redefined.
-  if (node.type === "Identifier" && node["value"] === "strftime_now") return { ...node, value: dateName };
   if (node.type === "Set") {
     const name = (node["assignee"] as Node)["value"];
     if (name === tagVariable.generation) return { type: "StringLiteral", value: spanStart };
@@ -116,7 +101,11 @@ function rewritten(node: Node): Node {
   if (node.type === "BinaryExpression") {
     const operator = (node["operator"] as { value: string }).value;
     if (operator === "==" || operator === "!=") {
-      const equals = call(equalName, [node["left"], node["right"]]);
+      const equals = {
+        type: "CallExpression",
+        callee: { type: "Identifier", value: equalName },
+        args: [node["left"], node["right"]],
+      };
       return operator === "=="
         ? equals
         : { type: "UnaryExpression", operator: { value: "not" }, argument: equals };

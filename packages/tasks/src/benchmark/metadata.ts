@@ -93,7 +93,7 @@ function withLine(error: unknown, path: string): unknown {
 async function linesOf(text: string): Promise<(key: string) => number> {
   const { isMap, isScalar, LineCounter, parseDocument } = await import("yaml");
   const lines = new LineCounter();
-  const { contents } = parseDocument(text, { lineCounter: lines });
+  const { contents } = parseDocument(text, { lineCounter: lines, uniqueKeys: false });
   return (key) => {
     const pair = isMap(contents)
       ? contents.items.find((one) => isScalar(one.key) && one.key.value === key)

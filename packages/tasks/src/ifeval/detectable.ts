@@ -2,9 +2,9 @@ import type { InstructionKind } from "./instruction.ts";
 import { countOf, literally, pattern } from "./text/pattern.ts";
 import { strip, stripEnd, stripStart } from "./text/python-strings.ts";
 
-// As in IFEval, `\s*` may span preceding lines, and the character after `*` may be the line's end.
-const starBullet = pattern(String.raw`(?<=^|\n)\s*\*[^*].*`, "g");
-const dashBullet = pattern(String.raw`(?<=^|\n)\s*-.*`, "g");
+// As in IFEval, the character after `*` may be the line's end. IFEval's `\s*` also spans preceding lines, which changes no count.
+const starBullet = pattern(String.raw`(?<=^|\n)(?:(?!\n)\s)*\*[^*].*`, "g");
+const dashBullet = pattern(String.raw`(?<=^|\n)(?:(?!\n)\s)*-.*`, "g");
 
 /** The response has exactly `num_bullets` lines that begin with `*` or `-`. */
 export const numberOfBulletLists: InstructionKind = (kwargs) => {
@@ -46,7 +46,7 @@ export const jsonFormat: InstructionKind = () => (response) => {
 };
 
 function isJson(text: string): boolean {
-  const strict = text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/gsu, (found) =>
+  const strict = text.replace(/"(?:[^"\\]|\\.)*(?:"|$)|-?Infinity|NaN/gsu, (found) =>
     found.startsWith('"') ? found : "null",
   );
   try {
@@ -57,18 +57,25 @@ function isJson(text: string): boolean {
   }
 }
 
-const title = pattern(String.raw`<<[^\n]+>>`, "g");
-
 /** The response has a title that is not blank in `<<…>>`, on one line. */
 export const titled: InstructionKind = () => (response) =>
-  (response.match(title) ?? []).some((found) => strip(stripEnd(stripStart(found, "<"), ">")) !== "");
+  response.split("\n").some((line) => {
+    const [start, end] = [line.indexOf("<<"), line.lastIndexOf(">>")];
+    const found = line.slice(start, end);
+    return start >= 0 && end > start + 2 && strip(stripEnd(stripStart(found, "<"), ">")) !== "";
+  });
 
-const placeholder = pattern(String.raw`\[.*?\]`, "g");
+/** Counts the parts of one line from a bracket to the first closing one after it. */
+const countPlaceholders = (line: string): number =>
+  line
+    .split("]")
+    .slice(0, -1)
+    .filter((part) => part.includes("[")).length;
 
 /** The response has at least `num_placeholders` placeholders in square brackets, each on one line. */
 export const numberOfPlaceholders: InstructionKind = (kwargs) => {
   const count = kwargs.count("num_placeholders");
-  return (response) => countOf(placeholder, response) >= count;
+  return (response) => response.split("\n").reduce((sum, line) => sum + countPlaceholders(line), 0) >= count;
 };
 
 const postscripts: Readonly<Record<string, RegExp>> = {

@@ -57,3 +57,20 @@ describe("looseForms", () => {
     expect(looseForms("one line")).toEqual(["one line", ""]);
   });
 });
+
+const kwargs = { count: { num_bullets: 1 }, placeholders: { num_placeholders: 1 } } as const;
+
+it.each([
+  ["detectable_format:number_bullet_lists", kwargs.count, "\n".repeat(80_000)],
+  ["detectable_format:title", {}, "<".repeat(80_000)],
+  ["detectable_content:number_placeholders", kwargs.placeholders, "[".repeat(80_000)],
+  ["detectable_format:json_format", {}, '"' + String.raw`\"`.repeat(40_000)],
+])(
+  "checks a response of 80,000 characters for %s in time proportional to its length",
+  (name, given, text) => {
+    const one = { key: "1", prompt: "", instructions: [{ id: name, kwargs: given }] };
+    const started = performance.now();
+    scoreResponse(one, `x${text}x`);
+    expect(performance.now() - started).toBeLessThan(2_000);
+  },
+);

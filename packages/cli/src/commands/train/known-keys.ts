@@ -6,13 +6,16 @@ import { z } from "zod";
 import { valueAt } from "../../config/config-paths.ts";
 import { fileError } from "../../config/config-place.ts";
 
+/** Number of errors of one kind that are reported for a file: the place and the nearest known key of each take time to find. */
+export const maxErrors = 50;
+
 type Options = Readonly<Record<string, unknown>>;
 
 /** A map in a file: its path, and the keys that it may have. */
 export type KnownMap = readonly [path: ValuePath, known: Options];
 
 /**
- * Returns the errors of unknown keys, and the file with each such key under the name that it was meant to have, so that what it
+ * Returns the errors of the first unknown keys, and the file with each such key under the name that it was meant to have, so that what it
  * holds is checked too.
  */
 export function withMeantKeys(
@@ -22,12 +25,20 @@ export function withMeantKeys(
   const value = structuredClone(file.value);
   const written = new Map<string, string>();
   const errors: PeriodicEvalError[] = [];
+  let others = 0;
   for (const [path, fieldsOfMap] of maps) {
     const map = valueAt(value, path);
     if (!isRecord(map)) continue;
     const known = Object.keys(fieldsOfMap);
-    for (const key of Object.keys(map).filter((one) => !known.includes(one))) {
-      errors.push(fileError(file, [...path, key], unknownOption(key, known, keysInside(path))));
+    const unknown = Object.keys(map).filter((one) => !known.includes(one));
+    if (unknown.length === 0) continue;
+    const elsewhere = keysInside(path);
+    for (const key of unknown) {
+      if (errors.length >= maxErrors) {
+        others += 1;
+        continue;
+      }
+      errors.push(fileError(file, [...path, key], unknownOption(key, known, elsewhere)));
       const meant = nearest(key, known);
       if (meant === null || Object.hasOwn(map, meant)) continue;
       // A value of another type would be a second error about the same line, and keep the rest of the file from being checked.
@@ -35,6 +46,10 @@ export function withMeantKeys(
       (map as Record<string, unknown>)[meant] = map[key];
       written.set([...path, meant].join("."), key);
     }
+  }
+  if (others > 0) {
+    const got = `${others} further unknown options`;
+    errors.push(fileError(file, [], { got, expected: "known options", fix: "Correct those named first." }));
   }
   const asWritten = (path: ValuePath) =>
     path.map((key, at) => written.get(path.slice(0, at + 1).join(".")) ?? key);

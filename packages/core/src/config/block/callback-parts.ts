@@ -100,6 +100,8 @@ function splitOptions<T extends Partial<PeriodicOptions>>(
   };
 }
 
+/** Finding the nearest key of each unknown one takes time. */
+const maxGuesses = 50;
 const blockKeys = Object.keys(periodicEvalSchema.shape);
 
 type NamesOfOptions = Pick<CallbackForm<Partial<PeriodicOptions>>, "name" | "shape" | "keys">;
@@ -120,6 +122,7 @@ function isBlock({ name, shape, keys }: NamesOfOptions, given: unknown): boolean
   // Only keys that both forms have, or unknown ones: then the nearest known key says which form was meant.
   const guesses = written
     .filter((key) => !optionNames.includes(key) && !blockKeys.includes(key))
+    .slice(0, maxGuesses)
     .map((key) => nearest(key, [...optionNames, ...blockKeys]));
   return guesses.some((guess) => guess !== null && !optionNames.includes(guess));
 }

@@ -54,9 +54,10 @@ export async function parseAlignmentQuestions(
   text: string,
   file: string,
 ): Promise<readonly AlignmentQuestion[]> {
-  const { parseDocument, LineCounter: Counter, isSeq } = await import("yaml");
+  const { LineCounter: Counter, isSeq } = await import("yaml");
+  const { parseYaml } = await import("../../internal/parse-yaml.ts");
   const lines = new Counter();
-  const document = parseDocument(text, { lineCounter: lines, merge: true });
+  const document = parseYaml(text, lines);
   const [fault] = document.errors;
   if (fault !== undefined) {
     const [first] = fault.message.split("\n");

@@ -122,9 +122,21 @@ export function stripThinking(
   const [open, close] = [text.indexOf(opening), text.indexOf(closing)];
   const isOpenedByTemplate = isOpened || (close >= 0 && (open < 0 || close < open));
   const whole = isOpenedByTemplate ? opening + text : text;
-  const rest = whole.replaceAll(/<think>.*?<\/think>/gs, "");
+  const rest = withoutBlocks(whole);
   if (rest.includes(opening)) return null;
   return rest === text ? text : rest.trim();
+}
+
+function withoutBlocks(text: string): string {
+  const kept: string[] = [];
+  let at = 0;
+  for (;;) {
+    const start = text.indexOf(opening, at);
+    const end = start < 0 ? -1 : text.indexOf(closing, start);
+    if (end < 0) return [...kept, text.slice(at)].join("");
+    kept.push(text.slice(at, start));
+    at = end + closing.length;
+  }
 }
 
 /**

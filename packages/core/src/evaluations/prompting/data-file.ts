@@ -15,9 +15,11 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
-  const { parse } = await import("yaml");
+  const { parseYaml } = await import("../../internal/parse-yaml.ts");
   try {
-    return { value: parse(text) as unknown, text };
+    const document = parseYaml(text, undefined, { merge: false });
+    if (document.errors[0] !== undefined) throw document.errors[0];
+    return { value: document.toJS() as unknown, text };
   } catch (cause) {
     throw new PeriodicEvalError({
       code: "data",
