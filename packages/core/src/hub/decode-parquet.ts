@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { dataError } from "../internal/data-error.ts";
-import { invalidUtf8 } from "./utf8.ts";
+import { invalidUtf8 } from "../snapshots/storage/utf8.ts";
 import { parquetProgram, type ParquetReply, type ParquetRequest } from "./parquet-program.ts";
 
 /** What the decoding of a whole file may take. */

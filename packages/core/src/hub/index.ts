@@ -12,4 +12,4 @@ export { checkCached, readSource, readSplit, type HubProvenance, type SourceRows
 export { openRepository, type HubFile, type Repository } from "./repository.ts";
 export { isUnreachable } from "./request-error.ts";
 export type { DataRow, PlacedRow } from "./rows.ts";
-export { invalidUtf8, utf8Text } from "./utf8.ts";
+export { invalidUtf8, utf8Text } from "../snapshots/storage/utf8.ts";

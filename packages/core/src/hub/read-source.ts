@@ -12,7 +12,7 @@ import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 import { readParquet } from "./parquet.ts";
 import { textFormats, type ParseText } from "./parse-text.ts";
 import type { PlacedRow } from "./rows.ts";
-import { utf8Text } from "./utf8.ts";
+import { utf8Text } from "../snapshots/storage/utf8.ts";
 
 export interface SourceRows {
   /** One or more, in the source's order. */

@@ -31,6 +31,7 @@ export { didYouMean, nearest } from "./nearest.ts";
 export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue } from "./quote-value.ts";
+export { repeatedKey } from "./repeated-key.ts";
 export { unknownOption } from "./unknown-option.ts";
 export { walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";

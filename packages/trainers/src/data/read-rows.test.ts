@@ -46,7 +46,7 @@ describe("readRows of JSON Lines", () => {
     expect(await read(await fileOf(""))).toEqual({});
   });
 
-  it("reports bytes that are not UTF-8, and lines that are not JSON", async () => {
+  it("reports bytes that are not UTF-8, lines that are not JSON, and repeated keys", async () => {
     const bytes = Buffer.concat([
       Buffer.from('{"text":"'),
       Buffer.of(0xc3, 0x28),
@@ -57,6 +57,10 @@ describe("readRows of JSON Lines", () => {
       2: { text: "\u{1F600}" },
       3: 'not_json: {"text":',
       4: "not_json: \u0000",
+    });
+    expect(await read(await fileOf('{"text":"a","text":"b"}\n{"text":"c"}'))).toEqual({
+      1: 'repeated_key: "text" twice in one object',
+      2: { text: "c" },
     });
     // A UTF-16 file, as Windows editors write it.
     expect(Object.values(await read(await fileOf(Buffer.from('\uFEFF{"text":"1"}\n', "utf16le"))))).toEqual([

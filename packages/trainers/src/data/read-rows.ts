@@ -1,7 +1,7 @@
 import { accessSync, constants, createReadStream, statSync } from "node:fs";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage, repeatedKey } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
@@ -112,11 +112,15 @@ async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<Sou
 }
 
 function parseJson(text: string, where: string): SourceRow | BadRow {
+  let value: unknown;
   try {
-    return { where, value: JSON.parse(text) as unknown };
+    value = JSON.parse(text);
   } catch {
     return { where, reason: "not_json", got: abbreviate(text) };
   }
+  const key = repeatedKey(text);
+  if (key === null) return { where, value };
+  return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
 }
 
 /** A line of a file without its line feed, or the number of bytes of a line that is too long. */

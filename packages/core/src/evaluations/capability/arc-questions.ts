@@ -108,6 +108,13 @@ function checkLabels(
       expected: "unique labels",
       fix: "Rename one of the two labels.",
     });
+  const same = choices.find((choice, at) => choices.indexOf(choice) !== at);
+  if (same !== undefined)
+    throw badData(where, {
+      got: `the choice ${shortened(same)} twice`,
+      expected: "choices that differ",
+      fix: "Correct one of the two choices, or leave the question out.",
+    });
   if (!labels.includes(gold))
     throw badData(where, {
       got: `${answer} = ${shortened(gold)}`,

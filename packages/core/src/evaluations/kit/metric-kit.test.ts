@@ -240,6 +240,14 @@ describe("summarize", () => {
   });
 });
 
+describe("rate", () => {
+  it.each([1, 0, "yes", undefined, Promise.resolve(true)])("rejects %s, naming the row", (hit) => {
+    expect(() => summarize({ a: rate(() => hit as unknown as boolean) }, rows)).toThrow(
+      expect.objectContaining({ code: "data", where: `a rate of row "${rows[0]!.id}"` }),
+    );
+  });
+});
+
 describe("primaryMetric", () => {
   it("returns the marked metric, else the first, else null", () => {
     expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");

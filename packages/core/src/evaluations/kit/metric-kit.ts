@@ -9,6 +9,7 @@ import type {
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { grouped, groupsOf } from "../../statistics/grouping.ts";
 import {
   clusteredShareEstimate,
@@ -27,8 +28,16 @@ export function metricKit<R extends Row>(): MetricKit<R> {
   return {
     rate: (hit, options = {}) =>
       metric("rate", options, (row) => {
-        const isHit = hit(row);
-        return isHit === null ? null : { value: isHit ? 1 : 0, weight: 1 };
+        const isHit: unknown = hit(row);
+        if (isHit === null) return null;
+        if (typeof isHit === "boolean") return { value: isHit ? 1 : 0, weight: 1 };
+        throw new PeriodicEvalError({
+          code: "data",
+          where: `a rate of row "${row.id}"`,
+          got: quoteValue(isHit),
+          expected: "true, false, or null for an unknown value",
+          fix: "Compare the value in the metric, such as `row.score > 0.5`; an average of numbers is a `mean`.",
+        });
       }),
     mean: (value, options = {}) =>
       metric("mean", options, (row) => {

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { dataError } from "../internal/data-error.ts";
+import { dataError } from "../../internal/data-error.ts";
 
 /** The advice of every error about bytes that are not UTF-8. */
 const fix = "Convert the file to UTF-8.";
