@@ -10,7 +10,9 @@ import { dataError } from "../internal/data-error.ts";
 import { invalidUtf8 } from "../snapshots/storage/utf8.ts";
 import { parquetProgram, type ParquetReply, type ParquetRequest } from "./parquet-program.ts";
 
-/** What the decoding of a whole file may take. */
+const require = createRequire(import.meta.url);
+
+/** Limits of decoding a whole file. */
 export interface ParquetLimits {
   readonly seconds: number;
   readonly mebibytes: number;
@@ -62,7 +64,7 @@ export async function* decodeParquet(
   };
   try {
     await replyWithin(1000 * startSeconds, `no process to decode it within ${startSeconds} s`);
-    const hyparquet = pathToFileURL(createRequire(import.meta.url).resolve("hyparquet")).href;
+    const hyparquet = pathToFileURL(require.resolve("hyparquet")).href;
     const request: ParquetRequest = { hyparquet, path: resolve(path) };
     let msLeft = 1000 * seconds;
     while (true) {

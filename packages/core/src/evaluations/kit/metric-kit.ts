@@ -28,16 +28,8 @@ export function metricKit<R extends Row>(): MetricKit<R> {
   return {
     rate: (hit, options = {}) =>
       metric("rate", options, (row) => {
-        const isHit: unknown = hit(row);
-        if (isHit === null) return null;
-        if (typeof isHit === "boolean") return { value: isHit ? 1 : 0, weight: 1 };
-        throw new PeriodicEvalError({
-          code: "data",
-          where: `a rate of row "${row.id}"`,
-          got: quoteValue(isHit),
-          expected: "true, false, or null for an unknown value",
-          fix: "Compare the value in the metric, such as `row.score > 0.5`; an average of numbers is a `mean`.",
-        });
+        const isHit = booleanOf("rate", row, hit(row));
+        return isHit === null ? null : { value: isHit ? 1 : 0, weight: 1 };
       }),
     mean: (value, options = {}) =>
       metric("mean", options, (row) => {
@@ -49,12 +41,24 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         const pair = parts(row);
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
-    contrast(of, isFirst) {
+    contrast(of, sideOf) {
       if (of.options.transform !== undefined) throw noTransform("a contrast");
+      const isFirst = (row: R) => booleanOf("contrast", row, sideOf(row));
       const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
       return { ...of, observe, isFirst };
     },
   };
+}
+
+function booleanOf(kind: "rate" | "contrast", { id }: Row, value: unknown): boolean | null {
+  if (value === null || typeof value === "boolean") return value;
+  throw new PeriodicEvalError({
+    code: "data",
+    where: `a ${kind} of row "${id}"`,
+    got: quoteValue(value),
+    expected: "true, false, or null for an unknown value",
+    fix: "Return a comparison, such as `row.score > 0.5`; the average of numbers is a `mean`.",
+  });
 }
 
 function metric<R extends Row>(
