@@ -1,7 +1,7 @@
 import { errorMessage } from "../internal/error-message.ts";
 import { dataError } from "../internal/data-error.ts";
-import { abbreviated } from "../internal/quote-value.ts";
-import { refuseRepeatedKey } from "../internal/repeated-key.ts";
+import { abbreviated, quoteValue } from "../internal/quote-value.ts";
+import { repeatedKey } from "../internal/repeated-key.ts";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
@@ -44,6 +44,8 @@ function parseJson(text: string, where: string, fix: string): unknown {
   } catch (cause) {
     throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
-  refuseRepeatedKey(text, where);
-  return value;
+  const key = repeatedKey(text);
+  if (key === null) return value;
+  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
+  throw dataError(where, got, "keys that differ", "Remove or rename one of the two.");
 }

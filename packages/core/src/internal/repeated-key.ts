@@ -1,6 +1,3 @@
-import { dataError } from "./data-error.ts";
-import { abbreviated, quoteValue } from "./quote-value.ts";
-
 const [quote, colon, backslash, open, close] = [0x22, 0x3a, 0x5c, 0x7b, 0x7d];
 
 /**
@@ -40,12 +37,4 @@ function endOfString(json: string, from: number): number {
     while (json.charCodeAt(end - 1 - slashes) === backslash) slashes++;
     if (slashes % 2 === 0) return end;
   }
-}
-
-/** @throws PeriodicEvalError `data` at `where` for a key that occurs twice in one object of `json`. */
-export function refuseRepeatedKey(json: string, where: string): void {
-  const key = repeatedKey(json);
-  if (key === null) return;
-  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
-  throw dataError(where, got, "keys that differ", "Remove or rename one of the two.");
 }

@@ -6,7 +6,6 @@ import { isCount } from "../../internal/is-count.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
-import { refuseDeep } from "../prompting/data-file.ts";
 import type { PlaceOf } from "../prompting/read-data.ts";
 
 /** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
@@ -55,8 +54,7 @@ export async function parseAlignmentQuestions(
   text: string,
   file: string,
 ): Promise<readonly AlignmentQuestion[]> {
-  const { parseDocument, Lexer, LineCounter: Counter, isSeq } = await import("yaml");
-  refuseDeep(new Lexer().lex(text), file);
+  const { parseDocument, LineCounter: Counter, isSeq } = await import("yaml");
   const lines = new Counter();
   const document = parseDocument(text, { lineCounter: lines, merge: true });
   const [fault] = document.errors;

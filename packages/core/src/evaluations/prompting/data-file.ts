@@ -1,11 +1,10 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
-import { dataError } from "../../internal/data-error.ts";
 import { changedError } from "../../internal/changed-error.ts";
+import { dataError } from "../../internal/data-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
-import { tooDeepLine } from "../../internal/yaml-depth.ts";
-import { refuseRepeatedKey } from "../../internal/repeated-key.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
+import { tooDeepLine } from "../../internal/yaml-depth.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -18,10 +17,7 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
-  const value = path.endsWith(".json") ? jsonOf(text, path) : undefined;
-  if (value !== undefined) return { value, text };
-  const { Lexer, parse } = await import("yaml");
-  refuseDeep(new Lexer().lex(text), path);
+  const { parse } = await import("yaml");
   try {
     return { value: parse(text) as unknown, text };
   } catch (cause) {
@@ -36,40 +32,25 @@ export async function readYaml(
   }
 }
 
-/**
- * Parses JSON, a hundred times as fast as a parser of YAML. Returns undefined if the text is not JSON: YAML is read from files of
- * any name.
- */
-function jsonOf(text: string, path: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  refuseRepeatedKey(text, path);
-  return value;
-}
-
-/** @throws PeriodicEvalError `data` with the line at which a file nests too deep for a parser of YAML. */
-export function refuseDeep(tokens: Iterable<string>, file: string): void {
-  const line = tooDeepLine(tokens);
-  if (line === null) return;
-  const fix = "Check that the file is the one that you mean, or write its values with fewer levels.";
-  throw dataError(`${file}:${line}`, "values nested deeper than 400 levels", "at most 400 levels", fix);
-}
-
 /** Reads a text file and the SHA-256 of its text. `option` holds the path. */
 export async function readHashed(path: string, option: SourceOption | string) {
   const text = await readSourceText(path, option);
   return { text, sha256: await sha256(text) };
 }
 
-/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
+/**
+ * Reads a YAML or JSON file, and refuses one that nests too deep for a parser. The error of a missing one names the dataset on the
+ * hub that may be meant.
+ */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   try {
-    return await atOption(option, () => readTextFile(path, optionAt(option).where));
+    const text = await atOption(option, () => readTextFile(path, optionAt(option).where));
+    const { Lexer } = await import("yaml");
+    const line = tooDeepLine(new Lexer().lex(text));
+    if (line === null) return text;
+    const fix = "Check that the file is the one that you mean, or write its values with fewer levels.";
+    throw dataError(`${path}:${line}`, "values nested deeper than 400 levels", "at most 400 levels", fix);
   } catch (error) {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
     throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });
