@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Session } from "@periodic-eval/core";
-import { printable } from "@periodic-eval/core/internal";
 
 /** Exit code of a program that Ctrl-C ended. */
 const interruptedCode = 130;
@@ -23,7 +22,7 @@ export function reportInterrupt(interrupted: Interrupted): () => void {
   const report = () => {
     stopListening();
     if (process.listenerCount("SIGINT") > 0) return;
-    console.warn(printable(interruptedText(interrupted)));
+    console.warn(interruptedText(interrupted));
     process.exit(interruptedCode);
   };
   const stopListening = () => void process.off("SIGINT", report);
