@@ -17,7 +17,7 @@ import { addServe } from "./commands/serve/command.ts";
 import { addTrain } from "./commands/train/command.ts";
 import { addVerify } from "./commands/verify/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
-import { processTerminal, type Terminal } from "./terminal/terminal.ts";
+import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
 
@@ -46,13 +46,15 @@ const commands = [
 /**
  * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage. Prints errors instead of throwing them.
  *
+ * @param output Where commands print; escape sequences of names and texts are shown escaped.
  * @param tasks Loads the tasks that commands can name. Default: those of @periodic-eval/tasks.
  */
 export async function runCli(
   args: readonly string[],
-  terminal: Terminal = processTerminal,
+  output: Terminal = processTerminal,
   tasks: LoadTasks = loadTasks,
 ): Promise<number> {
+  const terminal = safeTerminal(output);
   const program = new Command("periodic-eval")
     .version(version)
     .description("Watch what fine-tuning does to a language model, while it happens.")

@@ -1,6 +1,5 @@
 import type { DownloadProgress, LoadProgress } from "@periodic-eval/models";
-import { createLogUpdate } from "log-update";
-import type { Terminal } from "./terminal.ts";
+import { screenLine, type Terminal } from "./terminal.ts";
 
 export interface LoadingDisplay {
   readonly onDownload: (progress: DownloadProgress) => void;
@@ -13,7 +12,7 @@ export interface LoadingDisplay {
  * downloaded file.
  */
 export function showLoading(terminal: Terminal): LoadingDisplay {
-  const line = terminal.isInteractive ? createLogUpdate(process.stderr) : null;
+  const line = terminal.isInteractive ? screenLine() : null;
   let shown = "";
   const show = (text: string) => {
     if (text === shown) return;

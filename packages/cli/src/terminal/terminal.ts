@@ -1,3 +1,5 @@
+import { ownColours, printable } from "@periodic-eval/core/internal";
+import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -23,6 +25,20 @@ export const processTerminal: Terminal = {
   colours: pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
 };
 
+/** Returns a terminal that shows escape sequences of names and texts escaped; its colours stay. */
+export const safeTerminal = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  out: (text) => terminal.out(printable(text)),
+  err: (text) => terminal.err(printable(text)),
+  colours: ownColours(terminal.colours),
+});
+
+/** Returns a function that shows a text in one line of the screen, in place of the one before, and `clear`, which removes it. */
+export function screenLine(): { (text: string): void; clear(): void } {
+  const line = createLogUpdate(process.stderr);
+  return Object.assign((text: string) => line(printable(text)), { clear: () => line.clear() });
+}
+
 /**
  * Keeps the process alive when stdout or stderr can no longer be written (a closed pipe such as `| head -3`, a full disk). By
  * default Node ends the process, which would lose hours of training.
@@ -36,5 +52,5 @@ export const progressOnly = (terminal: Terminal): Terminal => ({
   ...terminal,
   out: terminal.err,
   isInteractive: false,
-  colours: pc.createColors(false),
+  colours: ownColours(pc.createColors(false)),
 });

@@ -2,6 +2,7 @@ import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/ses
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
+import { printable } from "./printable.ts";
 import {
   beginText,
   measuresNothingText,
@@ -45,8 +46,8 @@ export function plainConsoleLogger(): Logger {
   keepRunningWithoutOutput();
   return displayLogger({
     // oxlint-disable-next-line no-console -- printing is the purpose of this logger
-    keep: (line) => console.log(line),
-    warn: (where, message) => console.warn(`warning: ${where}: ${message}`),
+    keep: (line) => console.log(printable(line)),
+    warn: (where, message) => console.warn(printable(`warning: ${where}: ${message}`)),
   });
 }
 

@@ -44,8 +44,8 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** Returns the items in the order in which a smaller budget takes them. Throws on bad data: it runs before step 1. */
   items(model: ModelWith<A>): Awaitable<readonly I[]>;
   /**
-   * Returns `samplesPerItem` rows with distinct ids per item (with `canReduceSamples`, those of `context.samples`). Rows must
-   * survive JSON unchanged, so they hold null instead of NaN. If the signal aborts with a deadline (`isDeadline`), it returns the rows it has. The session may pass the items in
+   * Returns `samplesPerItem` rows with distinct ids per item (with `canReduceSamples`, those of `context.samples`). A row's id is
+   * its item's, alone or followed by a separator and the number of the sample: `q1#0`. Rows must survive JSON unchanged, so they hold null instead of NaN. If the signal aborts with a deadline (`isDeadline`), it returns the rows it has. The session may pass the items in
    * several portions.
    */
   measure(model: ModelWith<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;

@@ -4,6 +4,7 @@ export { hubNameOf, openHubCache, type HubCache } from "./cache.ts";
 export { isHubSource, parseDatasetName } from "./dataset-name.ts";
 export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./pinned-file.ts";
 export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
+export { decodeParquet, type ParquetLimits, type ParquetRow } from "./decode-parquet.ts";
 export { cacheError, fetchFile, type HubCommit } from "./fetch-file.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub-id.ts";
 export { textFormats, type ParseText } from "./parse-text.ts";
@@ -11,4 +12,4 @@ export { checkCached, readSource, readSplit, type HubProvenance, type SourceRows
 export { openRepository, type HubFile, type Repository } from "./repository.ts";
 export { isUnreachable } from "./request-error.ts";
 export type { DataRow, PlacedRow } from "./rows.ts";
-export { utf8Text } from "./utf8.ts";
+export { invalidUtf8, utf8Text } from "../snapshots/storage/utf8.ts";

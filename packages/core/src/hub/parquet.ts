@@ -1,47 +1,35 @@
-import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Json } from "../contracts/json.ts";
-import { errorMessage } from "../internal/error-message.ts";
 import { quoteValue } from "../internal/quote-value.ts";
 import { dataError } from "../internal/data-error.ts";
+import { decodeParquet } from "./decode-parquet.ts";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /**
  * Reads the rows of a Parquet file as JSON, in the file's order: 64-bit integers become numbers, times ISO 8601 strings,
  * missing values null. Pages may be uncompressed, or compressed with snappy, gzip or brotli.
  *
- * @throws PeriodicEvalError `data` for a file that cannot be read, or a value that JSON cannot hold.
+ * @param file Names the file in errors.
+ * @throws PeriodicEvalError `data` for a file that cannot be decoded, text that is not UTF-8, or a value that JSON cannot hold.
  */
-export async function readParquet(bytes: Uint8Array, file: string): Promise<readonly PlacedRow[]> {
-  const { parquetReadObjects } = await import("hyparquet");
-  const whole = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer;
-  let rows: readonly Record<string, unknown>[];
-  try {
-    rows = await parquetReadObjects({ file: whole, compressors });
-  } catch (cause) {
-    const fix =
-      "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
-    throw dataError(file, errorMessage(cause), "a Parquet file", fix, cause);
+export async function readParquet(path: string, file: string): Promise<readonly PlacedRow[]> {
+  const rows: PlacedRow[] = [];
+  for await (const { value, invalidText } of decodeParquet(path, file)) {
+    const place = `${file} row ${rows.length}`;
+    if (invalidText !== null)
+      throw dataError(place, invalidText, "text in UTF-8", "Convert the text to UTF-8.");
+    rows.push(placed(place, jsonOf(value, place)));
   }
-  return rows.map((row, at) => {
-    const place = `${file} row ${at}`;
-    return placed(place, jsonOf(row, place));
-  });
+  return rows;
 }
-
-/** hyparquet includes snappy. */
-const compressors = {
-  GZIP: (bytes: Uint8Array, maxOutputLength: number) => gunzipSync(bytes, { maxOutputLength }),
-  BROTLI: (bytes: Uint8Array, maxOutputLength: number) => brotliDecompressSync(bytes, { maxOutputLength }),
-};
 
 function jsonOf(value: unknown, place: string): Json {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (typeof value === "bigint" && Number.isSafeInteger(Number(value))) return Number(value);
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
   if (Array.isArray(value)) return value.map((one) => jsonOf(one, place));
-  if (typeof value === "object" && !ArrayBuffer.isView(value)) {
+  if (typeof value === "object" && !ArrayBuffer.isView(value) && !(value instanceof Date)) {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
   }
   const got = ArrayBuffer.isView(value) ? "bytes" : quoteValue(value);

@@ -1,6 +1,7 @@
 import { errorMessage } from "../internal/error-message.ts";
 import { dataError } from "../internal/data-error.ts";
-import { abbreviated } from "../internal/quote-value.ts";
+import { abbreviated, quoteValue } from "../internal/quote-value.ts";
+import { repeatedKey } from "../internal/repeated-key.ts";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
@@ -35,11 +36,16 @@ export const textFormats: Readonly<Record<string, ParseText>> = {
   json: parseJsonList,
 };
 
-/** @throws PeriodicEvalError `data` for a string that is not JSON. */
+/** @throws PeriodicEvalError `data` for a string that is not JSON, or has an object with a key twice. */
 function parseJson(text: string, where: string, fix: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
     throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
+  const key = repeatedKey(text);
+  if (key === null) return value;
+  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
+  throw dataError(where, got, "keys that differ", "Remove or rename one of the two.");
 }

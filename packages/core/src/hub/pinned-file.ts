@@ -8,7 +8,7 @@ import { isOffline } from "./access.ts";
 import { cacheFolder } from "./cache.ts";
 import { reasonOf } from "./request-error.ts";
 import { dataError } from "../internal/data-error.ts";
-import { utf8Text } from "./utf8.ts";
+import { utf8Text } from "../snapshots/storage/utf8.ts";
 
 /** A UTF-8 file of a public GitHub repository, at one commit and with one content. */
 export interface PinnedFile {

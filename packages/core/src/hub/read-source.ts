@@ -12,7 +12,7 @@ import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 import { readParquet } from "./parquet.ts";
 import { textFormats, type ParseText } from "./parse-text.ts";
 import type { PlacedRow } from "./rows.ts";
-import { utf8Text } from "./utf8.ts";
+import { utf8Text } from "../snapshots/storage/utf8.ts";
 
 export interface SourceRows {
   /** One or more, in the source's order. */
@@ -60,7 +60,7 @@ export async function readSplit(
   for (const file of files) {
     const bytes = await atOption(option, () => readCached(file, optionAt(option).where));
     hash.update(bytes);
-    for (const row of await readParquet(bytes, `hf:${dataset}/${file.name}`)) rows.push(row);
+    for (const row of await readParquet(file.path, `hf:${dataset}/${file.name}`)) rows.push(row);
   }
   const hub = { hub: dataset, config, split, commit };
   return withRows(`hf:${dataset}/${config}/${split}`, { rows, sha256: hash.digest("hex"), hub });
@@ -101,8 +101,7 @@ async function fromFile(
 ): Promise<SourceRows> {
   const parse = formats[extensionOf(path)];
   const bytes = await atOption(option, () => bytesOf(path, optionAt(option).where, formats));
-  const rows =
-    parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);
+  const rows = parse === undefined ? await readParquet(path, path) : await parse(utf8Text(bytes, path), path);
   return { rows, sha256: createHash("sha256").update(bytes).digest("hex"), hub: null };
 }
 

@@ -8,6 +8,7 @@ export {
   plainConsoleLogger,
   type Display,
 } from "../console/console-logger.ts";
+export { isOwnColours, ownColours, printable } from "../console/printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { placed } from "../hub/rows.ts";
 export { isOnlyEdges, isWithinGrace } from "../snapshots/undisturbed.ts";
@@ -31,6 +32,7 @@ export { didYouMean, nearest } from "./nearest.ts";
 export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue } from "./quote-value.ts";
+export { repeatedKey } from "./repeated-key.ts";
 export { unknownOption } from "./unknown-option.ts";
 export { walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";

@@ -51,6 +51,15 @@ it("prints steps of unknown length and warnings", async () => {
   ]);
 });
 
+it("shows escape sequences of names and messages escaped, and keeps its colours", async () => {
+  const terminal = { ...recordingTerminal(), colours: pc.createColors(true) };
+  const logger = consoleLogger(terminal);
+  await logger.train?.({ loss: 2 }, { ...at(4), phase: "em\x1b[2J\x1b[31m" });
+  logger.event?.({ kind: "warning", where: "rows\u202e.jsonl", message: "\x9b2J\rok" });
+  expect(terminal.lines[0]).toContain("\x1b[1mem\\x1b[2J\\x1b[31m\x1b[22m");
+  expect(terminal.lines[1]).toBe("\x1b[33mwarning: rows\\u202e.jsonl: \\u009b2J\\x0dok\x1b[39m");
+});
+
 it.each([
   ["consoleLogger", "../../dist/console/console-logger.js"],
   ["plainConsoleLogger", "../../../core/dist/console/console-logger.js"],

@@ -1,8 +1,11 @@
 import type { Logger } from "@periodic-eval/core";
 import {
   displayLogger,
+  isOwnColours,
   keepRunningWithoutOutput,
+  ownColours,
   parseOptions,
+  printable,
   type Colours,
   type Display,
 } from "@periodic-eval/core/internal";
@@ -41,11 +44,14 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
   parseOptions("consoleLogger options", schema, options);
   const isScreen = process.stdout.isTTY === true;
   const {
-    out = (text) => void process.stdout.write(`${text}\n`),
+    out: print = (text) => void process.stdout.write(`${text}\n`),
     isInteractive = isScreen && process.env["CI"] === undefined,
-    colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
+    colours: given = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
     closingLine = true,
   } = options;
+  const colours = ownColours(given);
+  // With own colours, as a command line's terminal has them, `out` passes its text through `printable` itself.
+  const out = isOwnColours(given) ? print : (text: string) => print(printable(text));
   if (isInteractive || options.out === undefined) keepRunningWithoutOutput();
   const { update, keep, close }: Omit<Display, "warn"> = isInteractive ? screen() : { keep: out };
   const warn: Display["warn"] = (where, message) => keep(colours.yellow(`warning: ${where}: ${message}`));
@@ -58,10 +64,10 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
 function screen(): Omit<Display, "warn"> {
   const line = createLogUpdate(process.stdout);
   return {
-    update: (text) => line(text),
+    update: (text) => line(printable(text)),
     keep(text) {
       line.clear();
-      process.stdout.write(`${text}\n`);
+      process.stdout.write(`${printable(text)}\n`);
     },
     close: () => line.clear(),
   };

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions, printable } from "@periodic-eval/core/internal";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -72,7 +72,7 @@ async function* watch(
     const found = await completeCheckpoints(folder, follow);
     if (found.length === 0 && follow && !hasWarned) {
       hasWarned = true;
-      console.warn(`[periodic-eval] watchCheckpoints: no checkpoint in ${folder} yet, waiting`);
+      console.warn(printable(`[periodic-eval] watchCheckpoints: no checkpoint in ${folder} yet, waiting`));
     }
     for (const { checkpoint } of found) {
       if (checkpoint.step <= lastStep) continue;

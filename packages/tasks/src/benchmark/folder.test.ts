@@ -81,7 +81,7 @@ describe("an invalid folder", () => {
     const text = `${texts[file as keyof typeof texts]}\n# caf\u00e9\n`;
     await writeFile(join(folder, file), Buffer.from(text, "latin1"));
     await expect(readBenchmark(folder)).rejects.toThrow(
-      `${join(folder, file)}:2: got bytes that are not UTF-8, expected a text file in UTF-8`,
+      `${join(folder, file)}:2: got bytes that are not UTF-8 (0xe9 at byte 6), expected a text file in UTF-8`,
     );
   });
 

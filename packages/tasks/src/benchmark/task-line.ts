@@ -1,5 +1,12 @@
 import type { Json, Message } from "@periodic-eval/core";
-import { abbreviated, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import {
+  abbreviated,
+  didYouMean,
+  isFilled,
+  isRecord,
+  quoteValue,
+  repeatedKey,
+} from "@periodic-eval/core/internal";
 import type { Mistakes } from "./mistakes.ts";
 import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
 import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
@@ -69,6 +76,9 @@ function parseObject(line: string, report: Report): Fields | null {
   const fix = "Write one JSON object per line (JSONL), without commas between lines.";
   try {
     const value: unknown = JSON.parse(line);
+    const key = repeatedKey(line);
+    if (key !== null)
+      return report(`the key ${short(key)} twice in one object`, "keys that differ", "Remove or rename one.");
     return isRecord(value) ? value : report(short(value), "a JSON object", fix);
   } catch (cause) {
     return report(`invalid JSON (${(cause as Error).message})`, "a JSON object", fix, cause);

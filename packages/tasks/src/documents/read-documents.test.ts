@@ -63,6 +63,8 @@ describe("readDocuments", () => {
   const refused: readonly (readonly [string, string, string | Uint8Array, string])[] = [
     ["a line that is not JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got invalid JSON"],
     ["a line that is not an object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
+    ["a repeated key", "b.jsonl", '{"a":1}\n{"a":1,"a":2}', 'b.jsonl:2: got the key "a" twice'],
+    ["a repeated key in an array", "b.json", '[{"a":{"b":1,"b":1}}]', 'b.json: got the key "b" twice'],
     ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected an array of objects'],
     ["an entry that is not an object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
     ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],

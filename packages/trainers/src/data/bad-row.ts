@@ -2,6 +2,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 
 export type BadRowReason =
   | "not_json"
+  /** An object of the row has a key twice. */
+  | "repeated_key"
   /** Bytes that are not UTF-8, or half of a surrogate pair. */
   | "invalid_text"
   | "line_too_long"

@@ -46,21 +46,25 @@ describe("readRows of JSON Lines", () => {
     expect(await read(await fileOf(""))).toEqual({});
   });
 
-  it("reports bytes that are not UTF-8, and lines that are not JSON", async () => {
+  it("reports bytes that are not UTF-8, lines that are not JSON, and repeated keys", async () => {
     const bytes = Buffer.concat([
       Buffer.from('{"text":"'),
       Buffer.of(0xc3, 0x28),
       Buffer.from('"}\n{"text":"\u{1F600}"}\n{"text":\n\u0000\n'),
     ]);
     expect(await read(await fileOf(bytes))).toEqual({
-      1: "invalid_text: bytes that are not UTF-8",
+      1: "invalid_text: bytes that are not UTF-8 (0xc3 at byte 10)",
       2: { text: "\u{1F600}" },
       3: 'not_json: {"text":',
       4: "not_json: \u0000",
     });
+    expect(await read(await fileOf('{"text":"a","text":"b"}\n{"text":"c"}'))).toEqual({
+      1: 'repeated_key: "text" twice in one object',
+      2: { text: "c" },
+    });
     // A UTF-16 file, as Windows editors write it.
     expect(Object.values(await read(await fileOf(Buffer.from('\uFEFF{"text":"1"}\n', "utf16le"))))).toEqual([
-      "invalid_text: bytes that are not UTF-8",
+      "invalid_text: bytes that are not UTF-8 (0xff at byte 1)",
       "not_json: \u0000",
     ]);
   });
@@ -157,9 +161,7 @@ describe("readRows of Parquet", () => {
   });
 
   it("throws for files that are not Parquet", async () => {
-    expect(await failure(await fileOf("", "rows.parquet"))).toMatch(
-      /^: got .*, expected a readable JSON Lines or Parquet file/,
-    );
+    expect(await failure(await fileOf("", "rows.parquet"))).toMatch(/^: got .*, expected a Parquet file/);
     expect(await failure(await fileOf('{"text":"a"}', "rows.parquet"))).toMatch(/^: got .*parquet/);
     const cut = await fileOf(threeRowsOfParquet.subarray(100), "rows.parquet");
     expect(await failure(cut)).toMatch(/^: got /);

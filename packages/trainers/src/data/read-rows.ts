@@ -1,8 +1,7 @@
 import { accessSync, constants, createReadStream, statSync } from "node:fs";
-import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
+import { configError, errorMessage, repeatedKey } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
@@ -79,25 +78,14 @@ export async function* readRows(
   }
 }
 
-/** Reads a Parquet file row group by row group. Pages may be uncompressed or compressed with snappy, gzip or brotli. */
-async function* parquetRows({ path, name }: RowFile): AsyncGenerator<SourceRow, void> {
-  const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = await import("hyparquet");
-  const file = await asyncBufferFromFile(path);
-  const metadata = await parquetMetadataAsync(file);
-  let rowStart = 0;
-  for (const { num_rows } of metadata.row_groups) {
-    const rowEnd = rowStart + Number(num_rows);
-    const values = await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors });
-    for (const [i, value] of values.entries()) yield { where: `${name}:row ${rowStart + i + 1}`, value };
-    rowStart = rowEnd;
+async function* parquetRows({ path, name }: RowFile): AsyncGenerator<SourceRow | BadRow, void> {
+  let number = 0;
+  for await (const { value, invalidText } of decodeParquet(path, name)) {
+    number += 1;
+    const where = `${name}:row ${number}`;
+    yield invalidText === null ? { where, value } : { where, reason: "invalid_text", got: invalidText };
   }
 }
-
-/** hyparquet itself decompresses snappy. */
-const compressors = {
-  GZIP: (bytes: Uint8Array, maxOutputLength: number) => gunzipSync(bytes, { maxOutputLength }),
-  BROTLI: (bytes: Uint8Array, maxOutputLength: number) => brotliDecompressSync(bytes, { maxOutputLength }),
-};
 
 async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<SourceRow | BadRow, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -114,7 +102,7 @@ async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<Sou
     try {
       text = utf8.decode(line.bytes);
     } catch {
-      yield { where, reason: "invalid_text", got: "bytes that are not UTF-8" };
+      yield { where, reason: "invalid_text", got: invalidUtf8(line.bytes) };
       continue;
     }
     if (number === 1) text = text.replace(/^\uFEFF/, "");
@@ -124,11 +112,15 @@ async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<Sou
 }
 
 function parseJson(text: string, where: string): SourceRow | BadRow {
+  let value: unknown;
   try {
-    return { where, value: JSON.parse(text) as unknown };
+    value = JSON.parse(text);
   } catch {
     return { where, reason: "not_json", got: abbreviate(text) };
   }
+  const key = repeatedKey(text);
+  if (key === null) return { where, value };
+  return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
 }
 
 /** A line of a file without its line feed, or the number of bytes of a line that is too long. */

@@ -11,7 +11,6 @@ import {
   type TaskProgress,
   type TaskRegistry,
 } from "@periodic-eval/tasks";
-import { createLogUpdate } from "log-update";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -21,7 +20,7 @@ import { loadEvaluations } from "../../config/task-registry.ts";
 import { chatOptions } from "../../config/task-options.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { showLoading } from "../../terminal/loading-progress.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { screenLine, type Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions } from "./command.ts";
 import { suiteJson, suiteTable } from "./suite-output.ts";
 
@@ -141,7 +140,7 @@ function suiteProgress(terminal: Terminal): {
   readonly onProgress: (progress: TaskProgress) => void;
   close(): void;
 } {
-  const line = terminal.isInteractive ? createLogUpdate(process.stderr) : null;
+  const line = terminal.isInteractive ? screenLine() : null;
   let task = "";
   return {
     onProgress({ task: current, done, total }) {

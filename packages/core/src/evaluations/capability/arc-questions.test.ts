@@ -128,6 +128,18 @@ describe("parseArcQuestions rejects, with file and line,", () => {
       /got the label "B" twice/,
     ],
     [
+      "a repeated choice",
+      lines({ ...good, choices: ["ice", "ice"] }),
+      "q.jsonl:1",
+      /got the choice "ice" twice/,
+    ],
+    [
+      "a repeated key",
+      lines(good).replace("{", '{"question":"?",'),
+      "q.jsonl:1",
+      /got the key "question" twice in one object/,
+    ],
+    [
       "an answer that is not a label",
       lines({ ...good, correct_answer: "fire" }),
       "q.jsonl:1",

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { isRecord } from "../../internal/is-record.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { abbreviated, quoteValue } from "../../internal/quote-value.ts";
 import { hashJson } from "../../random/hash.ts";
 import { jsonLines } from "../../hub/parse-text.ts";
 import type { PlacedRow } from "../../hub/rows.ts";
@@ -66,7 +66,7 @@ function readRow({ row, place }: PlacedRow): Unnamed {
     const isThere = name in holder;
     const got = isThere
       ? `${path} = ${shortened(value)}`
-      : `no ${path} (keys: ${Object.keys(holder).join(", ") || "none"})`;
+      : `no ${path} (keys: ${abbreviated(Object.keys(holder).join(", "), 200) || "none"})`;
     const fix = `${isThere ? `Correct "${path}" of the line.` : `Give the line a "${path}".`} ${arcFix}`;
     throw badData(place, { got, expected: `${path}: ${expected}`, fix });
   };
@@ -101,12 +101,19 @@ function checkLabels(
       expected: "as many labels as choices",
       fix: "Give every choice one label.",
     });
-  const repeated = labels.find((label, at) => labels.indexOf(label) !== at);
+  const repeated = firstRepeated(labels);
   if (repeated !== undefined)
     throw badData(where, {
       got: `the label ${shortened(repeated)} twice`,
       expected: "unique labels",
       fix: "Rename one of the two labels.",
+    });
+  const same = firstRepeated(choices);
+  if (same !== undefined)
+    throw badData(where, {
+      got: `the choice ${shortened(same)} twice`,
+      expected: "choices that differ",
+      fix: "Correct one of the two choices, or leave the question out.",
     });
   if (!labels.includes(gold))
     throw badData(where, {
@@ -114,6 +121,11 @@ function checkLabels(
       expected: `one of the labels ${labels.map(shortened).join(", ")}`,
       fix: "Correct the answer or the labels of that line.",
     });
+}
+
+function firstRepeated(strings: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return strings.find((one) => seen.size === seen.add(one).size);
 }
 
 function nameQuestions(records: readonly Unnamed[]): readonly ArcQuestion[] {

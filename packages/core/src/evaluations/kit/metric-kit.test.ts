@@ -240,6 +240,21 @@ describe("summarize", () => {
   });
 });
 
+describe("rate and contrast", () => {
+  it.each([1, 0, "yes", undefined, Promise.resolve(true)])("reject %s, naming the row", (hit) => {
+    expect(() => summarize({ a: rate(() => hit as unknown as boolean) }, rows)).toThrow(
+      expect.objectContaining({ code: "data", where: `a rate of row "${rows[0]!.id}"` }),
+    );
+    const side = metricKit<Answer>().contrast(
+      mean((row) => row.nats),
+      () => hit as unknown as boolean,
+    );
+    expect(() => summarize({ side }, rows)).toThrow(
+      expect.objectContaining({ code: "data", where: `a contrast of row "${rows[0]!.id}"` }),
+    );
+  });
+});
+
 describe("primaryMetric", () => {
   it("returns the marked metric, else the first, else null", () => {
     expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");

@@ -9,6 +9,7 @@ import type {
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { grouped, groupsOf } from "../../statistics/grouping.ts";
 import {
   clusteredShareEstimate,
@@ -27,7 +28,7 @@ export function metricKit<R extends Row>(): MetricKit<R> {
   return {
     rate: (hit, options = {}) =>
       metric("rate", options, (row) => {
-        const isHit = hit(row);
+        const isHit = booleanOf("rate", row, hit(row));
         return isHit === null ? null : { value: isHit ? 1 : 0, weight: 1 };
       }),
     mean: (value, options = {}) =>
@@ -40,12 +41,24 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         const pair = parts(row);
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
-    contrast(of, isFirst) {
+    contrast(of, sideOf) {
       if (of.options.transform !== undefined) throw noTransform("a contrast");
+      const isFirst = (row: R) => booleanOf("contrast", row, sideOf(row));
       const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
       return { ...of, observe, isFirst };
     },
   };
+}
+
+function booleanOf(kind: "rate" | "contrast", { id }: Row, value: unknown): boolean | null {
+  if (value === null || typeof value === "boolean") return value;
+  throw new PeriodicEvalError({
+    code: "data",
+    where: `a ${kind} of row "${id}"`,
+    got: quoteValue(value),
+    expected: "true, false, or null for an unknown value",
+    fix: "Return a comparison, such as `row.score > 0.5`; the average of numbers is a `mean`.",
+  });
 }
 
 function metric<R extends Row>(

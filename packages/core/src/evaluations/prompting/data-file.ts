@@ -1,8 +1,10 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
+import { dataError } from "../../internal/data-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
+import { tooDeepLine } from "../../internal/yaml-depth.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -38,11 +40,19 @@ export async function readHashed(path: string, option: SourceOption | string) {
   return { text, sha256: await sha256(text) };
 }
 
-/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
+/**
+ * Reads a YAML or JSON file, and refuses one that nests too deep for a parser. The error of a missing one names the dataset on the
+ * hub that may be meant.
+ */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   try {
-    return await atOption(option, () => readTextFile(path, optionAt(option).where));
+    const text = await atOption(option, () => readTextFile(path, optionAt(option).where));
+    const { Lexer } = await import("yaml");
+    const line = tooDeepLine(new Lexer().lex(text));
+    if (line === null) return text;
+    const fix = "Check that the file is the one that you mean, or write its values with fewer levels.";
+    throw dataError(`${path}:${line}`, "values nested deeper than 400 levels", "at most 400 levels", fix);
   } catch (error) {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
     throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });

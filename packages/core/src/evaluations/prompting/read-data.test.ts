@@ -122,3 +122,25 @@ describe("a wrong row is named by its place", () => {
     });
   });
 });
+
+describe("a hostile file of personas", () => {
+  it.each([
+    [
+      "nests too deep as YAML",
+      "p.yaml",
+      `- id: a\n  system: ${"[".repeat(100_000)}`,
+      "p.yaml:2",
+      /deeper than 400/,
+    ],
+    ["nests too deep as JSON", "p.json", `{"a":${"[".repeat(100_000)}`, "p.json:1", /deeper than 400/],
+    ["repeats a key", "p.json", '[{"id":"a","system":null,"id":"b"}]', "p.json", /^Map keys must be unique/],
+    ["is not UTF-8", "p.yaml", Buffer.from("- id: \xe9", "latin1"), "p.yaml:1", /^bytes .*0xe9 at byte 7/],
+  ])("that %s is refused with its place", async (_, name, content, where, got) => {
+    await writeFile(join(folder, name), content);
+    await expect(readPersonas(join(folder, name))).rejects.toMatchObject({
+      code: "data",
+      where: join(folder, where),
+      got: expect.stringMatching(got) as string,
+    });
+  });
+});

@@ -228,6 +228,21 @@ it("fails a measurement with more rows than samplesPerItem: half of them would c
   expect(snapshot!.reason).toContain("got 8 rows for 2 items, expected at most 2: samplesPerItem is 1");
 });
 
+it.each(["w0", "q", "q00", "Q0", "q0x", "0#q0"])(
+  "fails a measurement with a row of the id %j, which no item has",
+  async (id) => {
+    const toy = toyTraining();
+    const evaluation = {
+      ...toyEvaluation({ items: 2 }),
+      measure: async () => [{ id, reply: "a", hit: true }],
+    };
+    const callback = new PeriodicCallback(evaluation, { schedule: [], atEnd: false });
+    await withSession(toy.options([callback]), train(toy));
+    const [snapshot] = await toy.store.list();
+    expect(snapshot!.reason).toContain(`got a row with the id "${id}", which no item has`);
+  },
+);
+
 it("keeps a partial snapshot if its repetition at the end fails", async () => {
   const toy = toyTraining();
   let isEnding = false;

@@ -1,5 +1,6 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import { printable } from "../../console/printable.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
@@ -51,7 +52,7 @@ export class SessionLog {
     }
     // Without a receiver, a warning would be lost.
     if (receivers.length === 0 && event.kind === "warning")
-      console.warn(`[periodic-eval] ${event.where}: ${event.message}`);
+      console.warn(printable(`[periodic-eval] ${event.where}: ${event.message}`));
   }
 
   warn(where: string, message: string, failed?: SnapshotKey): void {

@@ -1,5 +1,6 @@
 import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { reducesSamples } from "../budget/measurement-size.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { checkRows } from "../records/results.ts";
@@ -39,6 +40,8 @@ export async function measureRows(
     // With too many rows a measurement that was cut short could count as whole, and become a baseline.
     if (measured.length > perItem * items.length)
       throw tooManyRows(where, measured.length, items.length, perItem);
+    const stray = rowOfNoItem(measured, items);
+    if (stray !== undefined) throw noSuchItem(where, stray, items);
     rows.push(...measured);
     if (measured.length < perItem * items.length || context.signal.aborted) break;
   }
@@ -63,6 +66,23 @@ function portionOf(
     samples: { first: 0, end: samplesPerItem },
   };
 }
+
+/** Returns the first row whose id is not an item's id, alone or followed by a separator and anything (`q1#0`). */
+function rowOfNoItem(rows: readonly Row[], items: readonly Row[]): Row | undefined {
+  const ids = new Set(items.map(({ id }) => id));
+  const isOfItem = ({ id }: Row) =>
+    ids.has(id) || [...id.matchAll(/[^\p{L}\p{N}]/gu)].some(({ index }) => ids.has(id.slice(0, index)));
+  return rows.find((row) => !isOfItem(row));
+}
+
+const noSuchItem = (where: string, { id }: Row, items: readonly Row[]) =>
+  new PeriodicEvalError({
+    code: "data",
+    where,
+    got: `a row with the id ${quoteValue(id)}, which no item has`,
+    expected: `an item's id, alone or before the number of a sample: ${quoteValue(items[0]?.id ?? "q1")}, "${items[0]?.id ?? "q1"}#0"`,
+    fix: "Return the item's id with each row; number the samples of one item.",
+  });
 
 function tooManyRows(where: string, rows: number, items: number, samplesPerItem: number) {
   return new PeriodicEvalError({

@@ -99,6 +99,20 @@ describe("readTextFile", () => {
     expect(await readTextFile(path, "here")).toBe("text");
   });
 
+  it("refuses bytes that are not UTF-8, by file, line and byte", async () => {
+    await writeFile(path, Buffer.from("fire\n\u00FCber \xFF", "latin1"));
+    await expect(readTextFile(path, "here")).rejects.toMatchObject({
+      code: "data",
+      where: `${path}:2`,
+      got: "bytes that are not UTF-8 (0xfc at byte 1)",
+    });
+    await writeFile(path, Buffer.of(0xef, 0xbf, 0xbd, 0x0a, 0x61, 0xef, 0xbf, 0xbd, 0xed, 0xa0, 0x80));
+    await expect(readTextFile(path, "here")).rejects.toMatchObject({
+      where: `${path}:2`,
+      got: "bytes that are not UTF-8 (0xed at byte 5)",
+    });
+  });
+
   it("throws a data error with the option, the path and the reason", async () => {
     const missing = `${path}-not-there`;
     await expect(readTextFile(missing, "capability.questions")).rejects.toThrow(

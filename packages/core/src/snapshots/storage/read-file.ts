@@ -1,13 +1,8 @@
+import { readFile } from "node:fs/promises";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import {
-  errnoOf,
-  errnoReasons,
-  nodeFiles,
-  storeError,
-  type FileReader,
-  type FileSystem,
-} from "./file-system.ts";
+import { errnoOf, errnoReasons, nodeFiles, storeError, type FileReader } from "./file-system.ts";
+import { utf8Text } from "./utf8.ts";
 
 /**
  * Returns the text of a file, or null if there is no file.
@@ -49,15 +44,16 @@ export async function listIfPresent(folder: string, fs: FileReader): ReturnType<
 const isAbsence = (error: unknown): boolean => ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "");
 
 /**
- * Reads a UTF-8 file that the user named, without its byte-order mark.
+ * Reads a text file that the user named, without its byte-order mark.
  *
  * @param where The option that names the file, for the error: `capability.questions`.
- * @throws PeriodicEvalError `data` if the file cannot be read.
+ * @throws PeriodicEvalError `data` if the file cannot be read, or, with file and line, is not UTF-8.
  */
-export async function readTextFile(path: string, where: string, fs: FileSystem = nodeFiles): Promise<string> {
+export async function readTextFile(path: string, where: string): Promise<string> {
   try {
-    return (await fs.read(path)).replace(/^\uFEFF/, "");
+    return utf8Text(await readFile(path), path);
   } catch (error) {
+    if (PeriodicEvalError.is(error)) throw error;
     throw new PeriodicEvalError({
       code: "data",
       where,

@@ -1,0 +1,99 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { afterAll, describe, expect, it } from "vitest";
+import { namedStream } from "../random/index.ts";
+import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { decodeParquet } from "./decode-parquet.ts";
+import { readParquet } from "./parquet.ts";
+
+const folder = temporaryFolder(afterAll);
+let written = 0;
+async function fileOf(bytes: Uint8Array): Promise<string> {
+  const path = join(folder, `${written++}.parquet`);
+  await writeFile(path, bytes);
+  return path;
+}
+
+/** The first column's definition levels begin at byte 25, its text at byte 31. */
+const parquet = (): Buffer =>
+  Buffer.from(
+    parquetWriteBuffer({
+      codec: "UNCOMPRESSED",
+      columnData: [
+        { name: "text", data: ["a", "b", null, "d", "b"], type: "STRING" },
+        { name: "n", data: [1, 2, 3, 4, 5], type: "INT32" },
+      ],
+    }),
+  );
+const changed = (at: number, ...bytes: readonly number[]): Promise<string> => {
+  const file = parquet();
+  file.set(bytes, at);
+  return fileOf(file);
+};
+async function decode(path: string, limits = { seconds: 5, mebibytes: 200 }) {
+  const values: unknown[] = [];
+  for await (const { value } of decodeParquet(path, "rows.parquet", limits)) values.push(value);
+  return values;
+}
+
+describe("decodeParquet of a damaged file", () => {
+  it("ends a decoder that loops for ever", async () => {
+    // One byte of the first page's header.
+    await expect(decode(await changed(20, 153), { seconds: 0.1, mebibytes: 128 })).rejects.toMatchObject({
+      code: "data",
+      where: "rows.parquet",
+      got: "a file that is not decoded after 0.1 s",
+    });
+  });
+
+  it("ends a decoder that fills the memory", async () => {
+    // A run of 2³¹ - 1 equal values.
+    const path = await changed(25, 0xfe, 0xff, 0xff, 0xff, 0x0f);
+    await expect(decode(path, { seconds: 60, mebibytes: 100 })).rejects.toMatchObject({
+      code: "data",
+      where: "rows.parquet",
+      got: "a file that cannot be decoded in 100 MiB of memory",
+    });
+  });
+
+  it("names the file where the decoder throws", async () => {
+    await expect(decode(await changed(4, 0xff))).rejects.toMatchObject({
+      code: "data",
+      where: "rows.parquet",
+    });
+  });
+
+  const flips = process.env["PERIODIC_EVAL_FULL"] === "1" ? 300 : 2;
+  it(`returns rows or a data error for each of ${flips} random damages`, async () => {
+    const random = namedStream("damages of Parquet");
+    for (let i = 0; i < flips; i++) {
+      const file = parquet();
+      file[Math.floor(random() * file.length)] = Math.floor(random() * 256);
+      await decode(await fileOf(file)).catch((error: unknown) =>
+        expect(error).toMatchObject({ code: "data" }),
+      );
+    }
+  });
+});
+
+it("refuses text that is not UTF-8, by file, row, column and byte", async () => {
+  await expect(readParquet(await changed(41, 0xff), "rows.parquet")).rejects.toMatchObject({
+    code: "data",
+    where: "rows.parquet row 3",
+    got: '"text" with bytes that are not UTF-8 (0xff at byte 1)',
+  });
+});
+
+it("reads text that the file does not mark as text", async () => {
+  const bytes = parquetWriteBuffer({
+    schema: [
+      { name: "root", num_children: 1 },
+      { name: "text", type: "BYTE_ARRAY", repetition_type: "REQUIRED" },
+    ],
+    columnData: [{ name: "text", data: ["naïve"] }],
+  });
+  expect((await readParquet(await fileOf(new Uint8Array(bytes)), "rows.parquet"))[0]!.row).toEqual({
+    text: "naïve",
+  });
+});

@@ -1,0 +1,122 @@
+import { isUtf8 } from "node:buffer";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { stat } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { dataError } from "../internal/data-error.ts";
+import { invalidUtf8 } from "../snapshots/storage/utf8.ts";
+import { parquetProgram, type ParquetReply, type ParquetRequest } from "./parquet-program.ts";
+
+const require = createRequire(import.meta.url);
+
+/** Limits of decoding a whole file. */
+export interface ParquetLimits {
+  readonly seconds: number;
+  readonly mebibytes: number;
+}
+
+export interface ParquetRow {
+  readonly value: Record<string, unknown>;
+  /** Describes the first text that is not UTF-8: `"text": bytes that are not UTF-8 (…)`; null if there is none. */
+  readonly invalidText: string | null;
+}
+
+/** Starting Node on a busy machine takes seconds. */
+const startSeconds = 60;
+
+/** Some ten times what valid files take. */
+function limitsFor(bytes: number): ParquetLimits {
+  const mebibytes = bytes / 2 ** 20;
+  return { seconds: Math.ceil(20 + mebibytes), mebibytes: Math.ceil(512 + 20 * mebibytes) };
+}
+
+/**
+ * Decodes the rows of a Parquet file in order, in a process of its own: one damaged byte can make the decoder loop for ever or
+ * exhaust the heap, and a full heap of a worker thread would end this process.
+ *
+ * @param name Names the file in errors.
+ * @param limits Default: limits that grow with the file's size.
+ * @throws PeriodicEvalError `data` for a file that cannot be decoded within the limits; the error of a file that cannot be read.
+ */
+export async function* decodeParquet(
+  path: string,
+  name: string,
+  limits?: ParquetLimits,
+): AsyncGenerator<ParquetRow, void> {
+  const { seconds, mebibytes } = limits ?? limitsFor((await stat(path)).size);
+  const child = startProgram(mebibytes);
+  const stop = new AbortController();
+  child.on("error", (error) => stop.abort(error.message));
+  child.on("exit", () => stop.abort(`a file that cannot be decoded in ${mebibytes} MiB of memory`));
+  const replyWithin = async (ms: number, late: string): Promise<ParquetReply> => {
+    const timer = setTimeout(() => stop.abort(late), ms);
+    try {
+      const [reply] = (await once(child, "message", { signal: stop.signal })) as [ParquetReply];
+      return reply;
+    } catch (cause) {
+      throw parquetError(name, String(stop.signal.reason ?? cause), cause);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  try {
+    await replyWithin(1000 * startSeconds, `no process to decode it within ${startSeconds} s`);
+    const hyparquet = pathToFileURL(require.resolve("hyparquet")).href;
+    const request: ParquetRequest = { hyparquet, path: resolve(path) };
+    let msLeft = 1000 * seconds;
+    while (true) {
+      const asked = performance.now();
+      child.send(request);
+      const reply = await replyWithin(msLeft, `a file that is not decoded after ${seconds} s`);
+      msLeft -= performance.now() - asked;
+      if (reply.kind === "failed") throw parquetError(name, reply.reason);
+      if (reply.kind === "ready" || reply.rows === null) return;
+      for (const value of reply.rows) yield { value, invalidText: decodeText(value) };
+    }
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/**
+ * Replaces bytes by their text where they are UTF-8: files of old writers do not mark columns of text.
+ *
+ * @param part A row, or a list or struct in it; changed in place.
+ * @returns The description of the first text that is not UTF-8, or null.
+ */
+function decodeText(part: Record<string, unknown>): string | null {
+  for (const [name, value] of Object.entries(part)) {
+    if (value === null || typeof value !== "object" || value instanceof Date) continue;
+    if (value instanceof Map)
+      return `${JSON.stringify(name)} with ${invalidUtf8(value.get("bytes") as Uint8Array)}`;
+    if (value instanceof Uint8Array) {
+      if (isUtf8(value)) part[name] = new TextDecoder().decode(value);
+      continue;
+    }
+    const inside = decodeText(value as Record<string, unknown>);
+    if (inside !== null) return inside;
+  }
+  return null;
+}
+
+const startProgram = (mebibytes: number) =>
+  spawn(
+    process.execPath,
+    [`--max-old-space-size=${mebibytes}`, "--input-type=module", "--eval", parquetProgram(mebibytes)],
+    {
+      // A crash may leave a dump in its folder.
+      cwd: tmpdir(),
+      env: {},
+      // JSON has no dates, bytes or 64-bit integers.
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    },
+  );
+
+function parquetError(name: string, got: string, cause?: unknown) {
+  const fix = "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
+  return dataError(name, got, "a Parquet file", fix, cause);
+}
