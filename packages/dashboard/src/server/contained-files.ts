@@ -6,12 +6,17 @@ import type { FileReader } from "@periodic-eval/core/snapshots";
 
 /**
  * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not
- * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
+ * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file. A file with several hard links is refused,
+ * because its content may belong outside.
  */
 export interface ContainedFiles extends FileReader {
   /** Returns the time of the last write to a file or folder. */
   timeOf(path: string): Promise<Date>;
+  /** Reads a file of any size in parts. */
+  chunks(path: string): AsyncGenerator<Uint8Array, void, void>;
 }
+
+const chunkBytes = 2 ** 18;
 
 const defaultMaxFileBytes = 64 * 2 ** 20;
 
@@ -42,26 +47,47 @@ export function containedFiles(
     }
   }
 
+  async function openInside(path: string): Promise<FileHandle> {
+    const real = await resolveInside(path);
+    let file: FileHandle;
+    try {
+      // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
+      file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      throw withoutAbsolutePath(path, error);
+    }
+    // Check the opened file: its path may have changed since `resolveInside`.
+    if (isWithin(realRoot, await pathOf(file, real))) return file;
+    await file.close();
+    throw notFound(path);
+  }
+
   return {
     async list(folder) {
       const entries = await entriesOf(folder);
       return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
     },
     async read(path) {
-      const real = await resolveInside(path);
-      let file: FileHandle;
+      const file = await openInside(path);
       try {
-        // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
-        file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      } catch (error) {
-        throw withoutAbsolutePath(path, error);
-      }
-      try {
-        // Check the opened file: its path may have changed since `resolveInside`.
-        if (!isWithin(realRoot, await pathOf(file, real))) throw notFound(path);
         const { size } = await checkedStat(path, file);
         if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
         return (await file.readFile()).toString("utf8");
+      } catch (error) {
+        throw withoutAbsolutePath(path, error);
+      } finally {
+        await file.close();
+      }
+    },
+    async *chunks(path) {
+      const file = await openInside(path);
+      try {
+        await checkedStat(path, file);
+        for (;;) {
+          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes));
+          if (bytesRead === 0) return;
+          yield buffer.subarray(0, bytesRead);
+        }
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {
@@ -99,6 +125,14 @@ const pathOf = (file: FileHandle, opened: string): Promise<string> =>
 
 async function checkedStat(path: string, file: FileHandle): Promise<{ readonly size: number }> {
   const found = await file.stat();
+  // A second name may lie outside the served folder. A lock has two for a moment, and only its process is shown.
+  if (found.isFile() && found.nlink > 1 && !path.endsWith(".lock"))
+    throw unreadable(
+      path,
+      `a file with ${found.nlink} hard links`,
+      "a file with one name",
+      "Serve a copy of the folder: the file's other name may lie outside the served folder.",
+    );
   if (found.isFile()) return found;
   throw unreadable(path, found.isDirectory() ? "a folder" : "a special file", "a regular file");
 }
@@ -111,14 +145,12 @@ const tooLarge = (path: string, bytes: number, max: number): PeriodicEvalError =
 
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-const unreadable = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "store",
-    where,
-    got,
-    expected,
-    fix: "Move it out of the folder, or open it with another tool.",
-  });
+const unreadable = (
+  where: string,
+  got: string,
+  expected: string,
+  fix = "Move it out of the folder, or open it with another tool.",
+): PeriodicEvalError => new PeriodicEvalError({ code: "store", where, got, expected, fix });
 
 /** Returns a system error without the absolute path in its message. */
 function withoutAbsolutePath(path: string, error: unknown): unknown {

@@ -288,3 +288,109 @@ it("writes a failed snapshot with all verdicts if a grader failed too often; its
     expect(rows[0]).toMatchObject({ hit: expect.any(Boolean) });
   }
 });
+
+it("grades every failed measurement whose answers are kept when a run resumes", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  const outage = graded(() => {
+    throw new Error("no judge");
+  });
+  await withSession(toy.options([outage]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 7);
+    state = await session.save();
+  });
+  expect(await statuses(toy)).toEqual([
+    [0, "failed"],
+    [5, "failed"],
+    [7, "failed"],
+  ]);
+  await withSession(toy.options([graded(() => undefined)], { resume: state }), async (session) => {
+    await session.begin();
+    await steps(toy, session, 3);
+  });
+  const found = await toy.store.list();
+  expect(found.map(({ step, status, reason }) => [step, status, reason])).toEqual([
+    [0, "complete", null],
+    [5, "complete", null],
+    [7, "complete", null],
+    [10, "complete", null],
+  ]);
+  expect(found.map(({ paired }) => Object.values(paired.baseline ?? {})[0]?.n_pairs)).toEqual([
+    undefined,
+    8,
+    8,
+    8,
+  ]);
+});
+
+it("grades a failed measurement without the rows that its grader added, and keeps it failed if that fails too", async () => {
+  const toy = toyTraining();
+  const plain = toyEvaluation({ graded: true });
+  const failed = (got: string) =>
+    new PeriodicEvalError({ code: "judge", where: "toy", got, expected: "a judge", fix: "Wait." });
+  const ofStart = (failure: AnyEvaluation["failure"]) =>
+    new PeriodicCallback(
+      {
+        ...plain,
+        grade: async (rows, call) => [...(await plain.grade!(rows, call)), { id: "anchor", hit: null }],
+        ...(failure && { failure }),
+      },
+      { schedule: [], atEnd: false },
+    );
+  let state!: SessionState;
+  await withSession(toy.options([ofStart(() => failed("no judge"))]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 1);
+    state = await session.save();
+  });
+  for (const [failure, status] of [
+    [() => failed("still no judge"), "failed"],
+    [undefined, "complete"],
+  ] as const) {
+    const options = toy.options([ofStart(failure)], { resume: state });
+    await withSession(options, async (session) => void (await session.begin()));
+    const [snapshot] = await toy.store.list();
+    expect(snapshot!.status).toBe(status);
+    expect(snapshot!.reason ?? "").toContain(status === "failed" ? "still no judge" : "");
+    expect((await toy.store.rows(snapshot!)).map(({ id }) => id).at(-1)).toBe("anchor");
+    expect(await toy.store.rows(snapshot!)).toHaveLength(9);
+  }
+});
+
+it("grades a failed measurement at the end of a finished phase without measuring it again", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  let measured = 0;
+  const callbackOf = (onGrade: () => void) =>
+    new PeriodicCallback(toyEvaluation({ graded: true, onGrade, onMeasure: () => void measured++ }), {
+      schedule: [],
+    });
+  const outage = callbackOf(() => {
+    throw new Error("no judge");
+  });
+  await withSession(toy.options([outage]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 10);
+    await session.end();
+    state = await session.save();
+  });
+  expect([measured, await statuses(toy)]).toEqual([
+    2,
+    [
+      [0, "failed"],
+      [10, "failed"],
+    ],
+  ]);
+  await withSession(toy.options([callbackOf(() => undefined)], { resume: state }), async (session) => {
+    await session.begin();
+    await session.end();
+  });
+  expect([measured, await statuses(toy)]).toEqual([
+    2,
+    [
+      [0, "complete"],
+      [10, "complete"],
+    ],
+  ]);
+});
