@@ -18,6 +18,7 @@ export { dataError } from "./data-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";
 export { downloadAdvice } from "./download-advice.ts";
 export { errorMessage } from "./error-message.ts";
+export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";

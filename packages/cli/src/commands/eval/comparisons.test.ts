@@ -271,10 +271,7 @@ it("opens a judge in a folder for win_rate, and says if its context is too short
   const entry = (of: string) =>
     `  - { win_rate: ${folder}/prompts.jsonl, reference: ${folder}/answers.jsonl, judge: "folder:${of}", max_new_tokens: 4, max_error_share: 1 }\n`;
   const refused = await evaluate(await suiteFile(entry(judge)), "local");
-  expect([refused.code, refused.err]).toEqual([
-    1,
-    expect.stringContaining("a judge with a longer context"),
-  ]);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("a judge with a longer context")]);
   const config = JSON.parse(await readFile(join(judge, "config.json"), "utf8"));
   await writeFile(join(judge, "config.json"), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
   const { code, err } = await evaluate(await suiteFile(entry(judge)), "local");
