@@ -24,6 +24,7 @@ export class SessionFlows {
   #isOver = false;
   /** Whether the loop has called `stepBegin` for the step that ends next. */
   #isInStep = false;
+  #callsStepBegin = false;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -49,8 +50,9 @@ export class SessionFlows {
 
   *stepBegin(): Flow<void> {
     yield* this.#begin(undefined, null);
+    yield* this.#leaveBetween(false);
     yield* this.#beginEpoch();
-    this.#isInStep = true;
+    this.#isInStep = this.#callsStepBegin = true;
     yield* this.#parts.hooks.call("onStepBegin");
     yield* this.#settle();
   }
@@ -65,6 +67,7 @@ export class SessionFlows {
         "steps between begin and end",
         "Open another session for another training.",
       );
+    yield* this.#leaveBetween(true);
     yield* this.#beginEpoch();
     const { epoch } = progress.current;
     const next = progress.after(at);
@@ -83,7 +86,14 @@ export class SessionFlows {
       this.#isInEpoch = false;
     }
     yield* this.#settle();
+    if (this.#callsStepBegin) yield* this.#parts.between.enter();
     return control.take();
+  }
+
+  /** Ends the observation of the time after a step, in which a loop that calls `stepBegin` does not train. */
+  *#leaveBetween(mayHaveTrained: boolean): Flow<void> {
+    const { between, progress } = this.#parts;
+    if (between.isEntered) yield* between.leave(progress.current.step, mayHaveTrained);
   }
 
   *log(metrics: Metrics): Flow<void> {
@@ -94,6 +104,7 @@ export class SessionFlows {
         "metrics between begin and end",
         "Log them during training.",
       );
+    yield* this.#leaveBetween(false);
     yield* this.#logMetrics(frozenCopy(metrics));
     yield* this.#settle();
   }
@@ -102,6 +113,7 @@ export class SessionFlows {
     if (this.#stage === "new")
       throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
     const { hooks, records, callbacks: all, progress, clock } = this.#parts;
+    yield* this.#leaveBetween(false);
     yield* hooks.call("onSave");
     yield* this.#settle();
     yield* wait(records.writer.writeBeforeSave(progress.current.step));
@@ -110,6 +122,8 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
+    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
+      yield* this.#parts.between.enter();
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },
@@ -128,6 +142,7 @@ export class SessionFlows {
       this.#stage = "ended";
       return;
     }
+    yield* this.#leaveBetween(false);
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
@@ -145,6 +160,7 @@ export class SessionFlows {
 
   *fail(error: unknown): Flow<void> {
     if (this.#stage === "ended") return;
+    yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
     const { requests, callbacks, hooks, progress } = this.#parts;
