@@ -19,7 +19,6 @@ const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 
 const rate = 3e-4;
 
-
 /** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {
   await useBackend({ backend: "tfjs-node" });
