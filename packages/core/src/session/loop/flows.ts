@@ -1,6 +1,7 @@
 import type { Json } from "../../contracts/json.ts";
 import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { frozenCopy } from "../../internal/frozen.ts";
 import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
@@ -24,6 +25,7 @@ export class SessionFlows {
   #isOver = false;
   /** Whether the loop has called `stepBegin` for the step that ends next. */
   #isInStep = false;
+  #callsStepBegin = false;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -49,8 +51,9 @@ export class SessionFlows {
 
   *stepBegin(): Flow<void> {
     yield* this.#begin(undefined, null);
+    yield* this.#leaveBetween(false);
     yield* this.#beginEpoch();
-    this.#isInStep = true;
+    this.#isInStep = this.#callsStepBegin = true;
     yield* this.#parts.hooks.call("onStepBegin");
     yield* this.#settle();
   }
@@ -65,6 +68,7 @@ export class SessionFlows {
         "steps between begin and end",
         "Open another session for another training.",
       );
+    yield* this.#leaveBetween(true);
     yield* this.#beginEpoch();
     const { epoch } = progress.current;
     const next = progress.after(at);
@@ -75,14 +79,22 @@ export class SessionFlows {
     progress.moveTo(next, at.path);
     governor.learnStep(progress.previous, progress.current);
     if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
-    yield* hooks.call("onStepEnd", at.metrics);
-    if (at.metrics !== undefined) yield* this.#logMetrics(at.metrics);
+    const metrics = at.metrics && frozenCopy(at.metrics);
+    yield* hooks.call("onStepEnd", metrics);
+    if (metrics !== undefined) yield* this.#logMetrics(metrics);
     if (Math.floor(progress.current.epoch) > Math.floor(epoch)) {
       yield* hooks.call("onEpochEnd");
       this.#isInEpoch = false;
     }
     yield* this.#settle();
+    if (this.#callsStepBegin) yield* this.#parts.between.enter();
     return control.take();
+  }
+
+  /** Ends the observation of the time after a step, in which a loop that calls `stepBegin` does not train. */
+  *#leaveBetween(mayHaveTrained: boolean): Flow<void> {
+    const { between, progress } = this.#parts;
+    if (between.isEntered) yield* between.leave(progress.current.step, mayHaveTrained);
   }
 
   *log(metrics: Metrics): Flow<void> {
@@ -93,7 +105,8 @@ export class SessionFlows {
         "metrics between begin and end",
         "Log them during training.",
       );
-    yield* this.#logMetrics(metrics);
+    yield* this.#leaveBetween(false);
+    yield* this.#logMetrics(frozenCopy(metrics));
     yield* this.#settle();
   }
 
@@ -101,6 +114,7 @@ export class SessionFlows {
     if (this.#stage === "new")
       throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
     const { hooks, records, callbacks: all, progress, clock } = this.#parts;
+    yield* this.#leaveBetween(false);
     yield* hooks.call("onSave");
     yield* this.#settle();
     yield* wait(records.writer.writeBeforeSave(progress.current.step));
@@ -109,6 +123,8 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
+    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
+      yield* this.#parts.between.enter();
     const snapshots = [...records.writer.written(), ...records.known.lost()];
     return {
       phase: progress.phase,
@@ -129,6 +145,8 @@ export class SessionFlows {
       this.#stage = "ended";
       return;
     }
+    // The loop may have loaded its best weights.
+    yield* this.#leaveBetween(true);
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
@@ -146,6 +164,7 @@ export class SessionFlows {
 
   *fail(error: unknown): Flow<void> {
     if (this.#stage === "ended") return;
+    yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
     const { requests, callbacks, hooks, progress } = this.#parts;

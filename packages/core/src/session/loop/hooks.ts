@@ -1,13 +1,19 @@
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable, Json } from "../../contracts/json.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
-import { noFlow, type Flow } from "../../internal/maybe-async.ts";
+import { isOwnEvaluation } from "../../internal/own-evaluations.ts";
+import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
+import { ownerOf, runOwned } from "../window/left-behind.ts";
+import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
 import type { LoopControl } from "./control.ts";
 import type { SessionLog } from "./log-events.ts";
@@ -39,6 +45,7 @@ export interface HooksOptions {
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
   readonly evidence: HookEvidence;
+  readonly patience: Patience;
 }
 
 /** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
@@ -49,9 +56,15 @@ export class Hooks {
   /** The last state that each callback returned, or that the checkpoint held. */
   readonly #states = new Map<string, Json>();
   readonly #reported: Metrics[] = [];
+  /** Receives errors of promises that a callback left behind. */
+  readonly #owners = new Map<TrainerCallback, (error: unknown) => void>();
+
+  /** Callbacks that run no code of the user, and so leave no promise behind. */
+  readonly #own: ReadonlySet<TrainerCallback>;
 
   constructor(options: HooksOptions) {
     this.#options = options;
+    this.#own = new Set(options.callbacks.filter(isOwn));
   }
 
   get running(): string | null {
@@ -74,32 +87,33 @@ export class Hooks {
     const { writer, log, callbacks } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
       const { snapshot, failure } = next;
+      deepFreeze(snapshot);
       yield* log.snapshot(snapshot);
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
         if (callback.onSnapshot === undefined) continue;
-        const body = (context: CallbackContext) => callback.onSnapshot!(context, snapshot);
-        yield* this.#callHook(callback, "onSnapshot", body, noMetrics);
+        const work = (call: HookCall) => callback.onSnapshot!(this.#contextOf(call, noMetrics), snapshot);
+        yield* this.#callHook(callback, "onSnapshot", work);
       }
     }
   }
 
   /** Calls a callback's `onError`. An error in it becomes a warning. */
   *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
-    if (callback.onError === undefined) return;
-    const body = () => callback.onError!(this.#contextOf(callback, noMetrics), error);
+    if (callback.onError === undefined || this.#isUnsettled(callback, "onError")) return;
+    const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
       this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
   }
 
-  restore(states: Readonly<Record<string, Json>>): void {
+  async restore(states: Readonly<Record<string, Json>>): Promise<void> {
     for (const callback of this.#options.callbacks) {
       const state = states[callback.id];
       if (state === undefined) continue;
       this.#states.set(callback.id, copyJson(state));
       try {
-        callback.restore?.(state);
+        await this.#patiently(this.#call(callback, "restore"), () => callback.restore?.(copyJson(state)));
       } catch (cause) {
         throw configError({
           where: "session options",
@@ -118,7 +132,8 @@ export class Hooks {
    * cannot hold, the last valid state stands.
    */
   *stateOf(callback: TrainerCallback): Flow<Json | undefined> {
-    if (callback.state === undefined) return undefined;
+    if (callback.state === undefined || this.#isUnsettled(callback, "state"))
+      return this.#states.get(callback.id);
     const outcome = yield* this.#insideGuards(callback, "state", () => readState(callback));
     if ("value" in outcome) {
       if (outcome.value === undefined) this.#states.delete(callback.id);
@@ -137,7 +152,7 @@ export class Hooks {
   async closeCallback(callback: TrainerCallback): Promise<void> {
     this.#running = "close";
     try {
-      await callback.close?.();
+      await this.#patiently(this.#call(callback, "close"), () => callback.close?.());
     } finally {
       this.#running = null;
     }
@@ -146,18 +161,17 @@ export class Hooks {
   *#callEach(hook: PlainHook, metrics: Metrics): Flow<void> {
     for (const callback of this.#options.callbacks) {
       if (callback[hook] !== undefined)
-        yield* this.#callHook(callback, hook, (context) => callback[hook]!(context), metrics);
+        yield* this.#callHook(callback, hook, (call) => callback[hook]!(this.#contextOf(call, metrics)));
     }
   }
 
   *#callHook(
     callback: TrainerCallback,
     hook: PlainHook | "onSnapshot",
-    body: (context: CallbackContext) => Awaitable<void>,
-    metrics: Metrics,
+    work: (call: HookCall) => Awaitable<void>,
   ): Flow<void> {
-    const context = () => body(this.#contextOf(callback, metrics));
-    const outcome = yield* this.#insideGuards(callback, hook, context);
+    if (this.#isUnsettled(callback, hook)) return;
+    const outcome = yield* this.#insideGuards(callback, hook, work);
     if (!("error" in outcome)) return;
     const { step } = this.#options.progress.current;
     const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
@@ -173,12 +187,16 @@ export class Hooks {
   *#insideGuards<T>(
     callback: TrainerCallback,
     hook: string,
-    body: () => Awaitable<T>,
+    body: (call: HookCall) => Awaitable<T>,
   ): Flow<Guarded<T>["outcome"]> {
     const { guards, progress, evidence: kept } = this.#options;
-    const place = new HookPlace(progress, callback, hook);
+    const call = this.#call(callback, hook);
     this.#running = hook;
-    const { outcome, evidence } = yield* runGuarded(guards, () => place, body);
+    const { outcome, evidence } = yield* runGuarded(
+      guards,
+      () => call,
+      () => this.#patiently(call, body),
+    );
     this.#running = null;
     for (const one of evidence) {
       if (one.intact === false) kept.keep(callback, hook, progress.current.step, one);
@@ -186,30 +204,87 @@ export class Hooks {
     return outcome;
   }
 
-  #contextOf(callback: TrainerCallback, metrics: Metrics): CallbackContext {
+  #call(callback: TrainerCallback, hook: string): HookCall {
+    return new HookCall(this.#options.progress, callback, hook);
+  }
+
+  /** Starts user code of a callback, and gives up on a promise that does not settle. */
+  #patiently<T>(call: HookCall, body: (call: HookCall) => Awaitable<T>): Awaitable<T> {
+    const { callback, hook: what } = call;
+    const answer = this.#own.has(callback) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
+    if (!isPromise(answer)) return answer;
+    call.at = performance.now();
+    const abandon = () => void (call.isAbandoned = true);
+    const where = `callback "${callback.id}"`;
+    return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
+  }
+
+  #ownerOf(callback: TrainerCallback): (error: unknown) => void {
+    const known = this.#owners.get(callback);
+    if (known !== undefined) return known;
+    const { log, control } = this.#options;
+    const owner = ownerOf(`callback "${callback.id}"`, {
+      warn: (where, message) => log.warn(where, message),
+      fail: (error) => control.fail(error),
+    });
+    this.#owners.set(callback, owner);
+    return owner;
+  }
+
+  /** Whether an abandoned call of a hook has not settled yet. */
+  #isUnsettled({ id }: TrainerCallback, hook: string): boolean {
+    const { patience } = this.#options;
+    return patience.hasUnsettled && patience.isUnsettled(`callback "${id}"`, hook);
+  }
+
+  #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
     const { progress, signal, requests, control, log, writer } = this.#options;
+    const { callback } = call;
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
       signal,
       metrics,
-      rows: (key) => writer.rows(key),
-      measure: (request) => requests.add(callback, request),
-      requestStop: (reason) => control.requestStop(reason),
-      requestSave: (reason) => control.requestSave(reason),
-      report: (reported) => void this.#reported.push(reported),
-      warn: (message) => log.warn(`callback "${callback.id}"`, message),
+      async rows(key) {
+        call.use();
+        return deepFreeze(await writer.rows(key));
+      },
+      measure(request) {
+        call.use();
+        requests.add(callback, request);
+      },
+      requestStop(reason) {
+        call.use();
+        control.requestStop(errorMessage(reason));
+      },
+      requestSave(reason) {
+        call.use();
+        control.requestSave(errorMessage(reason));
+      },
+      report: (reported) => {
+        call.use();
+        this.#reported.push(frozenCopy(reported));
+      },
+      warn(message) {
+        call.use();
+        log.warn(`callback "${callback.id}"`, errorMessage(message));
+      },
     };
   }
 }
 
-function readState(callback: TrainerCallback): Json | undefined {
-  const state = callback.state!() as Json | undefined;
+function readState(callback: TrainerCallback): Awaitable<Json | undefined> {
+  const state: unknown = callback.state!();
+  const check = (settled: unknown) => checkedState(callback, settled);
+  return isPromise(state) ? state.then(check) : check(state);
+}
+
+function checkedState(callback: TrainerCallback, state: unknown): Json | undefined {
   if (state === undefined) return undefined;
   const fault = jsonFault(state);
   // Copied, because the callback may go on changing it.
-  if (fault === null) return copyJson(state);
+  if (fault === null) return copyJson(state as Json);
   throw configError({
     where: `callback "${callback.id}" state${fault.path}`,
     got: fault.what,
@@ -218,20 +293,61 @@ function readState(callback: TrainerCallback): Json | undefined {
   });
 }
 
-/** The context of a hook's guards. Few guards read the seed, so it is computed on access. */
-class HookPlace implements GuardContext {
+const userHooks = [
+  "onError",
+  "state",
+  "onEpochBegin",
+  "onEpochEnd",
+  "onStepBegin",
+  "onLog",
+  "onSave",
+  "onSnapshot",
+] as const satisfies readonly (keyof TrainerCallback)[];
+
+/** Whether a callback only requests evaluations of ours by a schedule. */
+const isOwn = (callback: TrainerCallback): boolean =>
+  userHooks.every((hook) => callback[hook] === undefined) &&
+  callback instanceof PeriodicCallback &&
+  callback.onStepEnd === PeriodicCallback.prototype.onStepEnd &&
+  callback.asks.every(isOwnEvaluation);
+
+/** One call of a hook, as its guards and its patience see it. */
+class HookCall implements GuardContext {
+  readonly callback: TrainerCallback;
+  readonly hook: string;
   readonly #progress: PhaseProgress;
-  readonly #callback: TrainerCallback;
-  readonly #hook: string;
+  /** When it began to wait or last used its context, on `performance.now()`. */
+  at = 0;
+  isAbandoned = false;
 
   constructor(progress: PhaseProgress, callback: TrainerCallback, hook: string) {
     this.#progress = progress;
-    this.#callback = callback;
-    this.#hook = hook;
+    this.callback = callback;
+    this.hook = hook;
   }
 
+  /** Few guards read the seed, so it is computed on access. */
   get seed(): string {
     const { seed, phase, current } = this.#progress;
-    return seedOf(seed, phase, this.#callback.id, this.#hook, current.step);
+    return seedOf(seed, phase, this.callback.id, this.hook, current.step);
+  }
+
+  /**
+   * Notes that the hook uses its context: it makes progress.
+   *
+   * @throws PeriodicEvalError `deadline` after it was abandoned.
+   */
+  use(): void {
+    if (!this.isAbandoned) {
+      this.at = performance.now();
+      return;
+    }
+    throw new PeriodicEvalError({
+      code: "deadline",
+      where: `callback "${this.callback.id}"`,
+      got: `a use of its context by ${this.hook}, which was abandoned`,
+      expected: "hooks that settle",
+      fix: "Raise the session option patienceSeconds if the hook needs longer.",
+    });
   }
 }

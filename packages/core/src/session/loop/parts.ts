@@ -4,7 +4,9 @@ import { mathRandomGuard } from "../../guard/randomness.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
+import { BetweenGuards } from "../window/between-guards.ts";
 import { HookEvidence } from "../window/hook-evidence.ts";
+import { Patience } from "../window/patience.ts";
 import { Preflight } from "../window/preflight.ts";
 import type { WindowReporter } from "../window/run-guarded.ts";
 import { LoopControl } from "./control.ts";
@@ -44,7 +46,8 @@ export function createParts(options: SessionOptions) {
     reporter,
   });
   const governor = new Governor({ budget, callbacks, clock });
-  const preflight = new Preflight({ model: options.model, callbacks, signal });
+  const patience = new Patience(options.patienceSeconds ?? 600, reporter);
+  const preflight = new Preflight({ model: options.model, callbacks, signal, patience, reporter });
   const hookEvidence = new HookEvidence(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
@@ -59,11 +62,17 @@ export function createParts(options: SessionOptions) {
     requests,
     writer: records.writer,
     evidence: hookEvidence,
+    patience,
   });
-  const window = { options, guards, signal, clock, governor, records, preflight, hookEvidence, reporter };
-  const parts = { options, callbacks, log, control, clock, progress, requests, hooks, governor, records };
+  const { grading: graders } = records;
+  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence: hookEvidence });
+  const measuringParts = { options, guards, signal, clock, governor, preflight, hookEvidence, reporter };
+  const window = { ...measuringParts, patience, between, records };
+  const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
   return {
-    ...parts,
+    ...loop,
+    records,
+    between,
     preflight,
     window,
     signal,

@@ -8,6 +8,7 @@ import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
+import { ownedBy } from "./left-behind.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken, reportDisturbance } from "./run-guarded.ts";
@@ -35,6 +36,7 @@ export async function runWindow(
       for (let requests = source.take(); requests.length > 0; requests = source.take()) {
         await window.measureAll(requests);
         await source.announce();
+        await window.checkBetween();
       }
     });
   } finally {
@@ -47,6 +49,8 @@ class Window {
   readonly #parts: WindowParts;
   readonly #position: Position;
   #model: Promise<SharedModel> | null = null;
+  /** The guards' evidence of the last measurement. */
+  #last: readonly Evidence[] = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
   constructor(parts: WindowParts, position: Position) {
@@ -56,25 +60,43 @@ class Window {
 
   /** Measures requests one after the other, the cheapest first, each inside the guards: a receipt blames one measurement. */
   async measureAll(requests: readonly Requested[]): Promise<void> {
-    const { governor, records } = this.#parts;
+    const { governor, records, reporter } = this.#parts;
     const ready: ReadyRequest[] = [];
     for (const requested of records.baselines.withBaselines(requests)) {
-      if (this.#isMeasured(requested.id)) records.interrupted.settle(requested.id);
-      else ready.push(await this.#prepare(requested));
+      const { callback, evaluation, id } = requested;
+      if (this.#isMeasured(id)) records.interrupted.settle(id);
+      else ready.push(await ownedBy(callback, evaluation, reporter, () => this.#prepare(requested)));
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
     let broken: string | null = null;
     for (const one of ready) {
-      governor.reach(one.requested.id);
-      const outcome = await this.#take(one, justLeft, broken);
-      await recordOutcome(this.#parts, one, outcome, this.#position);
+      broken ??= await this.checkBetween();
+      const { callback, evaluation, id } = one.requested;
+      governor.reach(id);
+      const outcome = await ownedBy(callback, evaluation, reporter, async () => {
+        const taken = await this.#take(one, justLeft, broken);
+        // Its grading starts here, and belongs to the callback too.
+        await recordOutcome(this.#parts, one, taken, this.#position);
+        return taken;
+      });
       const evidence = evidenceOf(outcome);
       if (evidence === null) continue;
-      justLeft = evidence;
+      justLeft = this.#last = evidence;
       broken ??= await this.#checkReceipt(one.requested.id, evidence);
     }
+  }
+
+  /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
+  async checkBetween(): Promise<string | null> {
+    const { between, options } = this.#parts;
+    const changed = await between.check(this.#last, this.#position.progress.step);
+    if (changed === null) return null;
+    this.#last = [changed];
+    if (options.onBrokenReceipt !== "record") return "not measured: the weights changed after a measurement";
+    (await this.#sharedModel()).forget();
+    return null;
   }
 
   async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
