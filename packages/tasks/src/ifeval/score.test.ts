@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { looseForms, scoreResponse } from "./score.ts";
+import { treebankWords } from "./text/words.ts";
 
 const document = {
   key: "1",
@@ -56,6 +57,19 @@ describe("looseForms", () => {
   it("returns equal forms once", () => {
     expect(looseForms("one line")).toEqual(["one line", ""]);
   });
+});
+
+it("splits the words of e.g. before 80,000 spaces in time proportional to its length", () => {
+  const started = performance.now();
+  expect(treebankWords(`It is, e.g.${" ".repeat(80_000)}this`)).toEqual([
+    "It",
+    "is",
+    ",",
+    "e.g",
+    ".",
+    "this",
+  ]);
+  expect(performance.now() - started).toBeLessThan(2_000);
 });
 
 const kwargs = { count: { num_bullets: 1 }, placeholders: { num_placeholders: 1 } } as const;

@@ -19,7 +19,7 @@ export const answerFilters = {
 export type AnswerFilter = keyof typeof answerFilters;
 
 /** Removed before answers are compared: commas, dollar signs, everything up to the last `#### `, a full stop at the end. */
-const ignored = [/,/g, /\$/g, /[^]*#### /g, /\.(?=\n?$)/g];
+const ignored = [/,/g, /\$/g, /^[^]*#### /g, /\.(?=\n?$)/g];
 
 /** Implements `exact_match` with the options of gsm8k in lm-evaluation-harness 0.4.13: removes `ignored`, ignores case. */
 export function isSameAnswer(extracted: string, reference: string): boolean {

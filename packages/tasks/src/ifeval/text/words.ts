@@ -21,8 +21,8 @@ const openingQuotes: readonly Rule[] = [
 ];
 
 const marks: readonly Rule[] = [
-  // Splits the last period; others are part of their word.
-  rule(String.raw`(?<=[^.])\.([ "'’”»>)}\]]*)\s*$`, " . $1 "),
+  // Splits the last period; others are part of their word. NLTK's `\s*` could also match the spaces before it.
+  rule(String.raw`(?<=[^.])\.([ "'’”»>)}\]]*)(?:(?! )\s\s*)?$`, " . $1 "),
   rule(String.raw`([,:])([^\d])`, " $1 $2"),
   apart("[,:]$"),
   apart(String.raw`\.\.+`),
