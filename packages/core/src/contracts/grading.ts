@@ -21,6 +21,13 @@ export interface Grader {
    * @throws PeriodicEvalError `judge` if it cannot be reached or does not suit the task.
    */
   check?(options: CallOptions, requests?: readonly GradeRequest[]): Promise<void>;
+  /**
+   * Checks, without a call to a model, that the longest request fits the judge's context. Evaluations call it when they make
+   * their items.
+   *
+   * @throws PeriodicEvalError `judge` for a request that is too long.
+   */
+  checkLength?(requests: readonly GradeRequest[]): void;
   /** Returns one verdict per request, in the order of the requests. */
   grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
   /**

@@ -40,6 +40,7 @@ export { walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,
+  judgeNames,
   judgeSpec,
   parseLocalJudge,
   type LocalJudgeName,

@@ -1,6 +1,6 @@
 import type { GradeRequest } from "@periodic-eval/core";
 import { describe, expect, it, vi } from "vitest";
-import { judgeModel, openJudge } from "../index.ts";
+import { judgeModel, judgeName, openJudge } from "../index.ts";
 import { serveInTests } from "../models/api-server.test-data.ts";
 
 const callOptions = { signal: new AbortController().signal };
@@ -15,7 +15,9 @@ describe("openJudge", () => {
     ["claude-x", "anthropic", "claude-x"],
     ["gpt-x", "openai", "gpt-x"],
     ["openai:claude-x", "openai", "claude-x"],
-    ["llama3:8b", "openai", "llama3:8b"],
+    ["openai:llama3:8b", "openai", "llama3:8b"],
+    ["openai:fodler:8b", "openai", "fodler:8b"],
+    ["ft:gpt-x:acme::id", "openai", "ft:gpt-x:acme::id"],
   ])("parses %s as a model of %s named %s", (spec, engine, name) => {
     expect(judgeModel(spec).identity).toMatchObject({ engine, name });
     vi.stubEnv("JUDGE_MODEL", spec);
@@ -26,6 +28,30 @@ describe("openJudge", () => {
   it("mentions JUDGE_MODEL in the error if no judge is given", () => {
     expect(() => openJudge()).toThrow("set the environment variable JUDGE_MODEL");
     expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
+    for (const name of ["openai:MODEL", "folder:PATH", "hf:owner/name", "transformers:owner/name", "rule:"])
+      expect(() => openJudge()).toThrow(expect.objectContaining({ expected: expect.stringContaining(name) }));
+  });
+
+  it.each([
+    [
+      "fodler:node_modules/judge",
+      'Did you mean "folder:node_modules/judge"? Write openai:fodler:node_modules/judge ',
+    ],
+    ["anthropc:claude-x", 'Did you mean "anthropic:claude-x"?'],
+    ["llama3:8b", "Write openai:llama3:8b "],
+    ["phi:14b", "Write openai:phi:14b "],
+    ["rule:micro-world", "Write openai:rule:micro-world "],
+  ])("refuses %s, whose prefix it does not know, before any request", (spec, fix) => {
+    vi.stubEnv("OPENAI_API_KEY", "sk-0123456789");
+    for (const read of [openJudge, judgeName])
+      expect(() => read(spec)).toThrow(
+        expect.objectContaining({
+          code: "config",
+          got: JSON.stringify(spec),
+          expected: expect.stringContaining("folder:PATH"),
+          fix: expect.stringContaining(fix),
+        }),
+      );
   });
 
   it.each(["folder:judge", "hf:owner/name", "transformers:owner/name"])(

@@ -6,7 +6,7 @@ import {
   type JudgeOptions,
   type ModelWith,
 } from "@periodic-eval/core";
-import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/internal";
+import { judgeNames, judgeSpec, nearest, parseLocalJudge } from "@periodic-eval/core/internal";
 import { environmentValue } from "../http/secrets.ts";
 import { anthropicModel } from "../models/anthropic.ts";
 import { openAiCompatible } from "../models/openai.ts";
@@ -23,7 +23,8 @@ export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
  * @param spec `openai:MODEL`, `anthropic:MODEL`, or only a model name. A name that begins with `claude-` selects Anthropic's
  *   API, any other name an OpenAI-compatible server (OPENAI_BASE_URL). Default: the environment variable JUDGE_MODEL. Judges that run
  *   in this process are opened by `openLocalJudge` of @periodic-eval/models.
- * @throws PeriodicEvalError `config` if neither names a model, for a wrong option, or for a missing API key.
+ * @throws PeriodicEvalError `config` if neither names a model, for an unknown prefix (`word:rest`; a model of a server whose name
+ *   has a colon is `openai:word:rest`), for a wrong option, or for a missing API key.
  */
 export function openJudge(spec?: string | null, options: OpenJudgeOptions = {}): JudgeGrader {
   const { client, ...judge } = options;
@@ -49,7 +50,7 @@ export function judgeModel(
       code: "config",
       where: "judge model",
       got: text === "" ? "no model" : JSON.stringify(text),
-      expected: '"openai:MODEL", "anthropic:MODEL" or a model name',
+      expected: judgeNames,
       fix: "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
     });
   }
@@ -67,11 +68,39 @@ export function judgeModel(
   return (isAnthropic ? anthropicModel : openAiCompatible)({ ...client, model });
 }
 
-/** Returns the model name of a judge without opening it; null if neither `spec` nor JUDGE_MODEL names one. */
+/** @throws PeriodicEvalError `config` for `word:rest`, unless it is the id of a fine-tuned model of OpenAI. */
+function checkPrefix(name: string): void {
+  const [, word, rest] = /^([^:/]+):(.*)$/s.exec(name) ?? [];
+  if (word === undefined || rest === undefined || word === "ft") return;
+  // A short word such as "phi" resembles "hf".
+  const prefixes = [
+    "openai",
+    "anthropic",
+    "folder",
+    "transformers",
+    "rule",
+    ...(rest.includes("/") ? ["hf"] : []),
+  ];
+  const close = nearest(word, prefixes);
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "judge model",
+    got: JSON.stringify(name),
+    expected: judgeNames,
+    fix: `${close === null || close === word ? "" : `Did you mean "${close}:${rest}"? `}Write openai:${name} for a model of that name on a server.`,
+  });
+}
+
+/**
+ * Returns the model name of a judge without opening it; null if neither `spec` nor JUDGE_MODEL names one.
+ *
+ * @throws PeriodicEvalError `config` for an unknown prefix, as `openJudge`.
+ */
 export const judgeName = (spec?: string | null): string | null => readSpec(spec).model || null;
 
 function readSpec(spec?: string | null) {
   const text = judgeSpec(spec) ?? "";
   const [, provider, model] = /^(?:(openai|anthropic):)?(.*)$/s.exec(text)!;
+  if (provider === undefined && parseLocalJudge(text) === null) checkPrefix(text);
   return { text, provider, model: model!.trim() };
 }

@@ -164,7 +164,7 @@ function judgeOf(judge: string | undefined, where: string): string | null {
     path: ["judge"],
     value: judge,
     expected: "a judge model: it compares two answers",
-    fix: 'Name a judge model ("openai:MODEL", "anthropic:MODEL").',
+    fix: 'Name a judge model ("openai:MODEL", "anthropic:MODEL", "folder:PATH").',
   });
 }
 

@@ -18,7 +18,7 @@ import {
 } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { checkJudgeFor, judgeRows, selectJudgePrompts, type Judged } from "./judge-rows.ts";
+import { checkJudgeFor, checkLengthFor, judgeRows, selectJudgePrompts, type Judged } from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
@@ -88,6 +88,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       trials = trialsOf(items, questions, anchorRows());
+      checkLengthFor(trials, { judge, prompts });
       provenance = {
         ...source,
         preset,

@@ -1,7 +1,9 @@
 import type { Grader, GradeRequest } from "../../contracts/grading.ts";
 import type { CallOptions } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { changedError } from "../../internal/changed-error.ts";
 import { configError } from "../../internal/config-error.ts";
+import { codeOption } from "../../internal/source-option.ts";
 import { withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 
@@ -73,6 +75,24 @@ export async function checkJudgeFor(
   options: CallOptions,
 ): Promise<void> {
   await judging.judge.check?.(options, requestsOf(rows, judging));
+}
+
+/**
+ * Checks without a call to a model that the longest of these rows fits the judge's context.
+ *
+ * @throws PeriodicEvalError `judge` for a prompt that is too long, about the option `judge`; or as `judgeRows`.
+ */
+export function checkLengthFor(rows: readonly Judged[], judging: JudgeRows): void {
+  try {
+    judging.judge.checkLength?.(requestsOf(rows, judging));
+  } catch (error) {
+    if (!PeriodicEvalError.is(error, "judge")) throw error;
+    const option = codeOption("alignment", "judge");
+    throw changedError(error, {
+      where: `${option.where}, ${error.where}`,
+      detail: { kind: "option", option },
+    });
+  }
 }
 
 /**

@@ -77,6 +77,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     spent: total,
     describe: () => ({ judge: name, engine: identity.engine, ...description }),
     check: (outer, requests = [trial]) => checkJudge(judge, model, { timeoutSeconds, requests }, outer),
+    checkLength: (requests) => void fittingOf(judge, model, requests),
     async grade(requests, outer) {
       outer.signal.throwIfAborted();
       const { maxCalls = null, maxCost = null } = options;
@@ -186,17 +187,29 @@ async function checkJudge(
   try {
     await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
     await method.check?.(call);
-    const { request, texts, text } = longestOf(judge, requests);
-    const tokens = model.tokenizer?.render(judgeChat(text)).ids.length ?? 0;
-    if (tokens > (model.contextLength ?? Infinity))
-      throw tooLong(where, request, tokens, model.contextLength!);
-    await method.verdict(texts, call);
+    await method.verdict(fittingOf(judge, model, requests), call);
   } catch (error) {
     outer.signal.throwIfAborted();
     throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
   } finally {
     relay.close();
   }
+}
+
+/**
+ * Returns the filled prompts of the longest request.
+ *
+ * @throws PeriodicEvalError `judge` if they do not fit the model's context.
+ */
+function fittingOf(
+  judge: Judge,
+  { tokenizer, contextLength }: EvaluableModel,
+  requests: readonly GradeRequest[],
+): readonly string[] {
+  const { request, texts, text } = longestOf(judge, requests);
+  const tokens = tokenizer?.render(judgeChat(text)).ids.length ?? 0;
+  if (tokens > (contextLength ?? Infinity)) throw tooLong(judge.where, request, tokens, contextLength!);
+  return texts;
 }
 
 /** Returns the request with the longest prompt (in characters), with its filled prompts. */

@@ -10,6 +10,10 @@ export function judgeSpec(spec: string | null | undefined): string | null {
   return spec?.trim() || process?.env?.["JUDGE_MODEL"]?.trim() || null;
 }
 
+/** The ways to name a judge model, for errors. */
+export const judgeNames =
+  "openai:MODEL, anthropic:MODEL or a model name; without a key folder:PATH, hf:owner/name, transformers:owner/name, or rule:micro-world in the command line";
+
 /** Core does not depend on the packages, so bundlers and the compiler must not follow these imports. */
 const packages: Readonly<Record<"openJudge" | "openLocalJudge", string>> = {
   openJudge: "@periodic-eval/remote",
