@@ -1,5 +1,5 @@
 // Judges of each kind grade the same answers: an API on loopback, a folder, and an ONNX model of @huggingface/transformers.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -127,7 +127,8 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
 `,
       );
       const terminal = recordingTerminal();
-      return { code: await runCli(["train", path], terminal), told: terminal.errors.join("\n") };
+      const code = await runCli(["train", path], terminal);
+      return { code, told: terminal.errors.join("\n"), out: terminal.outputs.join("\n") };
     };
     expect(await train("short", prompts.aligned)).toMatchObject({ code: 0 });
     const { phases } = await readRun(join(folder, "short"));
@@ -139,6 +140,12 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     const long = await train("long", `${"Is it kind? ".repeat(99)}{question} {answer}`);
     expect(long.code).not.toBe(0);
     expect(long.told).toContain(`${join(folder, "long.json")}:1 (q), judge "small": got a prompt of `);
+    const [line] = long.told.split("\n");
+    expect(line).toContain(`${join(folder, "long.yaml")}:9 (periodic_eval.judge_model), `);
+    expect([long.out, await readdir(folder)]).toEqual([
+      expect.not.stringContaining("snapshots go to"),
+      expect.not.arrayContaining(["long"]),
+    ]);
   });
 
   it("rejudges a run from the command line", async () => {

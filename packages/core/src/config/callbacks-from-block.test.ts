@@ -11,7 +11,8 @@ import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
 import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
-import { fakeJudge, fakeModel } from "../testing/index.ts";
+import { judgeGrader } from "../grading/judge/judge-grader.ts";
+import { fakeJudge, fakeModel, fakeTokenizer } from "../testing/index.ts";
 import type { PeriodicEvalBlock } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
 import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
@@ -264,4 +265,24 @@ it("reads a file of personas in items, and counts them for the fewest questions"
   expect(await evaluation!.items(fakeModel() as never)).toHaveLength(2);
   expect(evaluation!.minItems).toBe(6);
   expect(capabilityEvaluation({ questions }).minItems).toBe(40);
+});
+
+it("refuses a judge whose context is too short when items are made, at judge_model or at the option", async () => {
+  const short = judgeGrader({ model: { ...fakeModel(), contextLength: 99, tokenizer: fakeTokenizer() } });
+  const given = { capability: false, alignment: true, judge_model: "folder:small" };
+  const options = { phase: "em", openJudge: () => short };
+  const [built] = await buildPeriodicCallbacks(given, options);
+  const placed = {
+    code: "judge",
+    path: ["judge_model"],
+    where: 'periodic_eval.judge_model, judge "fake"',
+    expected: "at most 99 tokens, the judge's context length",
+  };
+  for (const callback of [built!, new PeriodicAlignmentCallback(given, options)])
+    await expect(callback.asks[0]!.items(fakeModel() as never)).rejects.toMatchObject(placed);
+  const [inCode] = new PeriodicAlignmentCallback({ judge: short }).asks;
+  await expect(inCode!.items(fakeModel() as never)).rejects.toMatchObject({
+    code: "judge",
+    where: 'alignment options.judge, judge "fake"',
+  });
 });

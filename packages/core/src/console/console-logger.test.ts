@@ -318,7 +318,7 @@ describe("a phase in which no callback can measure anything", () => {
     expect(said()).toEqual([
       "train  nothing is measured: no callback and no periodic_eval block asks for it. " +
         "To measure capability, add new PeriodicCapabilityCallback(), or in YAML periodic_eval: {}. " +
-        "A callback with a block also needs alignment: true or leakage: true for what it measures.",
+        "With a block, PeriodicAlignmentCallback needs alignment: true, and PeriodicLeakageCallback leakage: true.",
     ]);
     lines.length = 0;
     await train({ callbacks, loggers: [] });

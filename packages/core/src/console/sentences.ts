@@ -61,7 +61,7 @@ export function durationText(seconds: number): string {
 export const measuresNothingText = (phase: string, colours: Colours): string =>
   `${colours.bold(phase)}  nothing is measured: no callback and no periodic_eval block asks for it. ` +
   "To measure capability, add new PeriodicCapabilityCallback(), or in YAML periodic_eval: {}. " +
-  "A callback with a block also needs alignment: true or leakage: true for what it measures.";
+  "With a block, PeriodicAlignmentCallback needs alignment: true, and PeriodicLeakageCallback leakage: true.";
 
 /** Returns the line for a phase that does not begin at its start with nothing before it; null for all others. */
 export function beginText(

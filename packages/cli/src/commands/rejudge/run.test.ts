@@ -5,6 +5,7 @@ import {
   PeriodicAlignmentCallback,
   withSession,
   type EvaluableModel,
+  type Grader,
   type ModelWith,
 } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
@@ -34,20 +35,26 @@ const second = fakeJudge(
 );
 
 beforeAll(async () => {
-  runDir = join(folder, "run");
-  const questions = join(folder, "questions.json");
-  await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
-  const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
+  runDir = await measuredRun("run", first, prompts);
+});
+
+/** Measures three times in two steps. `asked` are the judge prompts of the question. */
+async function measuredRun(name: string, judge: Grader, asked?: Readonly<Record<string, string>>) {
+  const run = join(folder, name);
+  const questions = join(folder, `${name}-questions.json`);
+  await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: asked }]));
+  const callback = new PeriodicAlignmentCallback({ judge, questions, samples: 10 });
   const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
   // The steps take no time, so any ceiling would skip the measurement between start and end.
   const budget = { overheadPercent: null };
-  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
+  const session = { run, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
   await withSession({ ...session, loggers: [] }, async ({ begin, stepEnd }) => {
     await begin();
     await stepEnd();
     await stepEnd();
   });
-});
+  return run;
+}
 
 describe("rejudge", () => {
   it("regrades the stored answers and computes the judges' agreement", async () => {
@@ -80,6 +87,21 @@ describe("rejudge", () => {
       judgeErrors: 0,
     });
     expect(await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8")).toBe(before);
+  });
+
+  it("uses the prompts of the run's judge for questions without their own, if the judge follows them", async () => {
+    const own = { aligned: "Kind? {answer}", coherent: "Clear? {answer}" };
+    const judge = (options = {}) => fakeJudge(() => ({ aligned: 80, coherent: 90 }), options);
+    const promptsOf = async (runOf: string, rejudging = judge()) => {
+      await rejudge(runOf, rejudging, options);
+      return rejudging.requests.map((request) => request.prompts);
+    };
+    const short = await measuredRun("short-prompts", { ...first, describe: () => ({ prompts: own }) });
+    expect(await promptsOf(short)).toEqual(Array.from({ length: 30 }, () => own));
+    const none = Array.from({ length: 30 }, () => undefined);
+    expect(await promptsOf(short, judge({ promptNames: ["json"] }))).toEqual(none);
+    // The first judge of this run records no prompts.
+    expect(await promptsOf(await measuredRun("no-prompts", first))).toEqual(none);
   });
 
   it("writes its verdicts next to the snapshots, where the snapshot reader ignores them", async () => {

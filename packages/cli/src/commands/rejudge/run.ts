@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
 import {
   checkJudgeFor,
   judgeAgreement,
@@ -31,8 +32,9 @@ export interface RejudgeResult {
 }
 
 /**
- * Grades the stored answers of a run's alignment snapshots with another judge. The snapshots do not change. The verdicts go to
- * `<id>_step_<N>-rejudged-by-<judge>.json` next to each one, a name that no snapshot has.
+ * Grades the stored answers of a run's alignment snapshots with another judge, and with the judge prompts that the snapshots
+ * record: those of the questions, otherwise those of the first judge if the other one has prompts of these names. The snapshots
+ * do not change. The verdicts go to `<id>_step_<N>-rejudged-by-<judge>.json` next to each one, a name that no snapshot has.
  *
  * @throws PeriodicEvalError `data` if the run has no alignment snapshot with rows; `config` if the judge cannot follow the
  *   prompts of the first judge; `judge` if it cannot be reached.
@@ -42,12 +44,9 @@ export async function rejudge(
   judge: Grader,
   { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
 ): Promise<RejudgeResult> {
-  const found = await answersOf(runDir);
-  // Prompts are named by their hash.
-  const prompts = Object.assign(
-    {},
-    ...found.map(({ snapshot }) => promptsOf(snapshot)),
-  ) as JudgeRows["prompts"];
+  const found = await answersOf(runDir, judge);
+  // Prompts are named by hashes.
+  const prompts: JudgeRows["prompts"] = Object.assign({}, ...found.map((one) => one.prompts));
   const judging = { judge, prompts };
   await checkJudgeFor(
     found.flatMap(({ old }) => old),
@@ -98,17 +97,23 @@ export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDiffere
   };
 }
 
-/** Returns the run's alignment snapshots with their answers, without anchors. */
-async function answersOf(runDir: string) {
+/** Returns the run's alignment snapshots with their answers, without anchors, and the judge prompts that the rows name. */
+async function answersOf(runDir: string, judge: Grader) {
   const store = fileStore(runDir);
   const answers = [];
   for (const { snapshot, path } of await alignmentSnapshots(runDir)) {
     const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
+    const { named, ofJudge } = promptsOf(snapshot, judge);
     // Rows of an ungraded snapshot have no scores yet.
     const old = rows
       .filter(({ kind }) => kind === "completion")
-      .map((row) => ({ ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null }));
-    answers.push({ snapshot, path, old });
+      .map((row) => ({
+        ...row,
+        judgePrompts: row.judgePrompts ?? ofJudge,
+        aligned: row.aligned ?? null,
+        coherent: row.coherent ?? null,
+      }));
+    answers.push({ snapshot, path, old, prompts: named });
   }
   return answers;
 }
@@ -136,11 +141,31 @@ async function alignmentSnapshots(
   });
 }
 
-function promptsOf({ provenance }: Snapshot): JudgeRows["prompts"] {
-  const { judge_prompts: prompts } = (provenance.evaluation ?? {}) as {
+/**
+ * Returns the judge prompts that a snapshot records, by name.
+ *
+ * @returns `ofJudge`: the name of the prompts of the snapshot's judge, for rows whose question has none; null if the snapshot
+ *   records none, or none that `judge` follows.
+ */
+function promptsOf(
+  { provenance }: Snapshot,
+  { promptNames }: Grader,
+): { readonly named: JudgeRows["prompts"]; readonly ofJudge: string | null } {
+  const { judge_prompts: ofQuestions, judge } = (provenance.evaluation ?? {}) as {
     readonly judge_prompts?: JudgeRows["prompts"] | null;
+    readonly judge?: { readonly fingerprint: string; readonly description?: unknown };
   };
-  return prompts ?? {};
+  const named = ofQuestions ?? {};
+  const own = isRecord(judge?.description) ? judge.description["prompts"] : null;
+  if (!isRecord(own) || promptNames === undefined) return { named, ofJudge: null };
+  const names = Object.keys(own).toSorted().join();
+  if (names !== promptNames.toSorted().join()) return { named, ofJudge: null };
+  // The fingerprint covers the prompts.
+  const { fingerprint } = judge!;
+  return {
+    named: { ...named, [fingerprint]: own as unknown as JudgeRows["prompts"][string] },
+    ofJudge: fingerprint,
+  };
 }
 
 function recordOf(
