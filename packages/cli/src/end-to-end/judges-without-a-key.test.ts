@@ -141,7 +141,7 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     expect(long.code).not.toBe(0);
     expect(long.told).toContain(`${join(folder, "long.json")}:1 (q), judge "small": got a prompt of `);
     const [line] = long.told.split("\n");
-    expect(line).toContain(`${join(folder, "long.yaml")}:9 (periodic_eval.judge_model), `);
+    expect(line).toContain(`${join(folder, "long.yaml")}:10 periodic_eval.judge_model, `);
     expect([long.out, await readdir(folder)]).toEqual([
       expect.not.stringContaining("snapshots go to"),
       expect.not.arrayContaining(["long"]),
