@@ -19,6 +19,7 @@ export { dataError } from "./data-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";
 export { downloadAdvice } from "./download-advice.ts";
 export { errorMessage } from "./error-message.ts";
+export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
 export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";

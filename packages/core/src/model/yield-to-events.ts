@@ -1,5 +1,11 @@
 import { PeriodicEvalError } from "../errors.ts";
 
+const listeners = new WeakMap<AbortSignal, () => void>();
+
+/** Calls `listener` whenever work with this signal yields to events: the engine is making progress. */
+export const onYield = (signal: AbortSignal, listener: () => void): void =>
+  void listeners.set(signal, listener);
+
 /**
  * Lets timers, sockets and abort signals run, then throws if `signal` was aborted. On host backends `tensor.data()` settles in a
  * microtask, so a long call would otherwise never notice an abort.
@@ -7,6 +13,7 @@ import { PeriodicEvalError } from "../errors.ts";
  * @throws PeriodicEvalError `aborted`, with the signal's reason as its cause.
  */
 export async function yieldToEvents(signal: AbortSignal, where: string): Promise<void> {
+  listeners.get(signal)?.();
   await macrotask();
   if (!signal.aborted) return;
   throw new PeriodicEvalError({

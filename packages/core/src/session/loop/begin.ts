@@ -2,6 +2,7 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
+import { deepFreeze } from "../../internal/frozen.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
@@ -9,6 +10,7 @@ import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
+import { ownerOf, runOwned } from "../window/left-behind.ts";
 import type { SessionParts } from "./parts.ts";
 
 /**
@@ -41,11 +43,11 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   clock.start(openedAt, at.elapsedSeconds, Math.max(resumed?.windowSeconds ?? 0, measured));
   // `items` and provenance of evaluations must not draw from training's random numbers.
   await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
-    hooks.restore(resume?.callbacks ?? {});
+    await hooks.restore(resume?.callbacks ?? {});
     await preflight.run(at);
     const { baselines, reporter } = records;
     await openBaseline({ baselines, callbacks, preflight, reporter, phase, seed, at });
-    await finishGrading(records, callbacks);
+    await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks));
   });
   const closing = (await records.store.closings?.())?.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
@@ -88,7 +90,7 @@ function announceBegin(
   const reached = resumed ? null : reachedBefore(records, closing);
   const again = reached === null ? {} : { startsAgainAfter: reached };
   const finished = isOver ? { alreadyFinished: true as const } : {};
-  const standing = records.known.settled().filter(({ status }) => status !== "grading");
+  const standing = deepFreeze(records.known.settled().filter(({ status }) => status !== "grading"));
   const folder = typeof options.run === "string" ? { run: options.run } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
   return drive(

@@ -15,7 +15,7 @@ export class LoopControl {
   #stop: string | null = null;
   #save: string | null = null;
   #brokenReceipt: string | null = null;
-  #error: unknown = null;
+  #error: { readonly thrown: unknown } | null = null;
 
   constructor(options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">) {
     this.#options = options;
@@ -35,7 +35,7 @@ export class LoopControl {
 
   /** Keeps the first error for the caller, if `onFailure` is `"throw"`. */
   fail(error: unknown): void {
-    if (this.#options.onFailure === "throw") this.#error ??= error;
+    if (this.#options.onFailure === "throw") this.#error ??= { thrown: error };
   }
 
   receiptBroken(message: string, makeError: () => PeriodicEvalError): void {
@@ -44,7 +44,7 @@ export class LoopControl {
       this.#brokenReceipt ??= message;
       this.#stop ??= message;
     } else if (onBrokenReceipt === "throw") {
-      this.#error ??= makeError();
+      this.#error ??= { thrown: makeError() };
     }
   }
 
@@ -60,6 +60,6 @@ export class LoopControl {
   throwError(): void {
     const error = this.#error;
     this.#error = null;
-    if (error !== null) throw error;
+    if (error !== null) throw error.thrown;
   }
 }

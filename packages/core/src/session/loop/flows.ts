@@ -1,6 +1,7 @@
 import type { Json } from "../../contracts/json.ts";
 import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { frozenCopy } from "../../internal/frozen.ts";
 import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
@@ -75,8 +76,9 @@ export class SessionFlows {
     progress.moveTo(next, at.path);
     governor.learnStep(progress.previous, progress.current);
     if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
-    yield* hooks.call("onStepEnd", at.metrics);
-    if (at.metrics !== undefined) yield* this.#logMetrics(at.metrics);
+    const metrics = at.metrics && frozenCopy(at.metrics);
+    yield* hooks.call("onStepEnd", metrics);
+    if (metrics !== undefined) yield* this.#logMetrics(metrics);
     if (Math.floor(progress.current.epoch) > Math.floor(epoch)) {
       yield* hooks.call("onEpochEnd");
       this.#isInEpoch = false;
@@ -93,7 +95,7 @@ export class SessionFlows {
         "metrics between begin and end",
         "Log them during training.",
       );
-    yield* this.#logMetrics(metrics);
+    yield* this.#logMetrics(frozenCopy(metrics));
     yield* this.#settle();
   }
 

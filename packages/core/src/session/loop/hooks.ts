@@ -1,13 +1,18 @@
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable, Json } from "../../contracts/json.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
-import { noFlow, type Flow } from "../../internal/maybe-async.ts";
+import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
+import type { Reporter } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
+import { ownerOf, runOwned } from "../window/left-behind.ts";
+import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
 import type { LoopControl } from "./control.ts";
 import type { SessionLog } from "./log-events.ts";
@@ -39,6 +44,14 @@ export interface HooksOptions {
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
   readonly evidence: HookEvidence;
+  readonly patience: Patience;
+}
+
+/** One call of a hook. */
+interface HookCall {
+  /** When it last used its context, on `performance.now()`; set once it is waited for. */
+  readonly sign: { at: number };
+  isAbandoned: boolean;
 }
 
 /** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
@@ -49,6 +62,8 @@ export class Hooks {
   /** The last state that each callback returned, or that the checkpoint held. */
   readonly #states = new Map<string, Json>();
   readonly #reported: Metrics[] = [];
+  /** Receives errors of promises that a callback left behind. */
+  readonly #owners = new Map<TrainerCallback, (error: unknown) => void>();
 
   constructor(options: HooksOptions) {
     this.#options = options;
@@ -74,6 +89,7 @@ export class Hooks {
     const { writer, log, callbacks } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
       const { snapshot, failure } = next;
+      deepFreeze(snapshot);
       yield* log.snapshot(snapshot);
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
@@ -86,20 +102,20 @@ export class Hooks {
 
   /** Calls a callback's `onError`. An error in it becomes a warning. */
   *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
-    if (callback.onError === undefined) return;
-    const body = () => callback.onError!(this.#contextOf(callback, noMetrics), error);
+    if (callback.onError === undefined || this.#isUnsettled(callback, "onError")) return;
+    const body = (call: HookCall) => callback.onError!(this.#contextOf(callback, noMetrics, call), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
       this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
   }
 
-  restore(states: Readonly<Record<string, Json>>): void {
+  async restore(states: Readonly<Record<string, Json>>): Promise<void> {
     for (const callback of this.#options.callbacks) {
       const state = states[callback.id];
       if (state === undefined) continue;
       this.#states.set(callback.id, copyJson(state));
       try {
-        callback.restore?.(state);
+        await this.#patiently(callback, "restore", () => callback.restore?.(copyJson(state)));
       } catch (cause) {
         throw configError({
           where: "session options",
@@ -118,7 +134,8 @@ export class Hooks {
    * cannot hold, the last valid state stands.
    */
   *stateOf(callback: TrainerCallback): Flow<Json | undefined> {
-    if (callback.state === undefined) return undefined;
+    if (callback.state === undefined || this.#isUnsettled(callback, "state"))
+      return this.#states.get(callback.id);
     const outcome = yield* this.#insideGuards(callback, "state", () => readState(callback));
     if ("value" in outcome) {
       if (outcome.value === undefined) this.#states.delete(callback.id);
@@ -137,7 +154,7 @@ export class Hooks {
   async closeCallback(callback: TrainerCallback): Promise<void> {
     this.#running = "close";
     try {
-      await callback.close?.();
+      await this.#patiently(callback, "close", () => callback.close?.());
     } finally {
       this.#running = null;
     }
@@ -156,8 +173,9 @@ export class Hooks {
     body: (context: CallbackContext) => Awaitable<void>,
     metrics: Metrics,
   ): Flow<void> {
-    const context = () => body(this.#contextOf(callback, metrics));
-    const outcome = yield* this.#insideGuards(callback, hook, context);
+    if (this.#isUnsettled(callback, hook)) return;
+    const work = (call: HookCall) => body(this.#contextOf(callback, metrics, call));
+    const outcome = yield* this.#insideGuards(callback, hook, work);
     if (!("error" in outcome)) return;
     const { step } = this.#options.progress.current;
     const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
@@ -173,12 +191,16 @@ export class Hooks {
   *#insideGuards<T>(
     callback: TrainerCallback,
     hook: string,
-    body: () => Awaitable<T>,
+    body: (call: HookCall) => Awaitable<T>,
   ): Flow<Guarded<T>["outcome"]> {
     const { guards, progress, evidence: kept } = this.#options;
     const place = new HookPlace(progress, callback, hook);
     this.#running = hook;
-    const { outcome, evidence } = yield* runGuarded(guards, () => place, body);
+    const { outcome, evidence } = yield* runGuarded(
+      guards,
+      () => place,
+      () => this.#patiently(callback, hook, body),
+    );
     this.#running = null;
     for (const one of evidence) {
       if (one.intact === false) kept.keep(callback, hook, progress.current.step, one);
@@ -186,30 +208,85 @@ export class Hooks {
     return outcome;
   }
 
-  #contextOf(callback: TrainerCallback, metrics: Metrics): CallbackContext {
+  /** Starts user code of a callback, and gives up on a promise that does not settle. */
+  #patiently<T>(
+    callback: TrainerCallback,
+    what: string,
+    body: (call: HookCall) => Awaitable<T>,
+  ): Awaitable<T> {
+    const call: HookCall = { sign: { at: 0 }, isAbandoned: false };
+    const answer = this.#own(callback, () => body(call));
+    if (!isPromise(answer)) return answer;
+    call.sign.at = performance.now();
+    const abandon = () => void (call.isAbandoned = true);
+    const where = `callback "${callback.id}"`;
+    return this.#options.patience.run({ where, what, sign: call.sign, abandon }, () => answer);
+  }
+
+  #own<T>(callback: TrainerCallback, work: () => T): T {
+    let owner = this.#owners.get(callback);
+    if (owner === undefined) {
+      const { log, control } = this.#options;
+      const reporter: Reporter = {
+        warn: (where, message) => log.warn(where, message),
+        fail: (error) => control.fail(error),
+      };
+      owner = ownerOf(`callback "${callback.id}"`, reporter);
+      this.#owners.set(callback, owner);
+    }
+    return runOwned(owner, work);
+  }
+
+  /** Whether an abandoned call of a hook has not settled yet. */
+  #isUnsettled({ id }: TrainerCallback, hook: string): boolean {
+    const { patience } = this.#options;
+    return patience.hasUnsettled && patience.isUnsettled(`callback "${id}"`, hook);
+  }
+
+  #contextOf(callback: TrainerCallback, metrics: Metrics, call: HookCall): CallbackContext {
     const { progress, signal, requests, control, log, writer } = this.#options;
+    // Uses of the context show that an asynchronous hook makes progress.
+    const use = <T>(work: () => T): T => {
+      if (call.isAbandoned) throw isAbandoned(callback);
+      call.sign.at = performance.now();
+      return work();
+    };
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
       signal,
       metrics,
-      rows: (key) => writer.rows(key),
-      measure: (request) => requests.add(callback, request),
-      requestStop: (reason) => control.requestStop(reason),
-      requestSave: (reason) => control.requestSave(reason),
-      report: (reported) => void this.#reported.push(reported),
-      warn: (message) => log.warn(`callback "${callback.id}"`, message),
+      rows: async (key) => deepFreeze(await use(() => writer.rows(key))),
+      measure: (request) => use(() => requests.add(callback, request)),
+      requestStop: (reason) => use(() => control.requestStop(errorMessage(reason))),
+      requestSave: (reason) => use(() => control.requestSave(errorMessage(reason))),
+      report: (reported) => use(() => void this.#reported.push(frozenCopy(reported))),
+      warn: (message) => use(() => log.warn(`callback "${callback.id}"`, errorMessage(message))),
     };
   }
 }
 
-function readState(callback: TrainerCallback): Json | undefined {
-  const state = callback.state!() as Json | undefined;
+const isAbandoned = ({ id }: TrainerCallback) =>
+  new PeriodicEvalError({
+    code: "deadline",
+    where: `callback "${id}"`,
+    got: "a use of its context by a hook that was abandoned",
+    expected: "hooks that settle",
+    fix: "Raise the session option patienceSeconds if the hook needs longer.",
+  });
+
+function readState(callback: TrainerCallback): Awaitable<Json | undefined> {
+  const state: unknown = callback.state!();
+  const check = (settled: unknown) => checkedState(callback, settled);
+  return isPromise(state) ? state.then(check) : check(state);
+}
+
+function checkedState(callback: TrainerCallback, state: unknown): Json | undefined {
   if (state === undefined) return undefined;
   const fault = jsonFault(state);
   // Copied, because the callback may go on changing it.
-  if (fault === null) return copyJson(state);
+  if (fault === null) return copyJson(state as Json);
   throw configError({
     where: `callback "${callback.id}" state${fault.path}`,
     got: fault.what,

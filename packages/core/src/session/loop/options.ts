@@ -101,6 +101,10 @@ const optionsSchema = z.strictObject({
   guards: z.array(objectWith(["enter"], "a guard")).optional(),
   loggers: z.array(z.custom(isRecord, "a logger")).optional(),
   budget: budgetSchema.optional(),
+  patienceSeconds: z
+    .custom<number>((value) => typeof value === "number" && value > 0, "a positive number of seconds")
+    .meta({ fix: "Write seconds, or leave it out for 600." })
+    .optional(),
   onFailure: z.enum(["record", "throw"]).optional(),
   onBrokenReceipt: z.enum(["stop", "throw", "record"]).optional(),
   saveAtFiring: functionSchema("a function that returns a path").optional(),

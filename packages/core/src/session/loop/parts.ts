@@ -5,6 +5,7 @@ import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
 import { HookEvidence } from "../window/hook-evidence.ts";
+import { Patience } from "../window/patience.ts";
 import { Preflight } from "../window/preflight.ts";
 import type { WindowReporter } from "../window/run-guarded.ts";
 import { LoopControl } from "./control.ts";
@@ -44,7 +45,8 @@ export function createParts(options: SessionOptions) {
     reporter,
   });
   const governor = new Governor({ budget, callbacks, clock });
-  const preflight = new Preflight({ model: options.model, callbacks, signal });
+  const patience = new Patience(options.patienceSeconds ?? 600, reporter);
+  const preflight = new Preflight({ model: options.model, callbacks, signal, patience, reporter });
   const hookEvidence = new HookEvidence(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
@@ -59,8 +61,20 @@ export function createParts(options: SessionOptions) {
     requests,
     writer: records.writer,
     evidence: hookEvidence,
+    patience,
   });
-  const window = { options, guards, signal, clock, governor, records, preflight, hookEvidence, reporter };
+  const window = {
+    options,
+    guards,
+    signal,
+    clock,
+    governor,
+    records,
+    preflight,
+    hookEvidence,
+    patience,
+    reporter,
+  };
   const parts = { options, callbacks, log, control, clock, progress, requests, hooks, governor, records };
   return {
     ...parts,

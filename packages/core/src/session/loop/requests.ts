@@ -1,13 +1,24 @@
 import { z } from "zod";
 import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
 import { configError } from "../../internal/config-error.ts";
+import { frozenCopy } from "../../internal/frozen.ts";
+import { isCount } from "../../internal/is-count.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { isEdge } from "../budget/forecast.ts";
 import type { Requested } from "../records/new-snapshot.ts";
-import { nameSchema, onSchema } from "../../internal/option-schemas.ts";
+import { nameSchema, objectWith, onSchema } from "../../internal/option-schemas.ts";
+import { isTrigger } from "../../schedule/check-triggers.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
-const requestSchema = z.object({ id: nameSchema, on: onSchema.optional() });
+const requestSchema = z.object({
+  id: nameSchema,
+  on: onSchema.optional(),
+  evaluation: objectWith([], "an evaluation"),
+  crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
+  plannedComparisons: z
+    .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")
+    .optional(),
+});
 
 /** The pending measurement requests. Every measurement starts with `add`. */
 export class Requests {
@@ -23,6 +34,7 @@ export class Requests {
     const where = `callback "${callback.id}" measure`;
     parseOptions(where, requestSchema, request);
     const { id, evaluation, on = "model" } = request;
+    const crossed = frozenCopy(request.crossed);
     if (!this.#isOpen) {
       throw configError({
         where,
@@ -34,9 +46,9 @@ export class Requests {
     const index = this.#pending.findIndex((one) => one.id === id);
     const same = this.#pending[index];
     if (same === undefined) {
-      this.#pending.push({ ...request, callback });
+      this.#pending.push({ ...request, crossed, callback });
     } else if (same.evaluation === evaluation && (same.on ?? "model") === on) {
-      this.#pending[index] = { ...same, crossed: [...same.crossed, ...request.crossed] };
+      this.#pending[index] = { ...same, crossed: [...same.crossed, ...crossed] };
     } else {
       throw configError({
         where,

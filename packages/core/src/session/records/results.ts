@@ -5,6 +5,7 @@ import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
+import { deepFreeze } from "../../internal/frozen.ts";
 import { jsonFault } from "../../internal/json.ts";
 import { seedOf } from "../../random/streams.ts";
 
@@ -15,7 +16,7 @@ export async function gradeRows(
   options: CallOptions,
 ): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" grade`;
-  const graded = checkRows(await evaluation.grade!(rows, options), where);
+  const graded = checkRows(await evaluation.grade!(deepFreeze(rows), options), where);
   const ids = new Set(graded.map(({ id }) => id));
   const lost = rows.find(({ id }) => !ids.has(id));
   if (lost === undefined) return graded;
@@ -30,7 +31,7 @@ export async function gradeRows(
 
 /**
  * Checks that rows are JSON and have unique ids, which pair the rows of two measurements. Returns them as they will be read
- * back after a resume.
+ * back after a resume, frozen.
  */
 export function checkRows(rows: unknown, where: string): readonly Row[] {
   checkIds(rows, where);
@@ -45,7 +46,7 @@ export function checkRows(rows: unknown, where: string): readonly Row[] {
       fix: "Use finite numbers, strings, booleans, arrays and plain objects in rows, and null for an unknown number.",
     });
   }
-  return JSON.parse(JSON.stringify(rows)) as readonly Row[];
+  return deepFreeze(JSON.parse(JSON.stringify(rows)) as readonly Row[]);
 }
 
 function checkIds(rows: unknown, where: string): void {
@@ -84,7 +85,7 @@ interface Results {
 export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], seed: string): Results {
   return withSeededRandom(seedOf(seed, "metrics"), () => {
     const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
-    const values = summarize(metrics, rows);
+    const values = deepFreeze(summarize(metrics, deepFreeze(rows)));
     const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
     return { metrics, values, primary: primaryMetric(metrics), plain };
   });

@@ -6,22 +6,38 @@ import { wrapModel } from "../../model/wrap-model.ts";
  * Wraps a model so that the tokens it and its base read and generate are counted. `tokens` returns their number so far; null if
  * the engine reported none, or something that is not a count.
  *
- * @param onCall Called before each call of the model.
+ * @param onCall Called before each call of the model. If it throws, the call rejects.
+ * @param onSign Called when a call shows that it makes progress, and when it ends.
  */
-export function countTokens(model: EvaluableModel, onCall: () => void = () => undefined) {
+export function countTokens(
+  model: EvaluableModel,
+  onCall: () => void = () => undefined,
+  onSign: () => void = () => undefined,
+) {
   let tokens: number | null = null;
   const counted = (options: CallOptions): CallOptions => {
     onCall();
     return {
       ...options,
       countTokens(more) {
+        onSign();
         tokens = (tokens ?? 0) + more;
         options.countTokens?.(more);
+      },
+      beforeRequest() {
+        onSign();
+        return options.beforeRequest?.() ?? onSign;
       },
     };
   };
   return {
-    model: wrapModel(model, (ask) => (requests, options) => ask(requests, counted(options))),
+    model: wrapModel(model, (ask) => async (requests, options) => {
+      try {
+        return await ask(requests, counted(options));
+      } finally {
+        onSign();
+      }
+    }),
     tokens: () => (isCount(tokens) ? tokens : null),
   };
 }

@@ -4,12 +4,14 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { drive } from "../../internal/maybe-async.ts";
+import { onYield } from "../../model/yield-to-events.ts";
 import { toMilliseconds } from "../../internal/timeout.ts";
 import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
-import { provenanceOf, type Prepared } from "./prepare.ts";
+import type { Patience } from "./patience.ts";
+import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";
 
 export interface MeasureOnce {
@@ -30,6 +32,8 @@ export interface MeasureOnce {
   readonly portions?: (done: number, seconds: number) => number;
   /** Returns when the measurement is cut off, on the clock; null for never. */
   readonly deadline?: () => number | null;
+  /** Gives up on an evaluation that does not settle. Default: waits for ever. */
+  readonly patience?: { readonly of: Patience; readonly where: string };
   progress(done: number): void;
   /** Called before measuring. Returns true if a snapshot already holds the result, and nothing needs to be measured. */
   before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;
@@ -60,7 +64,11 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   let weights = prepared.target.identity.weights;
   const deadline = deadlineAt(one.deadline ?? (() => null), clock);
   const course = new CourseRecorder(one, deadline);
-  const { model: target, tokens } = countTokens(prepared.target, () => course.countCall());
+  const { model: target, tokens } = countTokens(
+    prepared.target,
+    () => course.countCall(),
+    () => course.showSign(),
+  );
   const { outcome, evidence: receipt } = await drive(
     runGuarded(
       guards,
@@ -112,6 +120,10 @@ class CourseRecorder {
   #calls = 0;
   #firstPortion: Course["firstPortion"] = null;
   #measureSeconds = 0;
+  /** On `performance.now()`, which tests' clocks do not replace. */
+  readonly #sign = { at: performance.now() };
+  readonly #abandoned = new AbortController();
+  #isOver = false;
 
   constructor(one: MeasureOnce, deadline: Deadline) {
     this.#one = one;
@@ -122,28 +134,50 @@ class CourseRecorder {
     return this.#measureSeconds;
   }
 
+  /** @throws PeriodicEvalError `model` after the measurement: nothing may read the model of a later step. */
   countCall(): void {
+    if (this.#isOver) throw modelIsReturned(this.#one.evaluation, "measure");
     this.#calls += 1;
+    this.showSign();
     this.#deadline.check();
+  }
+
+  showSign(): void {
+    this.#sign.at = performance.now();
   }
 
   async measure(prepared: Prepared): Promise<readonly Row[]> {
     const { evaluation, signal, stepSeed, clock } = this.#one;
     const began = clock();
     const progress = (done: number) => {
+      // An evaluation that was abandoned may still report.
+      if (this.#isOver) return;
+      this.showSign();
       if (done > 0) this.#marks.push({ rows: done, seconds: clock() - began, calls: this.#calls });
       this.#deadline.check();
       this.#one.progress(done);
     };
-    const signals = AbortSignal.any([signal, this.#deadline.signal]);
+    const signals = AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]);
+    onYield(signals, () => this.showSign());
     try {
       progress(0);
       const context = { seed: stepSeed, signal: signals, progress };
-      return await measureRows(evaluation, prepared, context, this.#portionsSince(began));
+      const settle = (call: () => Awaitable<unknown>) => this.#settle(call);
+      return await measureRows(evaluation, prepared, context, this.#portionsSince(began), settle);
     } finally {
+      this.#isOver = true;
       this.#measureSeconds = clock() - began;
       this.#deadline.stop();
     }
+  }
+
+  #settle(call: () => Awaitable<unknown>): Awaitable<unknown> {
+    const { patience, evaluation } = this.#one;
+    if (patience === undefined) return call();
+    const { of, where } = patience;
+    const abandon = () => this.#abandoned.abort(new Error("the measurement was abandoned"));
+    this.showSign();
+    return of.run({ where, what: `measure of "${evaluation.name}"`, sign: this.#sign, abandon }, call);
   }
 
   #portionsSince(began: number): ((done: number) => number) | undefined {

@@ -14,6 +14,7 @@ import { whyNotAdopted } from "../records/resume.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
+import type { Patience } from "./patience.ts";
 import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
 import { isBroken, type WindowReporter } from "./run-guarded.ts";
@@ -27,6 +28,7 @@ export interface WindowParts {
   readonly records: SessionRecords;
   readonly preflight: Preflight;
   readonly hookEvidence: HookEvidence;
+  readonly patience: Patience;
   readonly reporter: WindowReporter;
 }
 
@@ -140,7 +142,7 @@ interface Attempt {
 }
 
 async function measureUnlessAdopted(
-  { guards, signal, clock, reporter }: WindowParts,
+  { guards, signal, clock, patience, reporter }: WindowParts,
   { requested, measurement }: ReadyRequest,
   { prepared, window, existing, allowance }: Attempt,
 ) {
@@ -161,6 +163,7 @@ async function measureUnlessAdopted(
     clock: () => clock.now(),
     portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
     deadline: () => allowance.deadline(),
+    patience: { of: patience, where: `callback "${requested.callback.id}"` },
     progress: (done) => reporter.measuring({ id, step: at.step, done, total }),
     async before(provenance, weights) {
       supersede = existing && whyNotAdopted(existing, measurement, provenance, weights);

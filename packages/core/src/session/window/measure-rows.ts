@@ -1,4 +1,5 @@
 import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
+import type { Awaitable } from "../../contracts/json.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { reducesSamples } from "../budget/measurement-size.ts";
@@ -11,6 +12,7 @@ import type { Prepared } from "./prepare.ts";
  * returned.
  *
  * @param portions Returns how many rows to measure next, once `done` are measured; 0 ends the measurement.
+ * @param settle Starts each call of `measure` and waits for it.
  * @param context Its `progress` is called with the number of rows so far.
  * @throws PeriodicEvalError `data` for wrong rows; whatever the evaluation throws.
  */
@@ -19,6 +21,7 @@ export async function measureRows(
   prepared: Prepared,
   context: MeasureContext,
   portions = (done: number): number => expectedRows(evaluation, prepared) - done,
+  settle = (call: () => Awaitable<unknown>): Awaitable<unknown> => call(),
 ): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" measure`;
   const rows: Row[] = [];
@@ -31,7 +34,8 @@ export async function measureRows(
     let given: unknown;
     try {
       // The model's abilities were checked when the evaluation was prepared.
-      given = await evaluation.measure(prepared.target as never, items, { ...context, samples, progress });
+      const target = prepared.target as never;
+      given = await settle(() => evaluation.measure(target, items, { ...context, samples, progress }));
     } catch (error) {
       if (isDeadline(context.signal)) break;
       throw error;
@@ -62,7 +66,7 @@ function portionOf(
   }
   const first = done / samplesPerItem;
   return {
-    items: items.slice(first, first + next / samplesPerItem),
+    items: Object.freeze(items.slice(first, first + next / samplesPerItem)),
     samples: { first: 0, end: samplesPerItem },
   };
 }

@@ -1,22 +1,30 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Awaitable } from "../../contracts/json.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
+import type { Reporter } from "../records/reporter.ts";
+import { ownedBy } from "./left-behind.ts";
+import type { Patience } from "./patience.ts";
 import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
 
 export interface PreflightOptions extends Pick<SessionOptions, "model"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
+  readonly patience: Patience;
+  readonly reporter: Reporter;
 }
 
 /** Checks, before step 1, everything that callbacks may request, and keeps what it prepared. */
 export class Preflight {
   readonly #options: PreflightOptions;
-  readonly #cache: ItemsCache = { prepared: new Map() };
+  readonly #cache: ItemsCache;
 
   constructor(options: PreflightOptions) {
     this.#options = options;
+    const settle: ItemsCache["settle"] = (where, what, call) => this.#settle(where, what, call);
+    this.#cache = { prepared: new Map(), settle };
   }
 
   /**
@@ -27,15 +35,18 @@ export class Preflight {
     const { callbacks, signal } = this.#options;
     const model = await this.modelAt(at);
     const checked = new Set<unknown>();
-    const checkOnce = async (one: Checked) => {
-      if (!checked.has(one)) await checkUnlessAborted(one, signal);
+    const checkOnce = async (one: Checked, where: string | null) => {
+      const check = () => checkUnlessAborted(one, signal);
+      if (!checked.has(one)) await (where === null ? check() : this.#settle(where, "check", check));
       checked.add(one);
     };
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
-        const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
-        await checkOnce(target);
-        await checkOnce(evaluation);
+        await ownedBy(callback, this.#options.reporter, async () => {
+          const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
+          await checkOnce(target, null);
+          await checkOnce(evaluation, evaluationPlace(callback, evaluation));
+        });
       }
     }
   }
@@ -43,6 +54,10 @@ export class Preflight {
   async modelAt(at: Progress): Promise<EvaluableModel> {
     const { model } = this.#options;
     return typeof model === "function" ? model(at) : model;
+  }
+
+  #settle<T>(where: string, what: string, call: () => Awaitable<T>): Awaitable<T> {
+    return this.#options.patience.run({ where, what, sign: { at: performance.now() } }, call);
   }
 
   prepare(

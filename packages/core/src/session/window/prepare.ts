@@ -1,15 +1,17 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
+import type { Awaitable, Json } from "../../contracts/json.ts";
 import type { Ability, EvaluableModel } from "../../contracts/model.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
+import { countTokens } from "./count-tokens.ts";
 
 export interface PreparedItems {
   /** Names the model: the items may depend on its tokenizer and context length. */
@@ -27,6 +29,8 @@ export interface Prepared extends PreparedItems {
 /** Keeps the items of each evaluation and model, so that `items()` runs once. */
 export interface ItemsCache {
   readonly prepared: Map<AnyEvaluation, PreparedItems[]>;
+  /** Starts `items` and waits for it. Default: for ever. */
+  readonly settle?: <T>(where: string, what: string, call: () => Awaitable<T>) => Awaitable<T>;
 }
 
 /**
@@ -60,15 +64,39 @@ export async function prepareEvaluation(
   const model = [on, identity.name, identity.engine, contextLength, tokenizer?.fingerprint].join("|");
   const known = cache.prepared.get(evaluation)?.find((one) => one.model === model);
   if (known !== undefined) return { ...known, target };
-  // `checkNeeds` has narrowed the model.
-  const all: readonly Row[] = await evaluation.items(target as never);
+  const { settle = (_where, _what, call) => call() } = cache;
+  const all = await settle(where, "items", () => itemsOf(evaluation, target));
   checkItems(all, where);
   // A smaller subset is a prefix: items come in that order.
-  const items = limit === undefined ? all : all.slice(0, limit);
+  const items = frozenCopy(limit === undefined ? all : all.slice(0, limit));
   const made = { model, items, itemsHash: hashJson(toJson(items, where)) };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
+
+/** Calls `items` with a model that cannot be called afterwards. */
+async function itemsOf(evaluation: AnyEvaluation, target: EvaluableModel): Promise<readonly Row[]> {
+  let isOver = false;
+  const refuse = () => {
+    if (isOver) throw modelIsReturned(evaluation, "items");
+  };
+  try {
+    // `checkNeeds` has narrowed the model.
+    return await evaluation.items(countTokens(target, refuse).model as never);
+  } finally {
+    isOver = true;
+  }
+}
+
+/** Returns the error for a call of a model that an evaluation kept from one of its stages. */
+export const modelIsReturned = ({ name }: AnyEvaluation, stage: "items" | "measure") =>
+  new PeriodicEvalError({
+    code: "model",
+    where: `evaluation "${name}"`,
+    got: `a call of the model after ${stage}`,
+    expected: `calls until ${stage} returns`,
+    fix: "Await every call of the model, and keep what grade needs in the rows.",
+  });
 
 /** Names an evaluation of a callback in errors. */
 export function evaluationPlace(callback: TrainerCallback, evaluation: AnyEvaluation): string {
@@ -197,7 +225,7 @@ export function provenanceOf(
   const facts = {
     items_hash: prepared.itemsHash,
     items: prepared.items.length,
-    evaluation: evaluation.provenance?.() ?? null,
+    evaluation: frozenCopy(evaluation.provenance?.() ?? null),
     model: { ...model, context_length: contextLength } as Json,
     tokenizer: tokenizer?.fingerprint ?? null,
     seed,

@@ -8,6 +8,7 @@ import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
+import { ownedBy } from "./left-behind.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken, reportDisturbance } from "./run-guarded.ts";
@@ -56,11 +57,12 @@ class Window {
 
   /** Measures requests one after the other, the cheapest first, each inside the guards: a receipt blames one measurement. */
   async measureAll(requests: readonly Requested[]): Promise<void> {
-    const { governor, records } = this.#parts;
+    const { governor, records, reporter } = this.#parts;
     const ready: ReadyRequest[] = [];
     for (const requested of records.baselines.withBaselines(requests)) {
-      if (this.#isMeasured(requested.id)) records.interrupted.settle(requested.id);
-      else ready.push(await this.#prepare(requested));
+      const { callback, id } = requested;
+      if (this.#isMeasured(id)) records.interrupted.settle(id);
+      else ready.push(await ownedBy(callback, reporter, () => this.#prepare(requested)));
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
@@ -68,8 +70,12 @@ class Window {
     let broken: string | null = null;
     for (const one of ready) {
       governor.reach(one.requested.id);
-      const outcome = await this.#take(one, justLeft, broken);
-      await recordOutcome(this.#parts, one, outcome, this.#position);
+      const outcome = await ownedBy(one.requested.callback, reporter, async () => {
+        const taken = await this.#take(one, justLeft, broken);
+        // Its grading starts here, and belongs to the callback too.
+        await recordOutcome(this.#parts, one, taken, this.#position);
+        return taken;
+      });
       const evidence = evidenceOf(outcome);
       if (evidence === null) continue;
       justLeft = evidence;

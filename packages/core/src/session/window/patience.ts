@@ -1,0 +1,111 @@
+import { PeriodicEvalError } from "../../errors.ts";
+import { isPromise } from "../../internal/maybe-async.ts";
+import { resolvesWithin } from "../../internal/timeout.ts";
+import type { Awaitable } from "../../contracts/json.ts";
+import type { Reporter } from "../records/reporter.ts";
+
+/** Seconds between two reports that user code has not settled. */
+const reportSeconds = 60;
+
+/** The most seconds that abandoned code gets to react to its signal, so that an engine ends its batch inside the guards. */
+const releaseSeconds = 10;
+
+/** User code that the session waits for. */
+export interface AwaitedWork {
+  /** Names the callback, in warnings: `callback "em"`. */
+  readonly where: string;
+  /** Names the work: `onStepEnd`. Together with `where` it is unique in a session. */
+  readonly what: string;
+  /** When the work last showed that it makes progress, on `performance.now()`. */
+  readonly sign: { at: number };
+  /** Called when the work is abandoned, to abort its signal. */
+  readonly abandon?: () => void;
+}
+
+/** How long a session waits for hooks and evaluations. Work that is abandoned is not started again before it settles. */
+export class Patience {
+  readonly #milliseconds: number;
+  readonly #reporter: Pick<Reporter, "warn">;
+  readonly #unsettled = new Set<string>();
+
+  constructor(seconds: number, reporter: Pick<Reporter, "warn">) {
+    this.#milliseconds = 1000 * seconds;
+    this.#reporter = reporter;
+  }
+
+  get hasUnsettled(): boolean {
+    return this.#unsettled.size > 0;
+  }
+
+  /** Whether abandoned work of this name has not settled yet. */
+  isUnsettled(where: string, what: string): boolean {
+    return this.#unsettled.has(keyOf(where, what));
+  }
+
+  /** Names the abandoned work that has not settled yet. */
+  get unsettled(): readonly string[] {
+    return [...this.#unsettled];
+  }
+
+  /**
+   * Starts work and waits for it.
+   *
+   * @throws PeriodicEvalError `deadline` if the work shows no sign of life for too long, or if an earlier call of it has not
+   *   settled yet.
+   */
+  run<T>(work: AwaitedWork, begin: () => Awaitable<T>): Awaitable<T> {
+    const { where, what } = work;
+    if (this.isUnsettled(where, what))
+      throw stuck(where, `a new call of ${what} while an abandoned one has not settled`);
+    const answer = begin();
+    return isPromise(answer) ? this.#settle(work, answer) : answer;
+  }
+
+  async #settle<T>(work: AwaitedWork, answer: Promise<T>): Promise<T> {
+    const key = keyOf(work.where, work.what);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeUp = new Promise<void>((resolve) => {
+      let reportedAt = work.sign.at;
+      // Looks at the clock again, because a timer also fires after an engine has blocked the process.
+      const check = () => {
+        const now = performance.now();
+        const left = this.#milliseconds - (now - work.sign.at);
+        if (left <= 0) return resolve();
+        const next = Math.max(reportedAt, work.sign.at) + 1000 * reportSeconds - now;
+        if (next <= 0) {
+          reportedAt = now;
+          this.#report(work, now, left);
+        }
+        timer = setTimeout(check, Math.min(left, next <= 0 ? 1000 * reportSeconds : next));
+      };
+      check();
+    });
+    const settled = Promise.resolve(answer).then((value) => ({ value }));
+    const first = await Promise.race([settled, timeUp]).finally(() => clearTimeout(timer));
+    if (first !== undefined) return first.value;
+    this.#unsettled.add(key);
+    const done = settled.catch(() => undefined).then(() => void this.#unsettled.delete(key));
+    work.abandon?.();
+    await resolvesWithin(done, Math.min(this.#milliseconds / 1000, releaseSeconds));
+    const seconds = this.#milliseconds / 1000;
+    throw stuck(work.where, `${work.what}, which has not settled and showed no progress for ${seconds} s`);
+  }
+
+  #report({ where, what, sign }: AwaitedWork, now: number, left: number): void {
+    const minutes = (milliseconds: number) => `${Math.round(milliseconds / 60_000)} min`;
+    const message = `${what} has not settled and showed no progress for ${minutes(now - sign.at)}`;
+    const end = Number.isFinite(left) ? `; it is abandoned in ${minutes(left)}` : "";
+    this.#reporter.warn(where, message + end);
+  }
+}
+
+const keyOf = (where: string, what: string): string => `${what} of ${where}`;
+
+const stuck = (where: string, got: string) =>
+  new PeriodicEvalError({
+    code: "deadline",
+    where,
+    got,
+    expected: "code that settles",
+    fix: "Find the promise that it waits for. If it needs longer, report progress or raise the session option patienceSeconds.",
+  });
