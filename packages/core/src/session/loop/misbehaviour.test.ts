@@ -1,0 +1,446 @@
+// Callbacks, evaluations and graders that write into what they receive, throw anything, or never settle.
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Session, SessionOptions } from "../../contracts/session.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+
+const train =
+  (toy: ToyTraining, steps = 10) =>
+  async (session: Session) => {
+    await session.begin();
+    for (let step = 0; step < steps; step++) {
+      toy.step();
+      const { stop } = await session.stepEnd({ metrics: { loss: step } });
+      if (stop !== null) return stop;
+    }
+    return null;
+  };
+
+const statuses = async (toy: ToyTraining) =>
+  (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
+
+const half = (evaluation: AnyEvaluation, id = evaluation.name) =>
+  new PeriodicCallback(evaluation, { id, schedule: [everyPercent(50)] });
+
+type Writable = { -readonly [K in keyof CallbackContext]: CallbackContext[K] } & Record<string, any>;
+
+describe("what hooks and evaluations receive", () => {
+  const writes: readonly [string, (context: Writable) => void][] = [
+    ["progress.maxSteps", ({ progress }) => ((progress as { maxSteps: number }).maxSteps = 1000)],
+    ["progress.step", ({ progress }) => ((progress as { step: number }).step = 0)],
+    ["progress.furthest", ({ progress }) => ((progress.furthest as { step: number }).step = 99)],
+    ["previous.step", ({ previous }) => ((previous as { step: number }).step = 99)],
+    ["metrics.loss", ({ metrics }) => ((metrics as { loss: number }).loss = -777)],
+    ["a new metric", ({ metrics }) => ((metrics as { mine: number }).mine = 1)],
+    ["deleting a metric", ({ metrics }) => delete (metrics as { loss?: number }).loss],
+  ];
+  it.each(writes)(
+    "throws in a hook that writes %s, and measures and logs as without it",
+    async (_, write) => {
+      const toy = toyTraining();
+      const logged: unknown[] = [];
+      const logger = { name: "l", train: (metrics: object) => void logged.push({ ...metrics }) };
+      const evil: TrainerCallback = { id: "evil", onStepEnd: (context) => write(context as Writable) };
+      const callbacks = [evil, half(toyEvaluation())];
+      await withSession(toy.options(callbacks, { loggers: [logger, toy.logger] }), train(toy));
+      expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+      expect(logged).toEqual(Array.from({ length: 10 }, (_, loss) => ({ loss })));
+      expect(toy.warnings()[0]).toMatch(/callback "evil": onStepEnd threw at step [12]: Cannot/);
+    },
+  );
+
+  it("keeps its own progress when a hook replaces fields of its context", async () => {
+    const toy = toyTraining();
+    const evil: TrainerCallback = {
+      id: "evil",
+      onStepEnd: (context) => void Object.assign(context, { progress: null, metrics: { loss: -777 } }),
+    };
+    await withSession(toy.options([evil, half(toyEvaluation())]), train(toy));
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+  });
+
+  it("freezes snapshots and rows for hooks, and leaves the loop's own metrics writable", async () => {
+    const toy = toyTraining();
+    const seen: unknown[] = [];
+    const metrics = { loss: 1 };
+    const evil: TrainerCallback = {
+      id: "evil",
+      async onSnapshot({ rows }, snapshot) {
+        const [row] = await rows(snapshot);
+        seen.push(Object.isFrozen(row), Object.isFrozen(snapshot.metrics["hit_rate"]));
+        (snapshot as { status: string }).status = "failed";
+      },
+    };
+    await withSession(toy.options([evil, half(toyEvaluation())]), async (session) => {
+      await session.stepEnd({ metrics });
+      metrics.loss = 2;
+    });
+    expect(seen).toEqual([true, true, true, true]);
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 1 complete"]);
+    expect(toy.warnings()[0]).toContain('callback "evil": onSnapshot threw');
+  });
+
+  it("ignores what a hook writes into requests and reports after it made them", async () => {
+    const toy = toyTraining();
+    const logged: unknown[] = [];
+    const logger = { name: "l", train: (metrics: object) => void logged.push(metrics) };
+    const evil: TrainerCallback = {
+      id: "evil",
+      onTrainBegin({ measure, report }) {
+        const crossed = [{ trigger: { at: "start" as const }, at: 0 }];
+        const numbers = { x: 1 };
+        measure({ id: "mine", evaluation: toyEvaluation(), crossed });
+        report(numbers);
+        crossed.length = 0;
+        numbers.x = Number.NaN;
+      },
+    };
+    await withSession(toy.options([evil], { loggers: [logger] }), train(toy, 0));
+    expect((await toy.store.list())[0]).toMatchObject({ id: "mine", crossed: ["start"] });
+    expect(logged).toEqual([{ x: 1 }]);
+  });
+
+  it.each([
+    { crossed: 5 },
+    { crossed: [null] },
+    { evaluation: null },
+    { plannedComparisons: "all" },
+    { on: 1 },
+  ])("refuses a request with %o in the hook that makes it", async (changes) => {
+    const toy = toyTraining();
+    const request = { id: "mine", evaluation: toyEvaluation(), crossed: [], ...changes };
+    const evil: TrainerCallback = { id: "evil", onStepEnd: ({ measure }) => measure(request as never) };
+    expect(await withSession(toy.options([evil]), train(toy, 1))).toBeNull();
+    expect(toy.warnings()[0]).toContain('callback "evil": onStepEnd threw at step 1');
+    expect(await statuses(toy)).toEqual([]);
+  });
+
+  it.each(["items", "rows", "provenance"])(
+    "measures the same after an evaluation writes into its %s",
+    async (what) => {
+      const toy = toyTraining();
+      const plain = toyEvaluation({ graded: true });
+      const given = { items: 8 };
+      const questions = Array.from({ length: 8 }, (_, i) => ({ id: `q${i}`, text: `question ${i}` }));
+      const evil: AnyEvaluation = {
+        ...plain,
+        items: () => questions,
+        provenance: () => given,
+        async measure(model: never, items: { text: string }[], context) {
+          const rows = await plain.measure(model, items, context);
+          if (what === "items") items[0]!.text = "another question";
+          return rows;
+        },
+        async grade(rows: { reply: string }[], context) {
+          if (what === "provenance") given.items = 9;
+          if (what === "rows") rows[0]!.reply = "z";
+          return plain.grade!(rows, context);
+        },
+      };
+      await withSession(toy.options([half(evil)]), train(toy));
+      const [first, ...rest] = await toy.store.list();
+      if (what === "provenance") return expect(first!.provenance.evaluation).toEqual({ items: 8 });
+      expect(first).toMatchObject({ status: "failed" });
+      expect(first!.reason).toContain("Cannot assign to read only property");
+      expect(rest.map(({ provenance }) => provenance.items_hash)).toEqual(
+        rest.map(() => first!.provenance.items_hash),
+      );
+    },
+  );
+});
+
+describe("what user code throws", () => {
+  const refuse = () => {
+    throw new Error("trap");
+  };
+  const traps = Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, refuse]));
+  const thrown: readonly [string, unknown][] = [
+    ["undefined", undefined],
+    ["null", null],
+    ["a symbol", Symbol("s")],
+    ["an object without a prototype", Object.create(null)],
+    ["a proxy that throws on every trap", new Proxy({}, traps)],
+    ["an object whose toString throws", { toString: refuse }],
+  ];
+  it.each(thrown)("is a failed snapshot or a warning if it is %s", async (_, value) => {
+    const toy = toyTraining();
+    const fail = () => {
+      throw value;
+    };
+    const evil: TrainerCallback = {
+      id: "evil",
+      onStepEnd: fail,
+      onSnapshot: async () => fail(),
+      onError: fail,
+      state: fail,
+      close: fail,
+    };
+    const measuring = half({ ...toyEvaluation(), measure: async () => fail() }, "measuring");
+    const grading = half({ ...toyEvaluation({ graded: true }), grade: async () => fail() }, "grading");
+    const scoring = half({ ...toyEvaluation(), metrics: fail }, "scoring");
+    expect(
+      await withSession(toy.options([evil, measuring, grading, scoring]), async (session) => {
+        const stop = await train(toy, 2)(session);
+        await session.save();
+        return stop;
+      }),
+    ).toBeNull();
+    expect(await statuses(toy)).toEqual(
+      [0, 2].flatMap((step) => ["grading", "measuring", "scoring"].map((id) => `${id} ${step} failed`)),
+    );
+    const text = toy.warnings().join("\n");
+    for (const part of [
+      "onStepEnd threw at step 1",
+      "onSnapshot threw",
+      "onError threw",
+      "state threw",
+      'callback "evil": ',
+    ])
+      expect(text).toContain(part);
+  });
+
+  it('throws undefined and null from stepEnd too with onFailure "throw"', async () => {
+    for (const value of [undefined, null]) {
+      const toy = toyTraining();
+      const evil: TrainerCallback = {
+        id: "evil",
+        onStepEnd() {
+          throw value;
+        },
+      };
+      const session = openSession(toy.options([evil], { onFailure: "throw" }));
+      let caught: unknown = "nothing";
+      await session.stepEnd().catch((error: unknown) => (caught = error));
+      expect(caught).toBe(value);
+      await session.close();
+    }
+  });
+
+  it("waits for an asynchronous state, and keeps the previous one if it rejects", async () => {
+    const toy = toyTraining();
+    let answer: () => Promise<number> = async () => 1;
+    const evil = { id: "evil", state: () => answer() as never };
+    await withSession(toy.options([evil]), async (session) => {
+      await session.begin();
+      expect((await session.save()).callbacks).toEqual({ evil: 1 });
+      answer = () => Promise.reject(new Error("no disk"));
+      expect((await session.save()).callbacks).toEqual({ evil: 1 });
+    });
+    expect(toy.warnings()).toEqual([
+      'callback "evil": state threw, and the checkpoint of step 0 holds the previous state: no disk',
+    ]);
+  });
+});
+
+describe("a promise that user code left behind", () => {
+  // vitest fails a run with unhandled rejections by a listener of its own.
+  const foreign: NodeJS.UnhandledRejectionListener[] = [];
+  beforeEach(() => {
+    foreign.push(...process.listeners("unhandledRejection").filter(({ name }) => name !== "report"));
+    for (const listener of foreign) process.off("unhandledRejection", listener);
+  });
+  afterEach(() => {
+    for (const listener of foreign.splice(0)) process.on("unhandledRejection", listener);
+  });
+  const leave = () => void Promise.reject(new Error("late"));
+  const leaveLater = () => void setTimeout(leave, 1);
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+  const asking = (changes: Partial<AnyEvaluation>) =>
+    half({ ...toyEvaluation({ graded: true }), ...changes }, "evil");
+  const plain = toyEvaluation({ graded: true });
+  const cases: readonly [string, () => TrainerCallback][] = [
+    ["a hook", () => ({ id: "evil", onStepEnd: leave })],
+    ["a timer of a hook", () => ({ id: "evil", onStepEnd: leaveLater })],
+    ["an asynchronous hook", () => ({ id: "evil", onStepEnd: async () => (await null, leave()) })],
+    ["onSnapshot", () => ({ id: "evil", onSnapshot: leave })],
+    ["state", () => ({ id: "evil", state: () => (leave(), 1) })],
+    ["close", () => ({ id: "evil", close: leave })],
+    ["items", () => asking({ items: () => (leave(), plain.items(null as never)) })],
+    ["check", () => asking({ check: async () => leave() })],
+    ["measure", () => asking({ measure: (...given) => (leave(), plain.measure(...given)) })],
+    ["grade", () => asking({ grade: async (...given) => (await turn(), leave(), plain.grade!(...given)) })],
+    ["metrics", () => asking({ metrics: (kit) => (leave(), plain.metrics(kit)) })],
+    ["provenance", () => asking({ provenance: () => (leave(), null) })],
+  ];
+  it.each(cases)("by %s becomes a warning of its callback when it rejects", async (_, evil) => {
+    const toy = toyTraining();
+    await withSession(toy.options([evil(), half(toyEvaluation())]), async (session) => {
+      await train(toy, 1)(session);
+      await session.save();
+      await turn();
+    });
+    await turn();
+    expect(toy.warnings()).toContain('callback "evil": a promise that it left behind was rejected: late');
+    expect(await statuses(toy)).toEqual(expect.arrayContaining(["toy 0 complete", "toy 1 complete"]));
+  });
+
+  it("by the training loop still ends the process", async () => {
+    const toy = toyTraining();
+    await withSession(toy.options([{ id: "a", onStepEnd() {} }]), train(toy, 1));
+    const report = process.listeners("unhandledRejection").find(({ name }) => name === "report")!;
+    const own = new Error("own");
+    expect(() => report(own, Promise.resolve())).toThrow(own);
+  });
+});
+
+describe("work that does not settle", () => {
+  const never = () => new Promise<never>(() => {});
+  const soon: Partial<SessionOptions> = { patienceSeconds: 0.02 };
+
+  it.each(["onTrainBegin", "onStepEnd", "onLog", "onSnapshot", "onSave", "state", "onTrainEnd", "close"])(
+    "is abandoned with a warning if it is %s, and training continues",
+    async (hook) => {
+      const toy = toyTraining();
+      let calls = 0;
+      const evil = { id: "evil", [hook]: () => (calls++, never()) };
+      const callbacks = [evil, half(toyEvaluation())];
+      await withSession(toy.options(callbacks, soon), async (session) => {
+        await train(toy)(session);
+        await session.save();
+      });
+      expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+      // It is not called again before it settles.
+      expect(calls).toBe(1);
+      const warnings = toy.warnings().filter((text) => text.includes('callback "evil"'));
+      expect(warnings.length).toBe(1);
+      expect(warnings[0]).toContain(`${hook}, which has not settled and showed no progress for 0.02 s`);
+    },
+  );
+
+  it.each(["items", "check"])("throws from begin if it is %s", async (stage) => {
+    const toy = toyTraining();
+    const evil = half({ ...toyEvaluation(), [stage]: never });
+    await expect(withSession(toy.options([evil], soon), train(toy))).rejects.toMatchObject({
+      code: "deadline",
+      where: 'callback "toy", evaluation "toy"',
+      got: `${stage}, which has not settled and showed no progress for 0.02 s`,
+    });
+  });
+
+  it("is a failed snapshot if it is measure, leaves the guards, and is not measured again before it settles", async () => {
+    const toy = toyTraining();
+    const late = gate();
+    const aborted: boolean[] = [];
+    const evaluation = toyEvaluation({
+      async onMeasure(signal) {
+        if (toy.weights !== 0) return;
+        signal.addEventListener("abort", () => aborted.push(true));
+        await late.passed;
+      },
+    });
+    const random = Math.random;
+    const errors: unknown[] = [];
+    const callback = Object.assign(half(evaluation), {
+      onError: (_: unknown, error: unknown) => void errors.push(error),
+    });
+    await withSession(toy.options([callback], soon), async (session) => {
+      await session.begin();
+      expect(Math.random).toBe(random);
+      for (let step = 1; step <= 10; step++) {
+        toy.step();
+        if (step === 10) {
+          late.open();
+          await late.passed;
+        }
+        await session.stepEnd();
+      }
+    });
+    expect(aborted).toEqual([true]);
+    expect(await statuses(toy)).toEqual(["toy 0 failed", "toy 5 failed", "toy 10 complete"]);
+    const [first, second] = await toy.store.list();
+    expect(first!.reason).toContain("showed no progress for 0.02 s");
+    expect(first!.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: true });
+    expect(second!.reason).toContain("an abandoned one has not settled");
+    expect(errors[0]).toMatchObject({ code: "deadline", where: 'callback "toy"' });
+  });
+
+  it("is not abandoned while it calls the model or reports progress", async () => {
+    const toy = toyTraining();
+    const pause = () => new Promise((resolve) => setTimeout(resolve, 15));
+    const evaluation = toyEvaluation();
+    const slow: AnyEvaluation = {
+      ...evaluation,
+      async measure(model: { generate: (...given: unknown[]) => Promise<unknown> }, items: never, context) {
+        for (let i = 0; i < 4; i++) {
+          await pause();
+          if (i % 2 === 0) context.progress(0);
+          else await model.generate([], { signal: context.signal });
+        }
+        return evaluation.measure(model as never, items, context);
+      },
+    };
+    const callback = Object.assign(new PeriodicCallback(slow, { schedule: [], atEnd: false }), {
+      async onEpochBegin({ warn }: CallbackContext) {
+        for (let i = 0; i < 4; i++) await pause().then(() => warn("working"));
+      },
+    });
+    await withSession(toy.options([callback], { patienceSeconds: 0.04 }), train(toy, 1));
+    expect(await statuses(toy)).toEqual(["toy 0 complete"]);
+    expect(toy.warnings()).toEqual(Array(4).fill('callback "toy": working'));
+  });
+
+  it("cannot use its context after it was abandoned", async () => {
+    const toy = toyTraining();
+    const late = gate();
+    const refused: unknown[] = [];
+    const evil: TrainerCallback = {
+      id: "evil",
+      async onTrainBegin({ requestStop, measure }) {
+        await late.passed;
+        for (const use of [
+          () => requestStop("late"),
+          () => measure({ id: "x", evaluation: toyEvaluation(), crossed: [] }),
+        ])
+          try {
+            use();
+          } catch (error) {
+            refused.push((error as { code: string }).code);
+          }
+      },
+    };
+    await withSession(toy.options([evil], soon), async (session) => {
+      await session.begin();
+      late.open();
+      await Promise.resolve();
+      expect(await train(toy, 2)(session)).toBeNull();
+    });
+    expect(refused).toEqual(["deadline", "deadline"]);
+    expect(await statuses(toy)).toEqual([]);
+  });
+
+  it.each([0, -1, Number.NaN, "600"])("refuses a patience of %o", (patienceSeconds) => {
+    expect(() => openSession(toyTraining().options([], { patienceSeconds } as never))).toThrow(
+      "session options.patienceSeconds",
+    );
+  });
+});
+
+describe("the model", () => {
+  it.each(["items", "measure"] as const)(
+    "cannot be called by a grader that kept it from %s",
+    async (stage) => {
+      const toy = toyTraining();
+      const plain = toyEvaluation({ graded: true });
+      let kept: { generate: (...given: unknown[]) => Promise<unknown> };
+      const keep = (model: unknown) => (kept = model as typeof kept);
+      const evil: AnyEvaluation = {
+        ...plain,
+        items: (model) => (stage === "items" && keep(model), plain.items(model)),
+        measure: (model, ...given) => (stage === "measure" && keep(model), plain.measure(model, ...given)),
+        async grade(rows, context) {
+          const prompt = { prompt: { text: "a" }, sampling: { maxNewTokens: 1, temperature: 0, seed: "s" } };
+          await kept.generate([prompt], context);
+          return rows;
+        },
+      };
+      await withSession(toy.options([half(evil)]), train(toy, 1));
+      const [first] = await toy.store.list();
+      expect(first).toMatchObject({ status: "failed" });
+      expect(first!.reason).toContain(`got a call of the model after ${stage}`);
+    },
+  );
+});
