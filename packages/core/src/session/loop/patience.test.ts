@@ -1,0 +1,186 @@
+// Hooks and evaluations that never settle, and graders that keep the model.
+import { describe, expect, it } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { EvaluableModel } from "../../contracts/model.ts";
+import type { Session, SessionOptions } from "../../contracts/session.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+
+const train =
+  (toy: ToyTraining, steps = 10) =>
+  async (session: Session) => {
+    await session.begin();
+    for (let step = 0; step < steps; step++) {
+      toy.step();
+      const { stop } = await session.stepEnd({ metrics: { loss: step } });
+      if (stop !== null) return stop;
+    }
+    return null;
+  };
+
+const statuses = async (toy: ToyTraining) =>
+  (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
+
+const half = (evaluation: AnyEvaluation, id = evaluation.name) =>
+  new PeriodicCallback(evaluation, { id, schedule: [everyPercent(50)] });
+
+describe("work that does not settle", () => {
+  const never = () => new Promise<never>(() => {});
+  const soon: Partial<SessionOptions> = { patienceSeconds: 0.02 };
+
+  it.each(["onTrainBegin", "onStepEnd", "onLog", "onSnapshot", "onSave", "state", "onTrainEnd", "close"])(
+    "is abandoned with a warning if it is %s, and training continues",
+    async (hook) => {
+      const toy = toyTraining();
+      let calls = 0;
+      const evil = { id: "evil", [hook]: () => (calls++, never()) };
+      const callbacks = [evil, half(toyEvaluation())];
+      await withSession(toy.options(callbacks, soon), async (session) => {
+        await train(toy)(session);
+        await session.save();
+      });
+      expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+      // It is not called again before it settles.
+      expect(calls).toBe(1);
+      const warnings = toy.warnings().filter((text) => text.includes('callback "evil"'));
+      expect(warnings.length).toBe(1);
+      expect(warnings[0]).toContain(`${hook}, which has not settled and showed no progress for 0.02 s`);
+    },
+  );
+
+  it.each(["items", "check"])("throws from begin if it is %s", async (stage) => {
+    const toy = toyTraining();
+    const evil = half({ ...toyEvaluation(), [stage]: never });
+    await expect(withSession(toy.options([evil], soon), train(toy))).rejects.toMatchObject({
+      code: "deadline",
+      where: 'callback "toy", evaluation "toy"',
+      got: `${stage}, which has not settled and showed no progress for 0.02 s`,
+    });
+  });
+
+  it("is a failed snapshot if it is measure, leaves the guards, and is not measured again before it settles", async () => {
+    const toy = toyTraining();
+    const late = gate();
+    const aborted: boolean[] = [];
+    const evaluation = toyEvaluation({
+      async onMeasure(signal) {
+        if (toy.weights !== 0) return;
+        signal.addEventListener("abort", () => aborted.push(true));
+        await late.passed;
+      },
+    });
+    const random = Math.random;
+    const errors: unknown[] = [];
+    const callback = Object.assign(half(evaluation), {
+      onError: (_: unknown, error: unknown) => void errors.push(error),
+    });
+    await withSession(toy.options([callback], soon), async (session) => {
+      await session.begin();
+      expect(Math.random).toBe(random);
+      for (let step = 1; step <= 10; step++) {
+        toy.step();
+        if (step === 10) {
+          late.open();
+          await late.passed;
+        }
+        await session.stepEnd();
+      }
+    });
+    expect(aborted).toEqual([true]);
+    expect(await statuses(toy)).toEqual(["toy 0 failed", "toy 5 failed", "toy 10 complete"]);
+    const [first, second] = await toy.store.list();
+    expect(first!.reason).toContain("showed no progress for 0.02 s");
+    expect(first!.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: true });
+    expect(second!.reason).toContain("an abandoned one has not settled");
+    expect(errors[0]).toMatchObject({ code: "deadline", where: 'callback "toy"' });
+  });
+
+  it("is not abandoned while it calls the model or reports progress", async () => {
+    const toy = toyTraining();
+    const pause = () => new Promise((resolve) => setTimeout(resolve, 15));
+    const evaluation = toyEvaluation();
+    const slow: AnyEvaluation = {
+      ...evaluation,
+      async measure(model: EvaluableModel, items, context) {
+        for (let i = 0; i < 4; i++) {
+          await pause();
+          if (i % 2 === 0) context.progress(0);
+          else await model.generate!([], { signal: context.signal });
+        }
+        return evaluation.measure(model as never, items, context);
+      },
+    };
+    const callback = Object.assign(new PeriodicCallback(slow, { schedule: [], atEnd: false }), {
+      async onEpochBegin({ warn }: CallbackContext) {
+        for (let i = 0; i < 4; i++) await pause().then(() => warn("working"));
+      },
+    });
+    await withSession(toy.options([callback], { patienceSeconds: 0.04 }), train(toy, 1));
+    expect(await statuses(toy)).toEqual(["toy 0 complete"]);
+    expect(toy.warnings()).toEqual(Array(4).fill('callback "toy": working'));
+  });
+
+  it("cannot use its context after it was abandoned", async () => {
+    const toy = toyTraining();
+    const late = gate();
+    const refused: unknown[] = [];
+    const evil: TrainerCallback = {
+      id: "evil",
+      async onTrainBegin({ requestStop, measure }) {
+        await late.passed;
+        for (const use of [
+          () => requestStop("late"),
+          () => measure({ id: "x", evaluation: toyEvaluation(), crossed: [] }),
+        ])
+          try {
+            use();
+          } catch (error) {
+            refused.push((error as { code: string }).code);
+          }
+      },
+    };
+    await withSession(toy.options([evil], soon), async (session) => {
+      await session.begin();
+      late.open();
+      await Promise.resolve();
+      expect(await train(toy, 2)(session)).toBeNull();
+    });
+    expect(refused).toEqual(["deadline", "deadline"]);
+    expect(await statuses(toy)).toEqual([]);
+  });
+
+  it.each([0, -1, Number.NaN, "600"])("refuses a patience of %o", (patienceSeconds) => {
+    expect(() => openSession(toyTraining().options([], { patienceSeconds } as never))).toThrow(
+      "session options.patienceSeconds",
+    );
+  });
+});
+
+describe("the model", () => {
+  it.each(["items", "measure"] as const)(
+    "cannot be called by a grader that kept it from %s",
+    async (stage) => {
+      const toy = toyTraining();
+      const plain = toyEvaluation({ graded: true });
+      let kept: { generate: (...given: unknown[]) => Promise<unknown> };
+      const keep = (model: unknown) => (kept = model as typeof kept);
+      const evil: AnyEvaluation = {
+        ...plain,
+        items: (model) => (stage === "items" && keep(model), plain.items(model)),
+        measure: (model, ...given) => (stage === "measure" && keep(model), plain.measure(model, ...given)),
+        async grade(rows, context) {
+          const prompt = { prompt: { text: "a" }, sampling: { maxNewTokens: 1, temperature: 0, seed: "s" } };
+          await kept.generate([prompt], context);
+          return rows;
+        },
+      };
+      await withSession(toy.options([half(evil)]), train(toy, 1));
+      const [first] = await toy.store.list();
+      expect(first).toMatchObject({ status: "failed" });
+      expect(first!.reason).toContain(`got a call of the model after ${stage}`);
+    },
+  );
+});
