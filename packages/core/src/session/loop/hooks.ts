@@ -1,3 +1,4 @@
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable, Json } from "../../contracts/json.ts";
@@ -8,7 +9,6 @@ import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
-import type { Reporter } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
 import { ownerOf, runOwned } from "../window/left-behind.ts";
@@ -45,13 +45,6 @@ export interface HooksOptions {
   readonly writer: SnapshotWriter;
   readonly evidence: HookEvidence;
   readonly patience: Patience;
-}
-
-/** One call of a hook. */
-interface HookCall {
-  /** When it last used its context, on `performance.now()`; set once it is waited for. */
-  readonly sign: { at: number };
-  isAbandoned: boolean;
 }
 
 /** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
@@ -103,7 +96,7 @@ export class Hooks {
   /** Calls a callback's `onError`. An error in it becomes a warning. */
   *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
     if (callback.onError === undefined || this.#isUnsettled(callback, "onError")) return;
-    const body = (call: HookCall) => callback.onError!(this.#contextOf(callback, noMetrics, call), error);
+    const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
       this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
@@ -115,7 +108,7 @@ export class Hooks {
       if (state === undefined) continue;
       this.#states.set(callback.id, copyJson(state));
       try {
-        await this.#patiently(callback, "restore", () => callback.restore?.(copyJson(state)));
+        await this.#patiently(this.#call(callback, "restore"), () => callback.restore?.(copyJson(state)));
       } catch (cause) {
         throw configError({
           where: "session options",
@@ -154,7 +147,7 @@ export class Hooks {
   async closeCallback(callback: TrainerCallback): Promise<void> {
     this.#running = "close";
     try {
-      await this.#patiently(callback, "close", () => callback.close?.());
+      await this.#patiently(this.#call(callback, "close"), () => callback.close?.());
     } finally {
       this.#running = null;
     }
@@ -174,7 +167,7 @@ export class Hooks {
     metrics: Metrics,
   ): Flow<void> {
     if (this.#isUnsettled(callback, hook)) return;
-    const work = (call: HookCall) => body(this.#contextOf(callback, metrics, call));
+    const work = (call: HookCall) => body(this.#contextOf(call, metrics));
     const outcome = yield* this.#insideGuards(callback, hook, work);
     if (!("error" in outcome)) return;
     const { step } = this.#options.progress.current;
@@ -194,12 +187,12 @@ export class Hooks {
     body: (call: HookCall) => Awaitable<T>,
   ): Flow<Guarded<T>["outcome"]> {
     const { guards, progress, evidence: kept } = this.#options;
-    const place = new HookPlace(progress, callback, hook);
+    const call = this.#call(callback, hook);
     this.#running = hook;
     const { outcome, evidence } = yield* runGuarded(
       guards,
-      () => place,
-      () => this.#patiently(callback, hook, body),
+      () => call,
+      () => this.#patiently(call, body),
     );
     this.#running = null;
     for (const one of evidence) {
@@ -208,33 +201,31 @@ export class Hooks {
     return outcome;
   }
 
-  /** Starts user code of a callback, and gives up on a promise that does not settle. */
-  #patiently<T>(
-    callback: TrainerCallback,
-    what: string,
-    body: (call: HookCall) => Awaitable<T>,
-  ): Awaitable<T> {
-    const call: HookCall = { sign: { at: 0 }, isAbandoned: false };
-    const answer = this.#own(callback, () => body(call));
-    if (!isPromise(answer)) return answer;
-    call.sign.at = performance.now();
-    const abandon = () => void (call.isAbandoned = true);
-    const where = `callback "${callback.id}"`;
-    return this.#options.patience.run({ where, what, sign: call.sign, abandon }, () => answer);
+  #call(callback: TrainerCallback, hook: string): HookCall {
+    return new HookCall(this.#options.progress, callback, hook);
   }
 
-  #own<T>(callback: TrainerCallback, work: () => T): T {
-    let owner = this.#owners.get(callback);
-    if (owner === undefined) {
-      const { log, control } = this.#options;
-      const reporter: Reporter = {
-        warn: (where, message) => log.warn(where, message),
-        fail: (error) => control.fail(error),
-      };
-      owner = ownerOf(`callback "${callback.id}"`, reporter);
-      this.#owners.set(callback, owner);
-    }
-    return runOwned(owner, work);
+  /** Starts user code of a callback, and gives up on a promise that does not settle. */
+  #patiently<T>(call: HookCall, body: (call: HookCall) => Awaitable<T>): Awaitable<T> {
+    const { callback, hook: what } = call;
+    const answer = leavesNothing(callback, what) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
+    if (!isPromise(answer)) return answer;
+    call.at = performance.now();
+    const abandon = () => void (call.isAbandoned = true);
+    const where = `callback "${callback.id}"`;
+    return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
+  }
+
+  #ownerOf(callback: TrainerCallback): (error: unknown) => void {
+    const known = this.#owners.get(callback);
+    if (known !== undefined) return known;
+    const { log, control } = this.#options;
+    const owner = ownerOf(`callback "${callback.id}"`, {
+      warn: (where, message) => log.warn(where, message),
+      fail: (error) => control.fail(error),
+    });
+    this.#owners.set(callback, owner);
+    return owner;
   }
 
   /** Whether an abandoned call of a hook has not settled yet. */
@@ -243,38 +234,42 @@ export class Hooks {
     return patience.hasUnsettled && patience.isUnsettled(`callback "${id}"`, hook);
   }
 
-  #contextOf(callback: TrainerCallback, metrics: Metrics, call: HookCall): CallbackContext {
+  #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
     const { progress, signal, requests, control, log, writer } = this.#options;
-    // Uses of the context show that an asynchronous hook makes progress.
-    const use = <T>(work: () => T): T => {
-      if (call.isAbandoned) throw isAbandoned(callback);
-      call.sign.at = performance.now();
-      return work();
-    };
+    const { callback } = call;
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
       signal,
       metrics,
-      rows: async (key) => deepFreeze(await use(() => writer.rows(key))),
-      measure: (request) => use(() => requests.add(callback, request)),
-      requestStop: (reason) => use(() => control.requestStop(errorMessage(reason))),
-      requestSave: (reason) => use(() => control.requestSave(errorMessage(reason))),
-      report: (reported) => use(() => void this.#reported.push(frozenCopy(reported))),
-      warn: (message) => use(() => log.warn(`callback "${callback.id}"`, errorMessage(message))),
+      async rows(key) {
+        call.use();
+        return deepFreeze(await writer.rows(key));
+      },
+      measure(request) {
+        call.use();
+        requests.add(callback, request);
+      },
+      requestStop(reason) {
+        call.use();
+        control.requestStop(errorMessage(reason));
+      },
+      requestSave(reason) {
+        call.use();
+        control.requestSave(errorMessage(reason));
+      },
+      report: (reported) => {
+        call.use();
+        this.#reported.push(frozenCopy(reported));
+      },
+      warn(message) {
+        call.use();
+        log.warn(`callback "${callback.id}"`, errorMessage(message));
+      },
     };
   }
 }
-
-const isAbandoned = ({ id }: TrainerCallback) =>
-  new PeriodicEvalError({
-    code: "deadline",
-    where: `callback "${id}"`,
-    got: "a use of its context by a hook that was abandoned",
-    expected: "hooks that settle",
-    fix: "Raise the session option patienceSeconds if the hook needs longer.",
-  });
 
 function readState(callback: TrainerCallback): Awaitable<Json | undefined> {
   const state: unknown = callback.state!();
@@ -295,20 +290,47 @@ function checkedState(callback: TrainerCallback, state: unknown): Json | undefin
   });
 }
 
-/** The context of a hook's guards. Few guards read the seed, so it is computed on access. */
-class HookPlace implements GuardContext {
+/** Whether a hook is one of ours, which leaves no promise behind: at nearly every step it has nothing to do. */
+const leavesNothing = (callback: TrainerCallback, hook: string): boolean =>
+  hook === "onStepEnd" && callback.onStepEnd === PeriodicCallback.prototype.onStepEnd;
+
+/** One call of a hook, as its guards and its patience see it. */
+class HookCall implements GuardContext {
+  readonly callback: TrainerCallback;
+  readonly hook: string;
   readonly #progress: PhaseProgress;
-  readonly #callback: TrainerCallback;
-  readonly #hook: string;
+  /** When it began to wait or last used its context, on `performance.now()`. */
+  at = 0;
+  isAbandoned = false;
 
   constructor(progress: PhaseProgress, callback: TrainerCallback, hook: string) {
     this.#progress = progress;
-    this.#callback = callback;
-    this.#hook = hook;
+    this.callback = callback;
+    this.hook = hook;
   }
 
+  /** Few guards read the seed, so it is computed on access. */
   get seed(): string {
     const { seed, phase, current } = this.#progress;
-    return seedOf(seed, phase, this.#callback.id, this.#hook, current.step);
+    return seedOf(seed, phase, this.callback.id, this.hook, current.step);
+  }
+
+  /**
+   * Notes that the hook uses its context: it makes progress.
+   *
+   * @throws PeriodicEvalError `deadline` after it was abandoned.
+   */
+  use(): void {
+    if (!this.isAbandoned) {
+      this.at = performance.now();
+      return;
+    }
+    throw new PeriodicEvalError({
+      code: "deadline",
+      where: `callback "${this.callback.id}"`,
+      got: `a use of its context by ${this.hook}, which was abandoned`,
+      expected: "hooks that settle",
+      fix: "Raise the session option patienceSeconds if the hook needs longer.",
+    });
   }
 }

@@ -34,6 +34,9 @@ export class BackgroundGrading {
   readonly #options: GradingOptions;
   /** The last grading of each id. */
   readonly #gradings = new Map<string, Promise<void>>();
+  readonly #running = new Set<Ungraded>();
+  /** Gradings that ended since `takeActive`. */
+  readonly #ended = new Set<Ungraded>();
 
   constructor(options: GradingOptions) {
     this.#options = options;
@@ -67,8 +70,21 @@ export class BackgroundGrading {
     const { id } = ungraded.base;
     this.#gradings.set(
       id,
-      this.#whenGraded(id).then(() => this.#grade(ungraded)),
+      this.#whenGraded(id).then(async () => {
+        this.#running.add(ungraded);
+        await this.#grade(ungraded);
+        this.#running.delete(ungraded);
+        this.#ended.add(ungraded);
+      }),
     );
+  }
+
+  /** Returns the callbacks of gradings that run, or that ended since the last call. */
+  takeActive(): readonly TrainerCallback[] {
+    if (this.#running.size === 0 && this.#ended.size === 0) return [];
+    const active = [...this.#running, ...this.#ended].flatMap(({ callback }) => callback ?? []);
+    this.#ended.clear();
+    return [...new Set(active)];
   }
 
   /** Waits until all grading is done, for at most `seconds`. Returns whether it is done. */

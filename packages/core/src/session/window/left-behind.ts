@@ -8,15 +8,15 @@ import type { Reporter } from "../records/reporter.ts";
 type OnLeftBehind = (error: unknown) => void;
 
 interface Owners {
-  run<T>(owner: OnLeftBehind, work: () => T): T;
+  run<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T;
 }
 
 /** One for all copies of this package: each of several listeners would take another for the application's own. */
 const shared = Symbol.for("periodic-eval.left-behind");
 
 /** Runs user code. Errors of promises that it leaves behind go to `owner`, in Node; browsers log them. */
-export function runOwned<T>(owner: OnLeftBehind, work: () => T): T {
-  return owners === null ? work() : owners.run(owner, work);
+export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T {
+  return owners === null ? work(given) : owners.run(owner, work, given);
 }
 
 const owners = openOwners();
@@ -30,10 +30,7 @@ function openOwners(): Owners | null {
 }
 
 /** Listens from the first run on, for as long as the process lives: a promise may reject after its session was closed. */
-function listening(storage: {
-  run<T>(owner: OnLeftBehind, work: () => T): T;
-  getStore(): OnLeftBehind | undefined;
-}): Owners {
+function listening(storage: Owners & { getStore(): OnLeftBehind | undefined }): Owners {
   let isListening = false;
   const report = (error: unknown) => {
     const owner = storage.getStore();
@@ -42,17 +39,17 @@ function listening(storage: {
     if (process.listenerCount("unhandledRejection") === 1) throw error;
   };
   return {
-    run(owner, work) {
+    run(owner, work, given) {
       if (!isListening) process.on("unhandledRejection", report);
       isListening = true;
-      return storage.run(owner, work);
+      return storage.run(owner, work, given);
     },
   };
 }
 
 /** Runs code of a callback, or of an evaluation that it requests. */
 export function ownedBy<T>({ id }: TrainerCallback, reporter: Reporter, work: () => T): T {
-  return runOwned(ownerOf(`callback "${id}"`, reporter), work);
+  return runOwned(ownerOf(`callback "${id}"`, reporter), work, undefined);
 }
 
 export function ownerOf(where: string, { warn, fail }: Reporter): OnLeftBehind {

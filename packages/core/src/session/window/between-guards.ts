@@ -1,0 +1,95 @@
+// While neither training nor a measurement nor a hook runs, nothing may change the weights: graders, timers and promises
+// that callbacks left behind run at such times.
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { EnteredGuard, Guard } from "../../contracts/guard.ts";
+import type { Evidence } from "../../contracts/snapshot.ts";
+import { wait, type Flow } from "../../internal/maybe-async.ts";
+import type { BackgroundGrading } from "../records/background-grading.ts";
+import type { HookEvidence } from "./hook-evidence.ts";
+import type { Patience } from "./patience.ts";
+
+export interface BetweenOptions {
+  readonly callbacks: readonly TrainerCallback[];
+  readonly guards: readonly Guard[];
+  readonly grading: BackgroundGrading;
+  readonly patience: Patience;
+  readonly evidence: HookEvidence;
+}
+
+/** Observes the weights between guard points, and blames what ran in between. */
+export class BetweenGuards {
+  readonly #options: BetweenOptions;
+  /** The guards of the weights that are cheap enough for every step. */
+  readonly #quick: readonly Guard[];
+  readonly #weights: Guard | undefined;
+  #entered: readonly EnteredGuard[] = [];
+
+  constructor(options: BetweenOptions) {
+    this.#options = options;
+    const { guards } = options;
+    this.#weights = guards.find(({ name }) => name === "weights");
+    this.#quick = guards.filter(
+      ({ name, around }) => around === "hooks" && (name === "variables" || name === "weights"),
+    );
+  }
+
+  /** Begins to observe, until `leave`. */
+  *enter(): Flow<void> {
+    const entered: EnteredGuard[] = [];
+    for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
+    this.#entered = entered;
+  }
+
+  /** Ends what `enter` began. Reports changes, unless training may have made them. */
+  *leave(step: number, mayHaveTrained: boolean): Flow<void> {
+    const entered = this.#entered;
+    this.#entered = [];
+    for (const one of entered) {
+      const evidence = yield* wait(one.leave());
+      if (evidence.intact === false && !mayHaveTrained) this.#blame(evidence, step);
+    }
+  }
+
+  /** Whether graders ran since a measurement, so that the weights must be observed anew. */
+  takeGraded(): readonly TrainerCallback[] {
+    return this.#options.grading.takeActive();
+  }
+
+  /** Compares the weights with those that the last measurement of a window left. */
+  async check(last: readonly Evidence[], step: number): Promise<void> {
+    const graded = this.takeGraded();
+    const left = last.find(({ part }) => part === "weights")?.after ?? null;
+    if (graded.length === 0 || left === null || this.#weights === undefined) return;
+    const { before } = await this.#observe(this.#weights);
+    if (before === null || before === left) return;
+    this.#keep(graded, { part: "weights", before: left, after: before, intact: false }, step);
+  }
+
+  async #observe(guard: Guard): Promise<Pick<EnteredGuard, "before">> {
+    const entered = await guard.enter({ seed: "" });
+    await entered.leave();
+    return entered;
+  }
+
+  #blame(evidence: Evidence, step: number): void {
+    const { callbacks, patience } = this.#options;
+    const unsettled = callbacks.filter(({ id }) =>
+      patience.unsettled.some((name) => name.includes(`callback "${id}"`)),
+    );
+    const active = [...this.takeGraded(), ...unsettled];
+    if (active.length > 0) return this.#keep(active, evidence, step);
+    // Nothing is known to have run, and the loop may have its reasons.
+    const names = callbacks.map(({ id }) => `"${id}"`).join(", ");
+    const note = `changed while no hook ran: by a timer or promise of one of ${names}, or by the training loop`;
+    this.#keep(callbacks, { ...evidence, advisory: true, note }, step);
+  }
+
+  #keep([first, ...others]: readonly TrainerCallback[], evidence: Evidence, step: number): void {
+    if (first === undefined) return;
+    const also = others.map(({ id }) => `"${id}"`).join(", ");
+    const note = [evidence.note, also !== "" && evidence.advisory !== true && `or by ${also}, which ran too`];
+    const noted = note.filter(Boolean).join("; ");
+    const what = evidence.advisory === true ? "a timer or promise" : "a grader, timer or promise";
+    this.#options.evidence.keep(first, what, step, noted === "" ? evidence : { ...evidence, note: noted });
+  }
+}
