@@ -1,5 +1,6 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { codeOption } from "../../internal/source-option.ts";
+import { ownEvaluation } from "../../internal/own-evaluations.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";
@@ -43,15 +44,15 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
       return people;
     };
     const asked = personas !== undefined && { personas: loadPersonas };
-    return {
+    return ownEvaluation({
       ...letters({ questions: source, system, ...asked }),
       get minItems() {
         return minItems * perQuestion;
       },
-    };
+    });
   }
   const examples = shots !== undefined && { shots: () => sampleShots(shots) };
-  return { ...cloze({ questions: source, ...examples }), minItems };
+  return ownEvaluation({ ...cloze({ questions: source, ...examples }), minItems });
 }
 
 async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {

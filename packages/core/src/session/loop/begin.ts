@@ -47,7 +47,8 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await preflight.run(at);
     const { baselines, reporter } = records;
     await openBaseline({ baselines, callbacks, preflight, reporter, phase, seed, at });
-    await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
+    if (records.known.settled().some(({ status }) => status === "grading"))
+      await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
   });
   const closing = (await records.store.closings?.())?.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;

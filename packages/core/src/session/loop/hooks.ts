@@ -7,6 +7,7 @@ import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
+import { isOwnEvaluation } from "../../internal/own-evaluations.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
@@ -58,8 +59,12 @@ export class Hooks {
   /** Receives errors of promises that a callback left behind. */
   readonly #owners = new Map<TrainerCallback, (error: unknown) => void>();
 
+  /** Callbacks that run no code of the user, and so leave no promise behind. */
+  readonly #own: ReadonlySet<TrainerCallback>;
+
   constructor(options: HooksOptions) {
     this.#options = options;
+    this.#own = new Set(options.callbacks.filter(isOwn));
   }
 
   get running(): string | null {
@@ -208,7 +213,7 @@ export class Hooks {
   /** Starts user code of a callback, and gives up on a promise that does not settle. */
   #patiently<T>(call: HookCall, body: (call: HookCall) => Awaitable<T>): Awaitable<T> {
     const { callback, hook: what } = call;
-    const answer = leavesNothing(callback, what) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
+    const answer = this.#own.has(callback) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
     if (!isPromise(answer)) return answer;
     call.at = performance.now();
     const abandon = () => void (call.isAbandoned = true);
@@ -290,9 +295,23 @@ function checkedState(callback: TrainerCallback, state: unknown): Json | undefin
   });
 }
 
-/** Whether a hook is one of ours, which leaves no promise behind: at nearly every step it has nothing to do. */
-const leavesNothing = (callback: TrainerCallback, hook: string): boolean =>
-  hook === "onStepEnd" && callback.onStepEnd === PeriodicCallback.prototype.onStepEnd;
+const userHooks = [
+  "onError",
+  "state",
+  "onEpochBegin",
+  "onEpochEnd",
+  "onStepBegin",
+  "onLog",
+  "onSave",
+  "onSnapshot",
+] as const satisfies readonly (keyof TrainerCallback)[];
+
+/** Whether a callback only requests evaluations of ours by a schedule. */
+const isOwn = (callback: TrainerCallback): boolean =>
+  userHooks.every((hook) => callback[hook] === undefined) &&
+  callback instanceof PeriodicCallback &&
+  callback.onStepEnd === PeriodicCallback.prototype.onStepEnd &&
+  callback.asks.every(isOwnEvaluation);
 
 /** One call of a hook, as its guards and its patience see it. */
 class HookCall implements GuardContext {

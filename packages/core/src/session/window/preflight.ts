@@ -42,7 +42,7 @@ export class Preflight {
     };
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
-        await ownedBy(callback, this.#options.reporter, async () => {
+        await ownedBy(callback, evaluation, this.#options.reporter, async () => {
           const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
           await checkOnce(target, null);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));

@@ -60,17 +60,18 @@ class Window {
     const { governor, records, reporter } = this.#parts;
     const ready: ReadyRequest[] = [];
     for (const requested of records.baselines.withBaselines(requests)) {
-      const { callback, id } = requested;
+      const { callback, evaluation, id } = requested;
       if (this.#isMeasured(id)) records.interrupted.settle(id);
-      else ready.push(await ownedBy(callback, reporter, () => this.#prepare(requested)));
+      else ready.push(await ownedBy(callback, evaluation, reporter, () => this.#prepare(requested)));
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
     let broken: string | null = null;
     for (const one of ready) {
-      governor.reach(one.requested.id);
-      const outcome = await ownedBy(one.requested.callback, reporter, async () => {
+      const { callback, evaluation, id } = one.requested;
+      governor.reach(id);
+      const outcome = await ownedBy(callback, evaluation, reporter, async () => {
         const taken = await this.#take(one, justLeft, broken);
         // Its grading starts here, and belongs to the callback too.
         await recordOutcome(this.#parts, one, taken, this.#position);
