@@ -25,6 +25,7 @@ export class SessionFlows {
   #isOver = false;
   /** Whether the loop has called `stepBegin` for the step that ends next. */
   #isInStep = false;
+  #callsStepBegin = false;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -50,8 +51,9 @@ export class SessionFlows {
 
   *stepBegin(): Flow<void> {
     yield* this.#begin(undefined, null);
+    yield* this.#leaveBetween(false);
     yield* this.#beginEpoch();
-    this.#isInStep = true;
+    this.#isInStep = this.#callsStepBegin = true;
     yield* this.#parts.hooks.call("onStepBegin");
     yield* this.#settle();
   }
@@ -66,6 +68,7 @@ export class SessionFlows {
         "steps between begin and end",
         "Open another session for another training.",
       );
+    yield* this.#leaveBetween(true);
     yield* this.#beginEpoch();
     const { epoch } = progress.current;
     const next = progress.after(at);
@@ -84,7 +87,14 @@ export class SessionFlows {
       this.#isInEpoch = false;
     }
     yield* this.#settle();
+    if (this.#callsStepBegin) yield* this.#parts.between.enter();
     return control.take();
+  }
+
+  /** Ends the observation of the time after a step, in which a loop that calls `stepBegin` does not train. */
+  *#leaveBetween(mayHaveTrained: boolean): Flow<void> {
+    const { between, progress } = this.#parts;
+    if (between.isEntered) yield* between.leave(progress.current.step, mayHaveTrained);
   }
 
   *log(metrics: Metrics): Flow<void> {
@@ -95,6 +105,7 @@ export class SessionFlows {
         "metrics between begin and end",
         "Log them during training.",
       );
+    yield* this.#leaveBetween(false);
     yield* this.#logMetrics(frozenCopy(metrics));
     yield* this.#settle();
   }
@@ -103,6 +114,7 @@ export class SessionFlows {
     if (this.#stage === "new")
       throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
     const { hooks, records, callbacks: all, progress, clock } = this.#parts;
+    yield* this.#leaveBetween(false);
     yield* hooks.call("onSave");
     yield* this.#settle();
     yield* wait(records.writer.writeBeforeSave(progress.current.step));
@@ -112,6 +124,8 @@ export class SessionFlows {
       if (state !== undefined) callbacks[callback.id] = state;
     }
     const snapshots = [...records.writer.written(), ...records.known.lost()];
+    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
+      yield* this.#parts.between.enter();
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },
@@ -131,6 +145,7 @@ export class SessionFlows {
       this.#stage = "ended";
       return;
     }
+    yield* this.#leaveBetween(false);
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
@@ -148,6 +163,7 @@ export class SessionFlows {
 
   *fail(error: unknown): Flow<void> {
     if (this.#stage === "ended") return;
+    yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
     const { requests, callbacks, hooks, progress } = this.#parts;

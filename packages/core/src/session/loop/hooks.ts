@@ -92,8 +92,8 @@ export class Hooks {
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
         if (callback.onSnapshot === undefined) continue;
-        const body = (context: CallbackContext) => callback.onSnapshot!(context, snapshot);
-        yield* this.#callHook(callback, "onSnapshot", body, noMetrics);
+        const work = (call: HookCall) => callback.onSnapshot!(this.#contextOf(call, noMetrics), snapshot);
+        yield* this.#callHook(callback, "onSnapshot", work);
       }
     }
   }
@@ -161,18 +161,16 @@ export class Hooks {
   *#callEach(hook: PlainHook, metrics: Metrics): Flow<void> {
     for (const callback of this.#options.callbacks) {
       if (callback[hook] !== undefined)
-        yield* this.#callHook(callback, hook, (context) => callback[hook]!(context), metrics);
+        yield* this.#callHook(callback, hook, (call) => callback[hook]!(this.#contextOf(call, metrics)));
     }
   }
 
   *#callHook(
     callback: TrainerCallback,
     hook: PlainHook | "onSnapshot",
-    body: (context: CallbackContext) => Awaitable<void>,
-    metrics: Metrics,
+    work: (call: HookCall) => Awaitable<void>,
   ): Flow<void> {
     if (this.#isUnsettled(callback, hook)) return;
-    const work = (call: HookCall) => body(this.#contextOf(call, metrics));
     const outcome = yield* this.#insideGuards(callback, hook, work);
     if (!("error" in outcome)) return;
     const { step } = this.#options.progress.current;

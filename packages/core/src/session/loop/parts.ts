@@ -4,6 +4,7 @@ import { mathRandomGuard } from "../../guard/randomness.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
+import { BetweenGuards } from "../window/between-guards.ts";
 import { HookEvidence } from "../window/hook-evidence.ts";
 import { Patience } from "../window/patience.ts";
 import { Preflight } from "../window/preflight.ts";
@@ -63,6 +64,13 @@ export function createParts(options: SessionOptions) {
     evidence: hookEvidence,
     patience,
   });
+  const between = new BetweenGuards({
+    callbacks,
+    guards,
+    grading: records.grading,
+    patience,
+    evidence: hookEvidence,
+  });
   const window = {
     options,
     guards,
@@ -73,9 +81,22 @@ export function createParts(options: SessionOptions) {
     preflight,
     hookEvidence,
     patience,
+    between,
     reporter,
   };
-  const parts = { options, callbacks, log, control, clock, progress, requests, hooks, governor, records };
+  const parts = {
+    options,
+    callbacks,
+    log,
+    control,
+    clock,
+    progress,
+    requests,
+    hooks,
+    governor,
+    records,
+    between,
+  };
   return {
     ...parts,
     preflight,

@@ -33,8 +33,15 @@ export class BetweenGuards {
     );
   }
 
+  get isEntered(): boolean {
+    return this.#entered.length > 0;
+  }
+
   /** Begins to observe, until `leave`. */
   *enter(): Flow<void> {
+    if (this.#quick.length === 0) return;
+    // Forgets gradings that ended earlier.
+    this.#options.grading.takeActive();
     const entered: EnteredGuard[] = [];
     for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
     this.#entered = entered;
@@ -50,25 +57,17 @@ export class BetweenGuards {
     }
   }
 
-  /** Whether graders ran since a measurement, so that the weights must be observed anew. */
-  takeGraded(): readonly TrainerCallback[] {
-    return this.#options.grading.takeActive();
-  }
-
-  /** Compares the weights with those that the last measurement of a window left. */
-  async check(last: readonly Evidence[], step: number): Promise<void> {
-    const graded = this.takeGraded();
-    const left = last.find(({ part }) => part === "weights")?.after ?? null;
-    if (graded.length === 0 || left === null || this.#weights === undefined) return;
-    const { before } = await this.#observe(this.#weights);
-    if (before === null || before === left) return;
-    this.#keep(graded, { part: "weights", before: left, after: before, intact: false }, step);
-  }
-
-  async #observe(guard: Guard): Promise<Pick<EnteredGuard, "before">> {
-    const entered = await guard.enter({ seed: "" });
-    await entered.leave();
-    return entered;
+  /** Compares the weights with those that the last measurement of a window left, if graders have run since. */
+  async check(last: readonly Evidence[], step: number): Promise<Evidence | null> {
+    const left = last.find(({ part }) => part === "weights");
+    if (left === undefined || left.after === null || this.#weights === undefined) return null;
+    const graded = this.#options.grading.takeActive();
+    if (graded.length === 0) return null;
+    const { after } = await (await this.#weights.enter({ seed: "", justLeft: left })).leave();
+    if (after === null || after === left.after) return null;
+    const changed = { part: "weights", before: left.after, after, intact: false };
+    this.#keep(graded, changed, step);
+    return changed;
   }
 
   #blame(evidence: Evidence, step: number): void {
@@ -76,7 +75,7 @@ export class BetweenGuards {
     const unsettled = callbacks.filter(({ id }) =>
       patience.unsettled.some((name) => name.includes(`callback "${id}"`)),
     );
-    const active = [...this.takeGraded(), ...unsettled];
+    const active = [...this.#options.grading.takeActive(), ...unsettled];
     if (active.length > 0) return this.#keep(active, evidence, step);
     // Nothing is known to have run, and the loop may have its reasons.
     const names = callbacks.map(({ id }) => `"${id}"`).join(", ");

@@ -11,6 +11,7 @@ import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { whyNotAdopted } from "../records/resume.ts";
+import type { BetweenGuards } from "./between-guards.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
@@ -29,6 +30,7 @@ export interface WindowParts {
   readonly preflight: Preflight;
   readonly hookEvidence: HookEvidence;
   readonly patience: Patience;
+  readonly between: BetweenGuards;
   readonly reporter: WindowReporter;
 }
 

@@ -36,6 +36,7 @@ export async function runWindow(
       for (let requests = source.take(); requests.length > 0; requests = source.take()) {
         await window.measureAll(requests);
         await source.announce();
+        await window.checkBetween();
       }
     });
   } finally {
@@ -48,6 +49,8 @@ class Window {
   readonly #parts: WindowParts;
   readonly #position: Position;
   #model: Promise<SharedModel> | null = null;
+  /** The guards' evidence of the last measurement. */
+  #last: readonly Evidence[] = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
   constructor(parts: WindowParts, position: Position) {
@@ -69,6 +72,7 @@ class Window {
     let justLeft: readonly Evidence[] = [];
     let broken: string | null = null;
     for (const one of ready) {
+      broken ??= await this.checkBetween();
       const { callback, evaluation, id } = one.requested;
       governor.reach(id);
       const outcome = await ownedBy(callback, evaluation, reporter, async () => {
@@ -79,9 +83,20 @@ class Window {
       });
       const evidence = evidenceOf(outcome);
       if (evidence === null) continue;
-      justLeft = evidence;
+      justLeft = this.#last = evidence;
       broken ??= await this.#checkReceipt(one.requested.id, evidence);
     }
+  }
+
+  /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
+  async checkBetween(): Promise<string | null> {
+    const { between, options } = this.#parts;
+    const changed = await between.check(this.#last, this.#position.progress.step);
+    if (changed === null) return null;
+    this.#last = [changed];
+    if (options.onBrokenReceipt !== "record") return "not measured: the weights changed after a measurement";
+    (await this.#sharedModel()).forget();
+    return null;
   }
 
   async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
