@@ -16,7 +16,10 @@ export interface MeasureRequest {
   readonly plannedComparisons?: number | null;
 }
 
-/** The state that a hook can read, and the requests that it can make. The model is not in it: the session measures. */
+/**
+ * The state that a hook can read, and the requests that it can make. The model is not in it: the session measures. Progress,
+ * metrics, snapshots and rows are frozen: writing to them throws.
+ */
 export interface CallbackContext {
   readonly phase: string;
   readonly progress: Progress;
@@ -41,7 +44,8 @@ export type Hook = (context: CallbackContext) => Awaitable<void>;
 
 /**
  * The hooks of a training, in the order in which they are called. Hooks of several callbacks run in the order of the callbacks.
- * If one throws, the error is logged and passed to its `onError`, and training continues.
+ * If one throws, or leaves a promise behind that rejects, the error is logged, and training continues; `onError` receives what a
+ * hook threw. A hook that does not settle is abandoned after `SessionOptions.patienceSeconds`.
  */
 export interface TrainerCallback {
   /** Unique within a session; also the default name of its snapshots. */
@@ -81,7 +85,7 @@ export interface TrainerCallback {
    * Returns the state to save in a checkpoint. Crossed thresholds need not be saved: the session reads them from the snapshots.
    * If it throws or returns something that JSON cannot hold, the checkpoint holds the previous state.
    */
-  state?(): Json;
+  state?(): Awaitable<Json>;
   /** Called before the first step of a resumed phase, with the state that the checkpoint holds. */
-  restore?(state: Json): void;
+  restore?(state: Json): Awaitable<void>;
 }

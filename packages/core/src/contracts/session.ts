@@ -233,7 +233,10 @@ export interface Session {
    */
   readonly brokenReceipt: string | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
-  /** Calls `onStepBegin` on the weights before a step. A loop may leave it out: `stepEnd` then calls `onStepBegin`. */
+  /**
+   * Calls `onStepBegin` on the weights before a step. A loop may leave it out: `stepEnd` then calls `onStepBegin`. A loop that calls
+   * it changes the weights only between `stepBegin` and `stepEnd`, so that changes at other times are detected.
+   */
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**

@@ -39,6 +39,7 @@ export type SessionSettings = Pick<
   SessionOptions,
   | "onFailure"
   | "onBrokenReceipt"
+  | "patienceSeconds"
   | "budget"
   | "saveAtFiring"
   | "baseline"

@@ -60,6 +60,7 @@ export const objectsSchema = <T extends object>(name: string) =>
 const sessionFields = {
   onFailure: uncheckedField,
   onBrokenReceipt: uncheckedField,
+  patienceSeconds: uncheckedField,
   budget: uncheckedField,
   saveAtFiring: uncheckedField,
   baseline: uncheckedField,

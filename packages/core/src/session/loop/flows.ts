@@ -145,7 +145,8 @@ export class SessionFlows {
       this.#stage = "ended";
       return;
     }
-    yield* this.#leaveBetween(false);
+    // The loop may have loaded its best weights.
+    yield* this.#leaveBetween(true);
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
