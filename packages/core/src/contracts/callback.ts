@@ -85,7 +85,7 @@ export interface TrainerCallback {
    * Returns the state to save in a checkpoint. Crossed thresholds need not be saved: the session reads them from the snapshots.
    * If it throws or returns something that JSON cannot hold, the checkpoint holds the previous state.
    */
-  state?(): Awaitable<Json>;
+  state?(): Json;
   /** Called before the first step of a resumed phase, with the state that the checkpoint holds. */
-  restore?(state: Json): Awaitable<void>;
+  restore?(state: Json): void;
 }

@@ -64,41 +64,15 @@ export function createParts(options: SessionOptions) {
     evidence: hookEvidence,
     patience,
   });
-  const between = new BetweenGuards({
-    callbacks,
-    guards,
-    grading: records.grading,
-    patience,
-    evidence: hookEvidence,
-  });
-  const window = {
-    options,
-    guards,
-    signal,
-    clock,
-    governor,
-    records,
-    preflight,
-    hookEvidence,
-    patience,
-    between,
-    reporter,
-  };
-  const parts = {
-    options,
-    callbacks,
-    log,
-    control,
-    clock,
-    progress,
-    requests,
-    hooks,
-    governor,
-    records,
-    between,
-  };
+  const { grading: graders } = records;
+  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence: hookEvidence });
+  const measuringParts = { options, guards, signal, clock, governor, preflight, hookEvidence, reporter };
+  const window = { ...measuringParts, patience, between, records };
+  const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
   return {
-    ...parts,
+    ...loop,
+    records,
+    between,
     preflight,
     window,
     signal,

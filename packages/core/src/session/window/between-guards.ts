@@ -11,7 +11,7 @@ import type { Patience } from "./patience.ts";
 export interface BetweenOptions {
   readonly callbacks: readonly TrainerCallback[];
   readonly guards: readonly Guard[];
-  readonly grading: BackgroundGrading;
+  readonly graders: BackgroundGrading;
   readonly patience: Patience;
   readonly evidence: HookEvidence;
 }
@@ -41,7 +41,7 @@ export class BetweenGuards {
   *enter(): Flow<void> {
     if (this.#quick.length === 0) return;
     // Forgets gradings that ended earlier.
-    this.#options.grading.takeActive();
+    this.#options.graders.takeActive();
     const entered: EnteredGuard[] = [];
     for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
     this.#entered = entered;
@@ -61,7 +61,7 @@ export class BetweenGuards {
   async check(last: readonly Evidence[], step: number): Promise<Evidence | null> {
     const left = last.find(({ part }) => part === "weights");
     if (left === undefined || left.after === null || this.#weights === undefined) return null;
-    const graded = this.#options.grading.takeActive();
+    const graded = this.#options.graders.takeActive();
     if (graded.length === 0) return null;
     const { after } = await (await this.#weights.enter({ seed: "", justLeft: left })).leave();
     if (after === null || after === left.after) return null;
@@ -75,7 +75,7 @@ export class BetweenGuards {
     const unsettled = callbacks.filter(({ id }) =>
       patience.unsettled.some((name) => name.includes(`callback "${id}"`)),
     );
-    const active = [...this.#options.grading.takeActive(), ...unsettled];
+    const active = [...this.#options.graders.takeActive(), ...unsettled];
     if (active.length > 0) return this.#keep(active, evidence, step);
     // Nothing is known to have run, and the loop may have its reasons.
     const names = callbacks.map(({ id }) => `"${id}"`).join(", ");
