@@ -1,5 +1,5 @@
 // Hooks and evaluations that never settle, and graders that keep the model.
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
@@ -121,6 +121,25 @@ describe("work that does not settle", () => {
     await withSession(toy.options([callback], { patienceSeconds: 0.04 }), train(toy, 1));
     expect(await statuses(toy)).toEqual(["toy 0 complete"]);
     expect(toy.warnings()).toEqual(Array(4).fill('callback "toy": working'));
+  });
+
+  it("is named every minute, and abandoned after ten by default", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const toy = toyTraining();
+    const evaluation = toyEvaluation({ onMeasure: never });
+    const callback = new PeriodicCallback(evaluation, { id: "evil", schedule: [], atEnd: false });
+    const session = openSession(toy.options([callback]));
+    const begun = session.begin();
+    await vi.advanceTimersByTimeAsync(601_000 + 10_000);
+    await begun;
+    const where = 'callback "evil": measure of "toy" has not settled and showed no progress for';
+    expect(toy.warnings().slice(0, 9)).toEqual(
+      Array.from({ length: 9 }, (_, i) => `${where} ${i + 1} min; it is abandoned in ${9 - i} min`),
+    );
+    expect(toy.warnings()[9]).toContain("showed no progress for 600 s");
+    expect(toy.warnings().length).toBe(10);
+    await session.close();
   });
 
   it("cannot use its context after it was abandoned", async () => {
