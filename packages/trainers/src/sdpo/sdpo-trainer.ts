@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
-import { checkPhaseName, configError, parseOptions } from "@periodic-eval/core/internal";
+import { checkPhaseName, configError, deepFreeze, parseOptions } from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
@@ -61,7 +61,7 @@ export class SDPOTrainer {
     checkPhaseName(where, phase, ["phase"]);
     this.#options = options;
     this.#phase = phase;
-    this.config = parseSDPOConfig(options.config);
+    this.config = deepFreeze(parseSDPOConfig(options.config));
     checkBase(this.config, model.base !== undefined);
     const warn = (place: string, message: string) => logWarning(loggers, place, message);
     this.#learner = new Learner({ model, config: this.config, phase, runDir, warn });
