@@ -126,6 +126,8 @@ export class SessionFlows {
     if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
       yield* this.#parts.between.enter();
     const snapshots = [...records.writer.written(), ...records.known.lost()];
+    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
+      yield* this.#parts.between.enter();
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },

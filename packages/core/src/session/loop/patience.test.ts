@@ -142,6 +142,29 @@ describe("work that does not settle", () => {
     await session.close();
   });
 
+  it("is not abandoned because something blocked the process, itself included", async () => {
+    const toy = toyTraining();
+    const block = () => {
+      const end = performance.now() + 40;
+      while (performance.now() < end);
+    };
+    const hook: TrainerCallback = {
+      id: "slow",
+      async onTrainBegin() {
+        block();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        block();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      },
+    };
+    const evaluation = toyEvaluation();
+    const items: AnyEvaluation["items"] = async (model) => (block(), evaluation.items(model));
+    const callback = new PeriodicCallback({ ...evaluation, items }, { schedule: [], atEnd: false });
+    await withSession(toy.options([hook, callback], soon), train(toy, 0));
+    expect(toy.warnings()).toEqual([]);
+    expect(await statuses(toy)).toEqual(["toy 0 complete"]);
+  });
+
   it("cannot use its context after it was abandoned", async () => {
     const toy = toyTraining();
     const late = gate();

@@ -64,11 +64,14 @@ export class Patience {
   async #settle<T>(work: AwaitedWork, answer: Promise<T>): Promise<T> {
     const key = keyOf(work.where, work.what);
     let timer: ReturnType<typeof setTimeout> | undefined;
+    work.sign.at = performance.now();
     const timeUp = new Promise<void>((resolve) => {
       let reportedAt = work.sign.at;
-      // Looks at the clock again, because a timer also fires after an engine has blocked the process.
+      let [dueAt, delay] = [Number.POSITIVE_INFINITY, 0];
       const check = () => {
         const now = performance.now();
+        // If something blocked the process for long, the work could not go on, or did the blocking.
+        if (now - dueAt > delay / 2) work.sign.at = now;
         const left = this.#milliseconds - (now - work.sign.at);
         if (left <= 0) return resolve();
         const next = Math.max(reportedAt, work.sign.at) + 1000 * reportSeconds - now;
@@ -76,7 +79,9 @@ export class Patience {
           reportedAt = now;
           this.#report(work, now, left);
         }
-        timer = setTimeout(check, Math.min(left, next <= 0 ? 1000 * reportSeconds : next));
+        delay = Math.min(left, next <= 0 ? 1000 * reportSeconds : next);
+        dueAt = now + delay;
+        timer = setTimeout(check, delay);
       };
       check();
     });
