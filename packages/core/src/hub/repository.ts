@@ -1,3 +1,4 @@
+import { fetchBounded } from "../internal/fetch-bounded.ts";
 import { quoteValue } from "../internal/quote-value.ts";
 import { readAccess } from "./access.ts";
 import { cut, hubError } from "./hub-error.ts";
@@ -44,7 +45,13 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
   return {
     commit: () =>
       requested(async () => {
-        const wanted = { name, revision, additionalFields: ["sha" as const], ...access };
+        const wanted = {
+          name,
+          revision,
+          additionalFields: ["sha" as const],
+          fetch: boundedFetch(),
+          ...access,
+        };
         const { sha } = await (type === "model" ? hub.modelInfo(wanted) : hub.datasetInfo(wanted));
         if (!isCommit(sha)) throw malformed(repo, `the commit ${quoteShort(sha)}`, "40 hexadecimal digits");
         return sha;
@@ -52,7 +59,12 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
     files: (commit) =>
       requested(async () => {
         const files = new Map<string, HubFile>();
-        const listing = { ...of, revision: commit, ...(type === "dataset" && { recursive: true }) };
+        const listing = {
+          ...of,
+          revision: commit,
+          fetch: boundedFetch(),
+          ...(type === "dataset" && { recursive: true }),
+        };
         for await (const entry of hub.listFiles(listing)) {
           if (entry.type !== "file" || !isPlainPath(entry.path)) continue;
           const hash = entry.lfs?.oid ?? entry.oid ?? "";
@@ -69,6 +81,20 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
       const stream = (from === 0 ? blob : blob.slice(from)).stream() as unknown;
       yield* stream as AsyncIterable<Uint8Array>;
     },
+  };
+}
+
+/** Limits of the JSON replies to one call. A listing of 100,000 files has about 20 MB. */
+const [timeoutSeconds, maxBytes] = [60, 32 * 2 ** 20];
+
+/** Returns a `fetch` for the library's JSON requests, which limits the size of all its replies together. */
+function boundedFetch(): typeof fetch {
+  let left = maxBytes;
+  return async (url, init = {}) => {
+    const { response, bytes } = await fetchBounded(url, init, { timeoutSeconds, maxBytes: left });
+    left -= bytes.length;
+    const { status, statusText, headers } = response;
+    return new Response(bytes.length === 0 ? null : bytes, { status, statusText, headers });
   };
 }
 

@@ -20,6 +20,7 @@ export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue
 export { downloadAdvice } from "./download-advice.ts";
 export { errorMessage } from "./error-message.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
+export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isRecord } from "./is-record.ts";

@@ -101,6 +101,20 @@ it("reports a rejection without credentials and stops sending", async () => {
   expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
 });
 
+it("stops sending after a reply of more than 8 MiB", async () => {
+  const server = await fakeServer((path) =>
+    path === "runs/create" ? { body: { filler: "x".repeat(2 ** 23) } } : null,
+  );
+  const logger = mlflowLogger({ trackingUri: server.trackingUri, runDir: temporaryFolder() });
+  await vi.waitFor(async () => {
+    await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
+      "MLflow sent a reply of more than 8388608 bytes to runs/create; sending has stopped",
+    );
+  });
+  await expect(logger.close!()).rejects.toThrow("points were not sent");
+  expect(server.received.filter(({ path }) => path === "runs/create")).toHaveLength(1);
+});
+
 it.each([
   ["me:100%", "me:100%"],
   ["me:a%40b", "me:a@b"],

@@ -1,3 +1,4 @@
+import { fetchBounded, ReplyTooLargeError } from "@periodic-eval/core/internal";
 import { AbortError } from "p-retry";
 
 /** MLflow's REST API 2.0. */
@@ -20,12 +21,16 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
   const base = trackingUri.replace(/\/+$/, "");
 
   async function call(path: string, init: RequestInit, signal: AbortSignal): Promise<unknown> {
-    const response = await fetch(`${base}/api/2.0/mlflow/${path}`, {
-      ...init,
-      headers: { "content-type": "application/json", ...(authorization !== null && { authorization }) },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(1000 * timeoutSeconds)]),
-    });
-    const text = await response.text();
+    const headers = { "content-type": "application/json", ...(authorization !== null && { authorization }) };
+    const url = `${base}/api/2.0/mlflow/${path}`;
+    const reply = await fetchBounded(url, { ...init, headers, signal }, { timeoutSeconds }).catch(
+      (error: unknown) => {
+        if (!(error instanceof ReplyTooLargeError)) throw error;
+        throw new AbortError(`MLflow sent ${error.message} to ${path.split("?")[0]}`);
+      },
+    );
+    const { response } = reply;
+    const text = reply.text();
     if (response.ok) return text === "" ? {} : JSON.parse(text);
     const { error_code: code = "", message = text.slice(0, 200) } = errorOf(text);
     const description =

@@ -1,3 +1,5 @@
+import { fetchBounded, ReplyTooLargeError } from "@periodic-eval/core/internal";
+
 /** A permanent error of the W&B server. */
 export class PermanentError extends Error {}
 
@@ -11,16 +13,20 @@ export interface Server {
 
 /** Posts a request and checks the answer, which the SDK does not. 429, 408 and 5xx are transient; other failures are a `PermanentError`. */
 export async function post({ baseUrl, apiKey }: Server, path: string, body: unknown): Promise<string> {
-  const response = await fetch(baseUrl + path, {
+  const init = {
     method: "POST",
     headers: {
       "content-type": "application/json",
       authorization: `Basic ${Buffer.from(`api:${apiKey}`).toString("base64")}`,
     },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(1000 * timeoutSeconds),
+  };
+  const reply = await fetchBounded(baseUrl + path, init, { timeoutSeconds }).catch((error: unknown) => {
+    if (!(error instanceof ReplyTooLargeError)) throw error;
+    throw new PermanentError(`W&B sent ${error.message} to ${path}`);
   });
-  const text = await response.text();
+  const { response } = reply;
+  const text = reply.text();
   if (response.ok) return text;
   const message = `W&B answered ${response.status} to ${path}: ${text.slice(0, 200)}`;
   const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;

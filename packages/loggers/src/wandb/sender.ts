@@ -8,6 +8,9 @@ import { pollMilliseconds, shortenWaits, type QueueDelay } from "./queue-delay.t
 /** Timeout for the SDK to open a run. After a rejection, the SDK would wait forever without a new request. */
 const openSeconds = 60;
 
+/** The SDK itself needs about 100 MB. */
+const maxMemoryBytes = 2 ** 30;
+
 type Run = Awaited<ReturnType<typeof wandb.init>>;
 
 /** Internals of the SDK. Without them it can neither resume a run nor check the server's answers. */
@@ -112,6 +115,12 @@ function asPermanent(error: unknown): never {
 }
 
 const answer = (message: Answer, then = () => {}) => void process.send!(message, then);
+
+// The SDK's own requests have no size limit.
+setInterval(() => {
+  if (process.memoryUsage.rss() > maxMemoryBytes)
+    fail(new PermanentError(`W&B's SDK needs more than ${maxMemoryBytes} bytes of memory`));
+}, 500).unref();
 
 // Errors in the message handlers of the SDK arrive here.
 process.on("uncaughtException", fail);

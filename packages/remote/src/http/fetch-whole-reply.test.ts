@@ -27,3 +27,19 @@ it("rejects at the time limit if the body stalls, even after a garbage collectio
     Array(5).fill("TimeoutError: timed out after 0.5 s"),
   );
 });
+
+it("returns a status that clients do not retry if the body is too large", async () => {
+  const server = createServer((_, response) => response.end(JSON.stringify({ text: "x".repeat(1000) })));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const whole = await fetchWholeReply(5, 1011)(url);
+  const cut = await fetchWholeReply(5, 1010)(url);
+  server.closeAllConnections();
+  server.close();
+  expect([whole.status, await whole.json()]).toEqual([200, { text: "x".repeat(1000) }]);
+  expect([cut.status, cut.headers.get("x-should-retry"), await cut.json()]).toEqual([
+    502,
+    "false",
+    { error: { message: "the server sent a reply of more than 1010 bytes" } },
+  ]);
+});

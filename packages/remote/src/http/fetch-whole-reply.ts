@@ -1,4 +1,4 @@
-import { abortable } from "./abortable.ts";
+import { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "@periodic-eval/core/internal";
 import { trackRequest } from "./track-requests.ts";
 
 /** If a server requires a longer wait, the client throws at once; a judge can then grade the answer later. */
@@ -8,41 +8,39 @@ const maximumWaitSeconds = 60;
  * Returns a `fetch` for clients that retry. It differs from the global `fetch`:
  * - The time limit covers the body, not only the headers.
  * - A body that is cut off or is not JSON is a failed attempt.
+ * - A body of more than `maxBytes` (decompressed; default 8 MiB) is cancelled. The client receives a 502 that it does not retry.
  * - A reply with a `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that
  *   the client uses its default back-off.
  * - A redirect is an error, so that no other server receives the key.
  * - `trackCall` reports each attempt.
  */
-export function fetchWholeReply(timeoutSeconds: number): typeof fetch {
-  return async (url, init) => {
-    init?.signal?.throwIfAborted();
-    return trackRequest(async (onStatus) => {
-      const limit = new AbortController();
-      const stop = () => limit.abort(init?.signal?.reason);
-      init?.signal?.addEventListener("abort", stop, { once: true });
-      const timer = setTimeout(
-        () => limit.abort(new DOMException(`timed out after ${timeoutSeconds} s`, "TimeoutError")),
-        1000 * timeoutSeconds,
-      );
+export function fetchWholeReply(timeoutSeconds: number, maxBytes = maxReplyBytes): typeof fetch {
+  return (url, init) =>
+    trackRequest(async (onStatus) => {
       try {
-        const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
-        onStatus(response.status);
-        // After the headers, Node's fetch (undici) holds the signal only by a weak reference. If the garbage collector took it,
-        // a body that stalls would never end.
-        const body = await abortable(limit.signal, response.text());
-        if (response.ok) expectJson(body);
+        const limits = { timeoutSeconds, maxBytes, onStatus };
+        const reply = await fetchBounded(url, { ...init, redirect: "error" }, limits);
+        const { ok, status, statusText, headers } = reply.response;
+        const body = reply.text();
+        if (ok) expectJson(body);
         return new Response(body === "" ? null : body, {
-          status: response.status,
-          statusText: response.statusText,
-          headers: normalizeHeaders(response.headers),
+          status,
+          statusText,
+          headers: normalizeHeaders(headers),
         });
-      } finally {
-        clearTimeout(timer);
-        init?.signal?.removeEventListener("abort", stop);
+      } catch (error) {
+        if (error instanceof ReplyTooLargeError) return tooLarge(error);
+        throw error;
       }
     });
-  };
 }
+
+/** Clients retry every error of `fetch`, but not a reply that forbids it. */
+const tooLarge = ({ message }: ReplyTooLargeError): Response =>
+  Response.json(
+    { error: { message: `the server sent ${message}` } },
+    { status: 502, headers: { "x-should-retry": "false" } },
+  );
 
 function expectJson(body: string): void {
   try {
@@ -54,7 +52,7 @@ function expectJson(body: string): void {
 
 function normalizeHeaders(given: Headers): Headers {
   const headers = new Headers(given);
-  // `text()` has already decoded the body.
+  // The body is already decompressed.
   headers.delete("content-encoding");
   headers.delete("content-length");
   const waits = [

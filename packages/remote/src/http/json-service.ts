@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import { z } from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
@@ -22,6 +22,10 @@ export interface JsonServiceOptions {
 }
 
 const where = "jsonService options";
+
+/** A batch of completions with their log-probs is larger than a judge's reply. */
+const maxServiceReplyBytes = 4 * maxReplyBytes;
+
 const optionsSchema = z.strictObject({
   url: z.string(),
   tokenEnv: z.string(),
@@ -70,7 +74,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
   const url = parseUrl(options.url);
   const token = environmentValue(tokenEnv);
   const client = connect(url, token, maxRetries);
-  const fetchReply = fetchWholeReply(timeoutSeconds);
+  const fetchReply = fetchWholeReply(timeoutSeconds, maxServiceReplyBytes);
 
   async function reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply> {
     signal.throwIfAborted();

@@ -74,6 +74,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
       { responses: [{ status: 429, headers: dates(3600) }], status: "error", attempts: 1 },
       { responses: [{ status: 400, message: "no such field" }], status: "error", attempts: 1 },
       { responses: [{ body: '{"choices": "none", "content": 7}' }], status: "error", attempts: 1 },
+      { responses: [{ body: JSON.stringify("x".repeat(2 ** 23)) }], status: "error", attempts: 1 },
       { responses: [{ body: "null" }], status: "error", attempts: 1 },
       { responses: [{ say: "I'd rate it highly." }], status: "unparsed", attempts: 1 },
       { responses: [{ say: '{"aligned": "high", "coherent": 90}' }], status: "unparsed", attempts: 1 },

@@ -9,6 +9,27 @@ const longestSkippedMs = 60_000;
 /** Whether Node's fetch sets the timer. Its timers (keep-alive, socket timeouts) use real time. */
 const isSetByFetch = () => /node:internal.*undici/.test(new Error("stack").stack!);
 
+/** Calls `end` when a body that is read with a reader has ended or is cancelled. */
+function onBodyEnd({ body }: Response, end: () => void): void {
+  if (body === null) return end();
+  const open = body.getReader.bind(body) as () => ReadableStreamDefaultReader<Uint8Array>;
+  const getReader = () => {
+    const reader = open();
+    const [read, cancel] = [reader.read.bind(reader), reader.cancel.bind(reader)];
+    reader.read = () =>
+      read().then(
+        (result) => (result.done && end(), result),
+        (error: unknown) => {
+          end();
+          throw error;
+        },
+      );
+    reader.cancel = (reason) => (end(), cancel(reason));
+    return reader;
+  };
+  Object.assign(body, { getReader });
+}
+
 /**
  * Fires timers of a minute or less without waiting, until the test ends. The next timer fires when the only attempts in flight
  * are ones that the server leaves unanswered. Retry delays and timeouts therefore take no time, and no attempt times out before
@@ -41,8 +62,7 @@ export function skipWaits(unanswered: ReadonlySet<string>): void {
     inFlight.add(id);
     try {
       const response = await real.fetch(url, { ...init, headers });
-      const readText = response.text.bind(response);
-      response.text = () => readText().finally(end);
+      onBodyEnd(response, end);
       return response;
     } catch (error) {
       end();
