@@ -91,10 +91,10 @@ const [timeoutSeconds, maxBytes] = [60, 32 * 2 ** 20];
 function boundedFetch(): typeof fetch {
   let left = maxBytes;
   return async (url, init = {}) => {
-    const { response, bytes } = await fetchBounded(url, init, { timeoutSeconds, maxBytes: left });
-    left -= bytes.length;
-    const { status, statusText, headers } = response;
-    return new Response(bytes.length === 0 ? null : bytes, { status, statusText, headers });
+    const reply = await fetchBounded(url, init, { timeoutSeconds, maxBytes: left });
+    left -= reply.bytes.length;
+    const { status, statusText, headers } = reply.response;
+    return new Response(reply.text() || null, { status, statusText, headers });
   };
 }
 

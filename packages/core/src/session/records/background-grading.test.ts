@@ -288,3 +288,69 @@ it("writes a failed snapshot with all verdicts if a grader failed too often; its
     expect(rows[0]).toMatchObject({ hit: expect.any(Boolean) });
   }
 });
+
+it("grades every failed measurement whose answers are kept when a run resumes", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  const outage = graded(() => {
+    throw new Error("no judge");
+  });
+  await withSession(toy.options([outage]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 7);
+    state = await session.save();
+  });
+  expect(await statuses(toy)).toEqual([
+    [0, "failed"],
+    [5, "failed"],
+    [7, "failed"],
+  ]);
+  await withSession(toy.options([graded(() => undefined)], { resume: state }), async (session) => {
+    await session.begin();
+    await steps(toy, session, 3);
+  });
+  const found = await toy.store.list();
+  expect(found.map(({ step, status, reason }) => [step, status, reason])).toEqual([
+    [0, "complete", null],
+    [5, "complete", null],
+    [7, "complete", null],
+    [10, "complete", null],
+  ]);
+  expect(found.map(({ paired }) => Object.values(paired.baseline ?? {})[0]?.n_pairs)).toEqual([
+    undefined,
+    8,
+    8,
+    8,
+  ]);
+});
+
+it("grades a failed measurement without the rows that its grader added, and keeps it failed if that fails too", async () => {
+  const toy = toyTraining();
+  const plain = toyEvaluation({ graded: true });
+  const ofStart = (failure: AnyEvaluation["failure"]) =>
+    new PeriodicCallback(
+      {
+        ...plain,
+        grade: async (rows, call) => [...(await plain.grade!(rows, call)), { id: "anchor", hit: null }],
+        ...(failure && { failure }),
+      },
+      { schedule: [], atEnd: false },
+    );
+  let state!: SessionState;
+  await withSession(toy.options([ofStart(() => new Error("no judge"))]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 1);
+    state = await session.save();
+  });
+  for (const [failure, status] of [
+    [() => new Error("still no judge"), "failed"],
+    [undefined, "complete"],
+  ] as const) {
+    const options = toy.options([ofStart(failure)], { resume: state });
+    await withSession(options, async (session) => void (await session.begin()));
+    const [snapshot] = await toy.store.list();
+    expect(snapshot).toMatchObject({ status, reason: status === "failed" ? "still no judge" : null });
+    expect((await toy.store.rows(snapshot!)).map(({ id }) => id).at(-1)).toBe("anchor");
+    expect(await toy.store.rows(snapshot!)).toHaveLength(9);
+  }
+});

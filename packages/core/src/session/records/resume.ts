@@ -53,7 +53,10 @@ export async function adoptSnapshot(
   if (found.status === "grading") await continueGrading(records, rows === null ? found : place, [callback]);
 }
 
-/** Continues the grading that was under way when a session ended: in this phase up to the resumed step, and in all others. */
+/**
+ * Grades the measurements whose answers are kept: those whose grading a session's end interrupted, and those whose grading failed
+ * (a judge that could not be reached). In this phase up to the resumed step, and in all others.
+ */
 export async function finishGrading(
   records: SessionRecords,
   callbacks: readonly TrainerCallback[],
@@ -63,7 +66,33 @@ export async function finishGrading(
   const rank = ({ id }: Snapshot) => (baselines.isBaselineId(id) ? 0 : 1);
   for (const snapshot of known.settled().sort((a, b) => rank(a) - rank(b))) {
     if (snapshot.status === "grading") await continueGrading(records, snapshot, callbacks);
+    else if (isGradable(snapshot)) await gradeAgain(records, snapshot, callbacks);
   }
+}
+
+/** Whether a measurement failed although its answers are kept: its grading failed. */
+const isGradable = ({ status, samples }: Snapshot): boolean => status === "failed" && samples !== null;
+
+/** Grades a failed measurement from its beginning, if a callback asks for its evaluation. */
+async function gradeAgain(
+  { comparisons, grading, writer }: SessionRecords,
+  failed: Snapshot,
+  callbacks: readonly TrainerCallback[],
+): Promise<void> {
+  const found = findEvaluation(failed, callbacks);
+  const rows = found && (await writer.rowsOrWarn(failed, "so it stays failed"));
+  if (rows === null) return;
+  const { timing, provenance } = failed;
+  const expected = (provenance.items ?? 0) * (found!.evaluation.samplesPerItem ?? 1);
+  const isWhole = timing.items >= expected;
+  const base: Snapshot = {
+    ...failed,
+    status: isWhole ? "complete" : "partial",
+    reason: isWhole ? null : `${timing.items} of ${expected} rows`,
+  };
+  // A grader may have added rows after the measured ones.
+  const measured = rows.slice(0, timing.items);
+  await grading.record({ base, rows: measured, ...found!, plan: comparisons.plan(base, null) }, null);
 }
 
 async function continueGrading(
@@ -71,9 +100,8 @@ async function continueGrading(
   snapshot: Snapshot,
   callbacks: readonly TrainerCallback[],
 ): Promise<void> {
-  const callback = callbacks.find(({ asks = [] }) => asks.some((one) => isEvaluationOf(snapshot, one)));
-  const evaluation = callback?.asks?.find((one) => isEvaluationOf(snapshot, one));
-  if (callback === undefined || evaluation === undefined) {
+  const found = findEvaluation(snapshot, callbacks);
+  if (found === null) {
     reporter.warn(
       "resume",
       `${keyText(snapshot)} is not graded yet, and no callback here asks for its evaluation`,
@@ -85,7 +113,15 @@ async function continueGrading(
   const alpha = spentBy(snapshot) ?? plan.alpha;
   const base: Snapshot = { ...snapshot, status: snapshot.reason === null ? "complete" : "partial" };
   const rows = await writer.rowsOrWarn(snapshot, "so it stays ungraded");
-  if (rows !== null) grading.start({ base, rows, evaluation, callback, plan: { ...plan, alpha } });
+  if (rows !== null) grading.start({ base, rows, ...found, plan: { ...plan, alpha } });
+}
+
+function findEvaluation(snapshot: Snapshot, callbacks: readonly TrainerCallback[]) {
+  for (const callback of callbacks) {
+    const evaluation = callback.asks?.find((one) => isEvaluationOf(snapshot, one));
+    if (evaluation !== undefined) return { callback, evaluation };
+  }
+  return null;
 }
 
 /** Whether a snapshot is of this evaluation, with the same options. Must be called after `items`, as provenance requires. */
