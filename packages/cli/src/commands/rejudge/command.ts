@@ -3,7 +3,8 @@ import { integer, judgeNames } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface RejudgeOptions {
-  readonly judge: string;
+  readonly judge?: string;
+  readonly heal: boolean;
   readonly method?: "json" | "logprob";
   readonly maxCalls?: number;
   readonly json: boolean;
@@ -15,7 +16,12 @@ export function addRejudge(program: Command, terminal: Terminal): void {
     .command("rejudge")
     .description("grade a run's stored alignment answers with another judge and report their agreement")
     .argument("<run-dir>", "folder of the run")
-    .requiredOption("--judge <name>", judgeNames)
+    .option("--judge <name>", judgeNames)
+    .option(
+      "--heal",
+      "instead, grade the answers that an interruption or a judge's outage left ungraded, with the run's judge, and complete their snapshots",
+      false,
+    )
     .addOption(
       new Option("--method <name>", "how a judge model replies (default: json)").choices(["json", "logprob"]),
     )
@@ -25,19 +31,42 @@ export function addRejudge(program: Command, terminal: Terminal): void {
       integer(0),
     )
     .option("--json", "print one JSON document", false)
-    .action(async (runDir: string, { judge: spec, json, ...limits }: RejudgeOptions) => {
-      const { openGrader } = await import("../../config/open-grader.ts");
-      const { onInterrupt } = await import("../../terminal/interrupt.ts");
-      const { rejudge } = await import("./run.ts");
-      const { rejudgeJson, rejudgeTable } = await import("./output.ts");
-      const judge = await openGrader(spec, { ...limits, runDir });
-      const { signal, stopListening } = onInterrupt();
-      try {
-        const result = await rejudge(runDir, judge, { signal, now: () => new Date().toISOString() });
-        terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
-      } finally {
-        stopListening();
-        await judge.dispose?.();
-      }
-    });
+    .action(
+      async (runDir: string, { judge: spec, json, heal, ...limits }: RejudgeOptions, command: Command) => {
+        if (heal) return healRun(runDir, { judge: spec ?? null, json, ...limits }, terminal);
+        if (spec === undefined) return command.error("error: required option '--judge <name>' not specified");
+        const { openGrader } = await import("../../config/open-grader.ts");
+        const { onInterrupt } = await import("../../terminal/interrupt.ts");
+        const { rejudge } = await import("./run.ts");
+        const { rejudgeJson, rejudgeTable } = await import("./output.ts");
+        const judge = await openGrader(spec, { ...limits, runDir });
+        const { signal, stopListening } = onInterrupt();
+        try {
+          const result = await rejudge(runDir, judge, { signal, now: () => new Date().toISOString() });
+          terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
+        } finally {
+          stopListening();
+          await judge.dispose?.();
+        }
+      },
+    );
+}
+
+async function healRun(
+  runDir: string,
+  { judge, json, ...limits }: Omit<RejudgeOptions, "judge" | "heal"> & { readonly judge: string | null },
+  terminal: Terminal,
+): Promise<void> {
+  const { openGrader } = await import("../../config/open-grader.ts");
+  const { onInterrupt } = await import("../../terminal/interrupt.ts");
+  const { checkHealed, heal, healedJson, healedTable } = await import("./heal.ts");
+  const open = (name: string) => openGrader(name, { ...limits, runDir });
+  const { signal, stopListening } = onInterrupt();
+  try {
+    const snapshots = await heal(runDir, { judge, open, signal }, terminal);
+    terminal.out(json ? healedJson(snapshots) : healedTable(snapshots, terminal.colours));
+    checkHealed(snapshots, runDir);
+  } finally {
+    stopListening();
+  }
 }

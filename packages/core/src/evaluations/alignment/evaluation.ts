@@ -224,7 +224,7 @@ function describe(judge: Grader): { readonly description?: Json } {
   return description === undefined ? {} : { description };
 }
 
-function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null): AnsweredRow {
+export function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null): AnsweredRow {
   return {
     id: `anchor/${id}`,
     kind: "anchor",
@@ -240,7 +240,8 @@ function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null
   };
 }
 
-function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number): PeriodicEvalError | null {
+/** Returns the error for rows of which a judge could not grade enough; null otherwise. */
+export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number): PeriodicEvalError | null {
   const judged = rows.filter((row) => isCompletion(row) && row.status !== "unfinished");
   const ungraded = judged.filter(isUngraded);
   if (ungraded.length <= maxErrorShare * judged.length) return null;

@@ -3,6 +3,8 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { canonicalJson } from "../../random/hash.ts";
+import { plannedSteps } from "../../schedule/crossings.ts";
+import { familyAlpha } from "../../statistics/planned-comparisons.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { spentBy } from "./comparisons.ts";
 import { percentOf, type Measurement } from "./new-snapshot.ts";
@@ -73,17 +75,22 @@ export async function finishGrading(
 /** Whether a measurement failed although its answers are kept: its grading failed. */
 const isGradable = ({ status, samples }: Snapshot): boolean => status === "failed" && samples !== null;
 
+/** Whether the answers of a measurement are kept without grades. */
+export const isUngraded = (snapshot: Snapshot): boolean =>
+  snapshot.status === "grading" || isGradable(snapshot);
+
 /** Grades a failed measurement from its beginning, if a callback asks for its evaluation. */
 async function gradeAgain(
-  { comparisons, grading, writer }: SessionRecords,
+  { comparisons, grading, known, writer }: SessionRecords,
   failed: Snapshot,
   callbacks: readonly TrainerCallback[],
 ): Promise<void> {
   const found = findEvaluation(failed, callbacks);
-  const rows = found && (await writer.rowsOrWarn(failed, "so it stays failed"));
+  if (found === null) return;
+  const rows = await writer.rowsOrWarn(failed, "so it stays failed");
   if (rows === null) return;
   const { timing, provenance } = failed;
-  const expected = (provenance.items ?? 0) * (found!.evaluation.samplesPerItem ?? 1);
+  const expected = (provenance.items ?? 0) * (found.evaluation.samplesPerItem ?? 1);
   const isWhole = timing.items >= expected;
   const base: Snapshot = {
     ...failed,
@@ -92,7 +99,14 @@ async function gradeAgain(
   };
   // A grader may have added rows after the measured ones.
   const measured = rows.slice(0, timing.items);
-  await grading.record({ base, rows: measured, ...found!, plan: comparisons.plan(base, null) }, null);
+  const { triggers = [] } = found.callback;
+  const planned = plannedSteps(triggers, failed.max_steps)?.filter((step) => step > 0).length ?? null;
+  const plan = comparisons.plan(base, planned);
+  // Later measurements may have spent this one's level.
+  const spent = known.settledOf(failed.phase, failed.id).map((one) => spentBy(one) ?? 0);
+  const left = spent.reduce((rest, alpha) => rest - alpha, familyAlpha);
+  const alpha = plan.alpha === null || left <= 0 ? null : Math.min(plan.alpha, left);
+  await grading.record({ base, rows: measured, ...found, plan: { ...plan, alpha } }, null);
 }
 
 async function continueGrading(

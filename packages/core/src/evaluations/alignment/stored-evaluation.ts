@@ -1,0 +1,61 @@
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Grader } from "../../contracts/grading.ts";
+import type { Json } from "../../contracts/json.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { hashJson } from "../../random/hash.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { defaultAnchors } from "./anchors.ts";
+import { anchorRow, failureOf } from "./evaluation.ts";
+import { judgeRows, type JudgeRows } from "./judge-rows.ts";
+import { alignmentMetrics, alignmentPlainKeys, isCompletion, type AlignmentRow } from "./metrics.ts";
+
+/** The part of an alignment snapshot's `provenance.evaluation` that grading depends on. */
+interface StoredAlignment {
+  readonly judge: { readonly name: string; readonly fingerprint: string };
+  readonly judge_prompts: JudgeRows["prompts"] | null;
+  readonly anchors: string | null;
+  readonly max_error_share: number;
+}
+
+const storedAlignment = ({ provenance }: Snapshot): StoredAlignment | null =>
+  isRecord(provenance.evaluation) && isRecord(provenance.evaluation["judge"])
+    ? (provenance.evaluation as unknown as StoredAlignment)
+    : null;
+
+/** Returns the judge that an alignment snapshot names; null for another snapshot. */
+export const storedJudge = (snapshot: Snapshot): StoredAlignment["judge"] | null =>
+  snapshot.evaluation === "alignment" ? (storedAlignment(snapshot)?.judge ?? null) : null;
+
+/**
+ * Returns an evaluation that grades the stored answers of an alignment snapshot as its callback would. It cannot measure. Null
+ * if the snapshot's judge is another one, or if its anchors are not the default ones, whose texts the snapshot lacks.
+ */
+export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): AnyEvaluation | null {
+  const stored = storedAlignment(snapshot);
+  if (stored === null || storedJudge(snapshot)?.fingerprint !== judge.fingerprint) return null;
+  const anchors = stored.anchors === null ? [] : defaultAnchors;
+  if (stored.anchors !== null && stored.anchors !== hashJson(defaultAnchors as unknown as Json)) return null;
+  const prompts = stored.judge_prompts ?? {};
+  const anchorRows = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
+  return defineEvaluation({
+    name: snapshot.evaluation,
+    version: snapshot.evaluation_version,
+    needs: [],
+    // The rows are stored; only their number matters.
+    samplesPerItem: samplesOf(snapshot),
+    items: () => [],
+    measure: () => Promise.resolve([]),
+    provenance: () => snapshot.provenance.evaluation,
+    grade: (rows: readonly AlignmentRow[], call): Promise<readonly AlignmentRow[]> =>
+      judgeRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
+    failure: (rows: readonly AlignmentRow[]) => failureOf(rows, stored.max_error_share),
+    metrics: alignmentMetrics,
+    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
+  }) as AnyEvaluation;
+}
+
+function samplesOf({ provenance }: Snapshot): number {
+  const { samples } = provenance.evaluation as { readonly samples?: { readonly n?: number } };
+  return samples?.n ?? 1;
+}

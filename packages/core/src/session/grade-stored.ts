@@ -1,0 +1,58 @@
+import type { TrainerCallback } from "../contracts/callback.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
+import { atSteps } from "../schedule/triggers.ts";
+import { createRecords } from "./records/records.ts";
+import { finishGrading, isUngraded } from "./records/resume.ts";
+
+/** What `gradeStored` needs besides the run. */
+export interface GradeStoredOptions {
+  /** Returns the evaluation that grades a snapshot's rows; null if there is none. */
+  readonly evaluationOf: (snapshot: Snapshot) => AnyEvaluation | null;
+  readonly signal: AbortSignal;
+  /** Receives warnings. */
+  readonly warn: (where: string, message: string) => void;
+}
+
+/**
+ * Grades the measurements of a run whose answers are kept without grades, in all phases, as a resumed session would. Needs no
+ * model.
+ *
+ * @param run Folder of the run. Locked while this runs.
+ * @returns The snapshots that were not graded before, as they are now.
+ * @throws PeriodicEvalError `store` if another process uses the run.
+ */
+export async function gradeStored(
+  run: string,
+  { evaluationOf, signal, warn }: GradeStoredOptions,
+): Promise<readonly Snapshot[]> {
+  const reporter = { warn, fail: () => undefined };
+  const clock = () => performance.now() / 1000;
+  // No snapshot has this phase, so that all belong to phases that are over.
+  const common = { run, phase: "", clock, gradingSignal: signal, reporter };
+  const { store } = createRecords({ ...common, seed: "" });
+  await store.open?.();
+  try {
+    const ungraded = (await store.list()).filter(isUngraded);
+    for (const seed of new Set(ungraded.map(({ provenance }) => provenance.seed))) {
+      const records = createRecords({ ...common, run: store, seed });
+      records.known.load(await store.list(), null);
+      const callbacks = ungraded.flatMap((snapshot): TrainerCallback[] => {
+        const evaluation = snapshot.provenance.seed === seed ? evaluationOf(snapshot) : null;
+        if (evaluation === null) return [];
+        // The phase is over: it makes no other comparisons than those of its measurements.
+        const steps = records.known.settledOf(snapshot.phase, snapshot.id).map(({ step }) => step);
+        const measured = steps.filter((step) => step > 0);
+        return [
+          { id: snapshot.id, asks: [evaluation], triggers: measured.length === 0 ? [] : [atSteps(measured)] },
+        ];
+      });
+      await finishGrading(records, callbacks);
+      await records.grading.drain(Infinity);
+      await records.writer.writeAll();
+    }
+    return await Promise.all(ungraded.map(async (one) => (await store.get(one)) ?? one));
+  } finally {
+    await store.close?.();
+  }
+}
