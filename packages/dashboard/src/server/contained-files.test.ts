@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, link, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readIfPresent } from "@periodic-eval/core/snapshots";
@@ -16,6 +16,7 @@ beforeAll(async () => {
   await writeFile(join(above, "root-beside", "file"), "outside");
   await writeFile(join(root, "folder", "file"), "inside");
   await writeFile(join(root, "large"), "x".repeat(1025));
+  await link(join(above, "root-beside", "file"), join(root, "second-name"));
   await symlink("folder/file", join(root, "to-inside"));
   await symlink("../root-beside/file", join(root, "to-outside"));
   await symlink("../root-beside", join(root, "folder-outside"));
@@ -70,4 +71,12 @@ it.each([
   ["C:/a", null],
 ])("splits %j into %j", (path, names) => {
   expect(namesOf(path)).toEqual(names);
+});
+
+it("refuses a file with a second hard link, which may lie outside", async () => {
+  await expect(files.read("second-name")).rejects.toMatchObject({
+    code: "store",
+    where: "second-name",
+    got: "a file with 2 hard links",
+  });
 });

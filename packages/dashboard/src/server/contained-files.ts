@@ -6,7 +6,8 @@ import type { FileReader } from "@periodic-eval/core/snapshots";
 
 /**
  * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not
- * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
+ * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file. A file with several hard links is refused,
+ * because its content may belong outside.
  */
 export interface ContainedFiles extends FileReader {
   /** Returns the time of the last write to a file or folder. */
@@ -99,6 +100,14 @@ const pathOf = (file: FileHandle, opened: string): Promise<string> =>
 
 async function checkedStat(path: string, file: FileHandle): Promise<{ readonly size: number }> {
   const found = await file.stat();
+  // A second name may lie outside the served folder. A lock has two for a moment, and only its process is shown.
+  if (found.isFile() && found.nlink > 1 && !path.endsWith(".lock"))
+    throw unreadable(
+      path,
+      `a file with ${found.nlink} hard links`,
+      "a file with one name",
+      "Serve a copy of the folder: the file's other name may lie outside the served folder.",
+    );
   if (found.isFile()) return found;
   throw unreadable(path, found.isDirectory() ? "a folder" : "a special file", "a regular file");
 }
@@ -111,14 +120,12 @@ const tooLarge = (path: string, bytes: number, max: number): PeriodicEvalError =
 
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-const unreadable = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "store",
-    where,
-    got,
-    expected,
-    fix: "Move it out of the folder, or open it with another tool.",
-  });
+const unreadable = (
+  where: string,
+  got: string,
+  expected: string,
+  fix = "Move it out of the folder, or open it with another tool.",
+): PeriodicEvalError => new PeriodicEvalError({ code: "store", where, got, expected, fix });
 
 /** Returns a system error without the absolute path in its message. */
 function withoutAbsolutePath(path: string, error: unknown): unknown {

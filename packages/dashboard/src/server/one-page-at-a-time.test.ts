@@ -40,6 +40,7 @@ it.each(["text/html", "application/json"])(
       },
     });
     const reply = await server.request("/v1/eval?per_page=200", { headers: { Accept: accept } });
+    await reply.text();
     expect([reply.status, kept.length]).toEqual([200, 4]);
     // The reader may still hold the previous run.
     expect(Math.max(...kept)).toBeLessThanOrEqual(1);
@@ -60,6 +61,7 @@ it("creates one page at a time, and continues after one that fails", async () =>
   });
   const queries = ["", "?results_dir=a", "?page=2&per_page=2", "?results_dir=nowhere", "?results_dir=b"];
   const replies = await Promise.all(queries.map(async (query) => server.request(`/v1/eval${query}`)));
+  await Promise.all(replies.map(async (reply) => reply.text()));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200]);
   expect([reads, maxOpen]).toEqual([8, 1]);
 });
@@ -94,5 +96,6 @@ it.each([
     },
   });
   const reply = await server.request(address, { headers: { host, ...headers } });
+  await reply.text();
   expect([reply.status, read.length]).toEqual([status, status === 200 ? 4 : 0]);
 });

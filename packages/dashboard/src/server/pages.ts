@@ -1,4 +1,4 @@
-import { pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
+import { pageHead, pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
 import { feedbackStyle } from "../feedback/feedback-style.ts";
 import { formatTime, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
@@ -116,6 +116,9 @@ export function runPage(place: Place, read: ReadRun): PageWithPolicy {
       <span class="code">${[rootName, query.resultsDir].filter((name) => name !== "").join("/")}</span>.`,
   });
 }
+
+/** Renders the beginning of `listPage` and `runPage`. */
+export const headOf = (place: Place): PageWithPolicy => pageHead({ title: nameOf(place), extraStyle });
 
 /** Renders the page for a request that the server cannot answer. */
 export const messagePage = (title: string, message: string): PageWithPolicy =>

@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import { accepts } from "hono/accepts";
+import { stream } from "hono/streaming";
 import type { PageWithPolicy } from "../html/document.ts";
 import { messagePage } from "./pages.ts";
 
@@ -19,12 +20,40 @@ export function setHeaders(c: Context, policy: string): void {
   c.header("Content-Security-Policy", `${policy}; frame-ancestors 'none'`);
 }
 
-type Status = 200 | 400 | 403 | 404 | 405 | 500;
+type Status = 200 | 400 | 401 | 403 | 404 | 405 | 500;
 
 export function sendPage(c: Context, status: Status, { markup, policy }: PageWithPolicy) {
   setHeaders(c, policy);
   return c.html(markup, status);
 }
+
+/** Milliseconds after which the beginning of a page is sent, although the rest is not known yet. */
+const waitMs = 150;
+
+/**
+ * Sends a page. If it takes long, sends its beginning first, so that the browser shows that the server works on it.
+ *
+ * @param head The beginning of the page's markup, and its policy.
+ */
+export async function sendWhenReady(c: Context, head: PageWithPolicy, page: Promise<PageWithPolicy>) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), waitMs)));
+  const ready = await Promise.race([page, late]).finally(() => clearTimeout(timer));
+  if (ready !== null) return sendPage(c, 200, ready);
+  setHeaders(c, head.policy);
+  c.header("Content-Type", "text/html; charset=UTF-8");
+  return stream(c, async (out) => {
+    await out.write(head.markup);
+    await out.write(
+      await page.then(
+        ({ markup }) => markup.slice(head.markup.length),
+        () => failedPage,
+      ),
+    );
+  });
+}
+
+const failedPage = `<p class="notice damaged">The server could not create this page. Other pages may work.</p></main></body></html>`;
 
 export function sendData(c: Context, data: object, status: Status = 200) {
   setHeaders(c, strictPolicy);

@@ -1,12 +1,18 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import { hostname } from "node:os";
 import { isOriginOf, isOwnHost } from "@periodic-eval/core/internal";
 import type { Context, MiddlewareHandler } from "hono";
 import { sendMessage } from "./replies.ts";
 
-/** Refuses requests for other hosts (DNS rebinding), requests that would write, and requests from other sites. */
-export const requestGuard =
-  (host: string): MiddlewareHandler =>
-  async (c, next) => {
+/**
+ * Refuses requests for other hosts (DNS rebinding), requests that would write, requests from other sites, and requests without
+ * the token. A program sends the token as a bearer token; a browser asks for it as a password, with any user name.
+ *
+ * @param token Null: no token is required.
+ */
+export function requestGuard(host: string, token: string | null): MiddlewareHandler {
+  const isAllowed = token === null ? () => true : tokenCheck(token);
+  return async (c, next) => {
     const called = [c.req.header("host"), new URL(c.req.url).host].filter((name) => name !== undefined);
     if (!called.every((name) => isOwnHost(name, host, hostname())))
       return sendMessage(
@@ -26,8 +32,30 @@ export const requestGuard =
         "Request from another site",
         "This server does not answer requests from other sites.",
       );
+    if (!isAllowed(c.req.header("authorization") ?? "")) {
+      c.header("WWW-Authenticate", 'Basic realm="periodic-eval", charset="UTF-8"');
+      return sendMessage(c, 401, "Wrong token", "This server needs the token that it was started with.");
+    }
     await next();
   };
+}
+
+/** Compares hashes in constant time, so that the time of a reply reveals nothing about the token. */
+function tokenCheck(token: string): (header: string) => boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  const expected = hash(token);
+  return (header) => {
+    const [, scheme = "", given = ""] = /^(\w+) +(.*)$/.exec(header) ?? [];
+    const isBasic = scheme.toLowerCase() === "basic";
+    if (!isBasic && scheme.toLowerCase() !== "bearer") return false;
+    const secret = isBasic
+      ? Buffer.from(given, "base64")
+          .toString()
+          .replace(/^[^:]*:/, "")
+      : given;
+    return timingSafeEqual(hash(secret), expected);
+  };
+}
 
 /**
  * Whether a page of another site makes the request, for example for an image or a frame. That page cannot read the reply, but

@@ -4,10 +4,11 @@ import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { containedFiles, namesOf, type ContainedFiles } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
-import { listPage, pageCount, runEntry, runPage } from "./pages.ts";
+import { headOf, listPage, pageCount, runEntry, runPage } from "./pages.ts";
+import { pageTurns, type Hold, type Turn } from "./page-turns.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
-import { sendData, sendMessage, sendPage, setHeaders, strictPolicy, wantsJson } from "./replies.ts";
+import { sendData, sendMessage, sendWhenReady, setHeaders, strictPolicy, wantsJson } from "./replies.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
@@ -25,11 +26,11 @@ const [fewAnswers, manyAnswers] = [3, 50];
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
   const parsed = parseOptions("resultsServer options", serverOptions, options);
-  const { root, host = "127.0.0.1", readResults = null, maxFileBytes } = parsed;
-  const served = servedFolder(realFolder(root)!, readResults, maxFileBytes);
-  const runOne = oneAtATime();
+  const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = parsed;
+  const serve = servedFolder(realFolder(root)!, readResults, maxFileBytes);
+  const createPage = pageTurns();
   const app = new Hono();
-  app.use(requestGuard(host));
+  app.use(requestGuard(host, token));
   app.get("/", (c) => {
     setHeaders(c, strictPolicy);
     return c.redirect(evalPath, 302);
@@ -47,7 +48,8 @@ export function resultsServer(options: ResultsServerOptions): Hono {
         `${error.where}: got ${error.got}, expected ${error.expected}.`,
       );
     }
-    return runOne(() => reply(c, query, served));
+    const { signal } = c.req.raw;
+    return createPage(signal, (turn, hold) => reply(c, query, serve(turn, hold, signal)));
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((_, c) =>
@@ -56,9 +58,12 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   return app;
 }
 
+/** The served folder as one request reads it. */
 interface ServedFolder {
   readonly rootName: string;
   readonly files: ContainedFiles;
+  readonly signal: AbortSignal;
+  readonly hold: Hold;
   readonly isShown: (run: FoundRun) => boolean;
   readonly read: (run: FoundRun, maxAnswers: number) => Promise<ReadRun>;
 }
@@ -67,13 +72,36 @@ function servedFolder(
   root: string,
   readResults: ReadOptions["readResults"],
   maxFileBytes: number | undefined,
-): ServedFolder {
-  const files = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
-  return {
-    rootName: basename(root),
-    files,
-    isShown: ({ kind }) => kind !== "results" || readResults !== null,
-    read: (run, maxAnswers) => readFound(run, { files, readResults, maxAnswers }),
+): (turn: Turn, hold: Hold, signal: AbortSignal) => ServedFolder {
+  const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
+  return (turn, hold, signal) => {
+    const untilAbort: ContainedFiles = {
+      async list(folder) {
+        signal.throwIfAborted();
+        return contained.list(folder);
+      },
+      async read(path) {
+        signal.throwIfAborted();
+        return contained.read(path);
+      },
+      timeOf: (path) => contained.timeOf(path),
+    };
+    const files: ContainedFiles = { ...untilAbort, read: (path) => turn(() => contained.read(path)) };
+    return {
+      rootName: basename(root),
+      files,
+      signal,
+      hold,
+      isShown: ({ kind }) => kind !== "results" || readResults !== null,
+      async read(run, maxAnswers) {
+        // Reading benchmark results is one part, in which it must not wait for another turn.
+        const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
+        const read = await readFound(run, { files, readResults: inTurn, maxAnswers });
+        // `readFound` reports an aborted read as a damaged file.
+        signal.throwIfAborted();
+        return read;
+      },
+    };
   };
 }
 
@@ -86,8 +114,10 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
   try {
     found = await findRuns(folder, served.files, served.isShown);
   } catch {
+    served.signal.throwIfAborted();
     return sendNotFound(c);
   }
+  served.signal.throwIfAborted();
   const { runs } = found;
   const requestedRun = runs.find(({ path }) => path === folder);
   // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
@@ -97,21 +127,30 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
     : replyWithList(c, normalized, found, served);
 }
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName, read }: ServedFolder) {
-  return wantsJson(c)
-    ? sendData(c, wholeData(await read(run, Infinity)))
-    : sendPage(c, 200, runPage({ rootName, query }, await read(run, manyAnswers)));
+async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName, read, hold }: ServedFolder) {
+  if (wantsJson(c)) return sendData(c, wholeData(await read(run, Infinity)));
+  const place = { rootName, query };
+  const page = read(run, manyAnswers).then((done) => runPage(place, done));
+  hold(page);
+  return sendWhenReady(c, headOf(place), page);
 }
 
-async function replyWithList(c: Context, query: Query, found: FoundRuns, { rootName, read }: ServedFolder) {
+async function replyWithList(
+  c: Context,
+  query: Query,
+  found: FoundRuns,
+  { rootName, read, hold }: ServedFolder,
+) {
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   if (!wantsJson(c)) {
-    const entries = await inSequence(runsOfPage, async (run, at) =>
+    const place = { rootName, query };
+    const list = inSequence(runsOfPage, async (run, at) =>
       runEntry(await read(run, fewAnswers), at, runsOfPage.length === 1),
-    );
-    return sendPage(c, 200, listPage({ rootName, query }, found, entries));
+    ).then((entries) => listPage(place, found, entries));
+    hold(list);
+    return sendWhenReady(c, headOf(place), list);
   }
   return sendData(c, {
     results_dir: resultsDir,
@@ -130,16 +169,6 @@ async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) 
   const results: R[] = [];
   for (const [at, item] of items.entries()) results.push(await map(item, at));
   return results;
-}
-
-/** Returns a queue that starts each task after the previous one has ended, successfully or not. */
-function oneAtATime() {
-  let last: Promise<unknown> = Promise.resolve();
-  return <T>(task: () => Promise<T>): Promise<T> => {
-    const current = last.then(task, task);
-    last = current.catch(() => undefined);
-    return current;
-  };
 }
 
 /** Sends the same reply for folders outside the root as for missing ones, so that it reveals nothing about them. */

@@ -36,8 +36,8 @@ export interface Serving {
 }
 
 /**
- * Starts `resultsServer` on a host; by default only this machine can reach it. There is no password: on any other host, every
- * machine that can reach the server can read everything below the root.
+ * Starts `resultsServer` on a host; by default only this machine can reach it. On any other host, every machine that can reach
+ * the server can read everything below the root, unless `token` is set.
  *
  * @throws PeriodicEvalError `config` for a wrong option, or if the server cannot listen on the host and port.
  */

@@ -7,6 +7,8 @@ export interface ResultsServerOptions {
   readonly root: string;
   /** The host on which the server listens. It refuses requests for other hosts. Default: 127.0.0.1. */
   readonly host?: string;
+  /** The token that each request must send. Default: none is required. */
+  readonly token?: string;
   /** Reads a `metrics.json` and its sample files. Default: the pages omit benchmark results. */
   readonly readResults?: NonNullable<ReadOptions["readResults"]>;
   /** Largest file that the server reads, in bytes. Default: 64 MiB. */
@@ -24,6 +26,11 @@ export const serverOptions = z.strictObject({
     .string("a host name or an IP address of this machine")
     .min(1, "a host name or an IP address of this machine")
     .meta({ fix: "Omit it for 127.0.0.1." })
+    .optional(),
+  token: z
+    .string("a non-empty string")
+    .min(1, "a non-empty string")
+    .meta({ fix: "Omit it to serve without a token." })
     .optional(),
   readResults: z
     .custom<NonNullable<ReadOptions["readResults"]>>(isFunction, "a function")

@@ -1,10 +1,11 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { integer } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface ServeOptions {
   readonly host: string;
   readonly port: number;
+  readonly token?: string;
 }
 
 /** `serve`: shows the runs below a folder in the browser, finished or not. */
@@ -16,17 +17,23 @@ export function addServe(program: Command, terminal: Terminal): void {
     .option("--port <number>", "port to listen on; 0 selects a free one", integer(0, 65_535), 8010)
     .option(
       "--host <address>",
-      "address to listen on; there is no password, so any but the default lets others read the runs",
+      "address to listen on; any but the default lets others read the runs, unless there is a token",
       "127.0.0.1",
+    )
+    .addOption(
+      new Option(
+        "--token <string>",
+        "token that requests must send: programs as a bearer token, browsers as a password (other users of this machine see the command line; the variable is safer)",
+      ).env("PERIODIC_EVAL_TOKEN"),
     )
     .action((folder: string, options: ServeOptions) => serve(folder, options, terminal));
 }
 
-async function serve(root: string, { host, port }: ServeOptions, terminal: Terminal): Promise<void> {
+async function serve(root: string, options: ServeOptions, terminal: Terminal): Promise<void> {
   const { serveResults } = await import("@periodic-eval/dashboard/server");
   const { readResults } = await import("../../run/read-results.ts");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
-  const serving = await serveResults({ root, host, port, readResults });
+  const serving = await serveResults({ root, ...options, readResults });
   const { signal, stopListening } = onInterrupt();
   terminal.out(serving.address);
   terminal.err("Press Ctrl-C to stop.");

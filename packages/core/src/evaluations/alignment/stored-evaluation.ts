@@ -8,7 +8,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeRows, type JudgeRows } from "./judge-rows.ts";
-import { alignmentMetrics, alignmentPlainKeys, isCompletion, type AlignmentRow } from "./metrics.ts";
+import { alignmentMetrics, alignmentPlainKeys, isCompletion, type AlignmentItem, type AlignmentRow } from "./metrics.ts";
 
 /** The part of an alignment snapshot's `provenance.evaluation` that grading depends on. */
 interface StoredAlignment {
@@ -44,15 +44,15 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     needs: [],
     // The rows are stored; only their number matters.
     samplesPerItem: samplesOf(snapshot),
-    items: () => [],
-    measure: () => Promise.resolve([]),
+    items: (): readonly AlignmentItem[] => [],
+    measure: (): Promise<readonly AlignmentRow[]> => Promise.resolve([]),
     provenance: () => snapshot.provenance.evaluation,
-    grade: (rows: readonly AlignmentRow[], call): Promise<readonly AlignmentRow[]> =>
+    grade: (rows, call): Promise<readonly AlignmentRow[]> =>
       judgeRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
-    failure: (rows: readonly AlignmentRow[]) => failureOf(rows, stored.max_error_share),
+    failure: (rows) => failureOf(rows, stored.max_error_share),
     metrics: alignmentMetrics,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
-  }) as AnyEvaluation;
+  });
 }
 
 function samplesOf({ provenance }: Snapshot): number {
