@@ -10,6 +10,7 @@ import type {
   Tokenizer,
 } from "@periodic-eval/core";
 import { renderPrompt } from "@periodic-eval/core/evaluations";
+import { checkLength } from "./prompt-length.ts";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
 
@@ -23,6 +24,9 @@ export async function answer(
   { signal, now }: { readonly signal: AbortSignal; readonly now: Date },
 ): Promise<Json> {
   const requests = requestsOf(body);
+  for (const { prompt } of requests)
+    if ("messages" in prompt)
+      checkLength(model, "messages", textOf(prompt.messages, body.chat_template_kwargs));
   const { tokenizer } = model;
   const completions = await model.generate!(requests, { signal });
   const count = (ids: readonly (readonly number[] | null)[]) =>
@@ -67,6 +71,10 @@ function requestsOf(body: ChatBody | ChatBatchBody): readonly GenerateRequest[] 
     sampling: { ...sampling, seed: String(seeds?.[at] ?? body.seed ?? randomUUID()) },
   }));
 }
+
+/** Returns what a chat template renders, about as long as its result: a template adds some characters to each message. */
+export const textOf = (messages: readonly Message[], kwargs: unknown): string =>
+  JSON.stringify([messages, kwargs]);
 
 export const promptOf = (messages: readonly Message[], kwargs: TemplateKwargs | null): Prompt => ({
   messages,

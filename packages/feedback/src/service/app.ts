@@ -1,14 +1,13 @@
 import type { Json } from "@periodic-eval/core";
 import { isRecord, walkJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type pLimit from "p-limit";
 import { admission, type Admission } from "./admission.ts";
 import { answer } from "./answers.ts";
 import { initAdapter, learn, type Learning } from "./learning.ts";
 import { errorReply, parsed, refused } from "./refusals.ts";
 import { entropies, score } from "./scores.ts";
-import { waitingBodies } from "./waiting-bodies.ts";
+import { waitingBodies, type BodyLimits } from "./waiting-bodies.ts";
 import {
   chatBatchSchema,
   chatSchema,
@@ -19,10 +18,9 @@ import {
   scoreSchema,
 } from "./wire.ts";
 
-export interface AppOptions extends Learning, Admission {
+export interface AppOptions extends Learning, Admission, BodyLimits {
   /** Description of the engine, for `/v1/health`. */
   readonly engine: Json;
-  readonly maxBodyBytes: number;
   /** Runs one request at a time: there is one model. */
   readonly queue: ReturnType<typeof pLimit>;
   isClosing(): boolean;
@@ -60,20 +58,7 @@ export function feedbackApp(options: AppOptions): Hono {
 /** Adds the checks that every request passes first. */
 function addGuards(app: Hono, options: AppOptions): void {
   app.use(admission(options));
-  app.use(waitingBodies(options.maxBodyBytes));
-  app.use(
-    bodyLimit({
-      maxSize: options.maxBodyBytes,
-      onError() {
-        throw refused(413, "body_too_large", {
-          where: "the body",
-          got: `more than ${options.maxBodyBytes} bytes`,
-          expected: `at most ${options.maxBodyBytes} bytes`,
-          fix: "Send smaller requests.",
-        });
-      },
-    }),
-  );
+  app.use(waitingBodies(options));
   app.use(async (context, next) => {
     await next();
     if (options.isClosing()) context.header("connection", "close");
@@ -96,21 +81,21 @@ function addHealth(app: Hono, { adapters, baseName, engine }: AppOptions): void 
 /** Adds the routes that use a model without changing it. */
 function addModelRoutes(app: Hono, { resident, now }: AppOptions, inTurn: InTurn): void {
   app.post("/v1/chat/completions", async (context) => {
-    const body = parsed(chatSchema, await bodyOf(context));
+    const body = parsed(chatSchema, bodyOf(context));
     return inTurn(context, async (signal) =>
       answer(await resident.evaluable(body.model), body, { signal, now: now() }),
     );
   });
 
   app.post("/v1/chat/completions/batch", async (context) => {
-    const body = parsed(chatBatchSchema, await bodyOf(context));
+    const body = parsed(chatBatchSchema, bodyOf(context));
     return inTurn(context, async (signal) =>
       answer(await resident.evaluable(body.model), body, { signal, now: now() }),
     );
   });
 
   app.post("/v1/score", async (context) => {
-    const body = await bodyOf(context);
+    const body = bodyOf(context);
     const has = (name: string) => isRecord(body) && name in body;
     if (has("entropies_of")) {
       const { model, entropies_of: texts } = parsed(entropiesSchema, body);
@@ -136,12 +121,12 @@ function addModelRoutes(app: Hono, { resident, now }: AppOptions, inTurn: InTurn
 
 function addTrainingRoutes(app: Hono, options: AppOptions, inTurn: InTurn): void {
   app.post("/v1/lora/init", async (context) => {
-    const body = parsed(initSchema, await bodyOf(context));
+    const body = parsed(initSchema, bodyOf(context));
     return inTurn(context, () => initAdapter(body, options));
   });
 
   app.post("/v1/feedback", async (context) => {
-    const body = parsed(feedbackSchema, await bodyOf(context));
+    const body = parsed(feedbackSchema, bodyOf(context));
     return inTurn(context, (signal) => learn(body, options, signal));
   });
 }
@@ -169,8 +154,7 @@ function addErrors(app: Hono, { onFailure }: AppOptions): void {
 /** Maximum nesting of a body. Valid requests nest less, and recursive code does not exhaust the stack at this depth. */
 const maxDepth = 64;
 
-async function bodyOf(context: Context): Promise<unknown> {
-  const text = await context.req.text();
+function bodyOf({ var: { body: text } }: Context): unknown {
   let isTooDeep = false;
   walkJson(text, (_, level) => !(isTooDeep ||= level > maxDepth));
   try {

@@ -3,6 +3,7 @@ import { canonicalJson, hashJson } from "@periodic-eval/core/random";
 import { encodePair } from "@periodic-eval/core/evaluations";
 import type { FeedbackExample, TrainedState } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";
+import { checkLength } from "./prompt-length.ts";
 import { refused } from "./refusals.ts";
 import type { OpenAdapter, ResidentModel } from "./resident-model.ts";
 import type { FeedbackBody, FeedbackRequest, InitBody } from "./wire.ts";
@@ -143,6 +144,9 @@ async function examplesOf(
   requests: readonly FeedbackRequest[],
   signal: AbortSignal,
 ): Promise<readonly FeedbackExample[]> {
+  for (const [at, request] of requests.entries())
+    for (const name of ["prompt", "response", "feedback", "teacher_turn"] as const)
+      checkLength(evaluable, `requests.${at}.${name}`, request[name] ?? "");
   const tokenizer = evaluable.tokenizer!;
   const drawn = requests.map((request, at) => {
     const { prompt, response, response_token_ids: given, response_logprobs: logprobs } = request;

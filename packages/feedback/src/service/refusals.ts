@@ -42,12 +42,27 @@ const statuses: Readonly<Record<PeriodicEvalError["code"], ContentfulStatusCode>
   aborted: 503,
 };
 
+/** Replaces absolute paths by the name of the file, except addresses such as `http://host/path` and `/v1/health`. */
+const withoutFolders = (text: string): string =>
+  text
+    .replaceAll(/file:\/\//gi, "")
+    .replaceAll(
+      /(?<![\w./:\\…-])\/(?!v1\/|health\b)(?:[^\s"'`<>|,;:()[\]{}/]+\/)*([^\s"'`<>|,;:()[\]{}/]+)/g,
+      "…/$1",
+    )
+    .replaceAll(
+      /(?<!\w)[a-z]:[\\/](?:[^\s"'`<>|,;:()[\]{}\\/]+[\\/])*([^\s"'`<>|,;:()[\]{}\\/]+)/gi,
+      "…\\$1",
+    );
+
 /** Returns an error in OpenAI's format. Omits the message of an internal error, which may contain private data. */
 export function errorReply(error: Error, context: Context): Response {
   const status =
     error instanceof HTTPException ? error.status : PeriodicEvalError.is(error) ? statuses[error.code] : 500;
   const known = error instanceof HTTPException ? error.cause : error;
-  const message = PeriodicEvalError.is(known) ? known.message : "[periodic-eval] the service failed";
+  const given = PeriodicEvalError.is(known) ? known.message : "[periodic-eval] the service failed";
+  // A refusal quotes the request; any other error may name files of the service.
+  const message = error instanceof HTTPException ? given : withoutFolders(given);
   const code =
     error instanceof HTTPException ? error.message : PeriodicEvalError.is(error) ? error.code : null;
   const type =

@@ -7,7 +7,8 @@ import {
 } from "@periodic-eval/core";
 import { encodePair } from "@periodic-eval/core/evaluations";
 import { entropiesOf } from "../metrics/collapse-reference.ts";
-import { promptOf } from "./answers.ts";
+import { promptOf, textOf } from "./answers.ts";
+import { checkLength } from "./prompt-length.ts";
 import type { ScoredBody } from "./wire.ts";
 
 /** Computes the log p of completions in one call of the model. Returns one result per completion, in order. */
@@ -20,6 +21,10 @@ export async function score(
     context: contextOf(body),
     continuation: body.completion ?? { ids: body.completion_token_ids! },
   }));
+  for (const { messages, prompt = "", completion = "", chat_template_kwargs: kwargs } of bodies) {
+    checkLength(model, messages ? "messages" : "prompt", messages ? textOf(messages, kwargs) : prompt);
+    checkLength(model, "completion", completion);
+  }
   const { tokenizer } = model;
   const pairs = requests.map((request) => encodePair(tokenizer!, request));
   const scores = await model.logLikelihoods!(requests, { signal });
@@ -55,6 +60,7 @@ export async function entropies(
   signal: AbortSignal,
 ): Promise<Json> {
   const found: number[][] = [];
+  for (const text of texts) checkLength(model, "entropies_of", text);
   for (const text of texts) {
     const known = await entropiesOf(model, text, { signal });
     if (known.value === null)
