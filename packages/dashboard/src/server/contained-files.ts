@@ -12,7 +12,11 @@ import type { FileReader } from "@periodic-eval/core/snapshots";
 export interface ContainedFiles extends FileReader {
   /** Returns the time of the last write to a file or folder. */
   timeOf(path: string): Promise<Date>;
+  /** Reads a file of any size in parts. */
+  chunks(path: string): AsyncGenerator<Uint8Array, void, void>;
 }
+
+const chunkBytes = 2 ** 18;
 
 const defaultMaxFileBytes = 64 * 2 ** 20;
 
@@ -43,26 +47,47 @@ export function containedFiles(
     }
   }
 
+  async function openInside(path: string): Promise<FileHandle> {
+    const real = await resolveInside(path);
+    let file: FileHandle;
+    try {
+      // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
+      file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      throw withoutAbsolutePath(path, error);
+    }
+    // Check the opened file: its path may have changed since `resolveInside`.
+    if (isWithin(realRoot, await pathOf(file, real))) return file;
+    await file.close();
+    throw notFound(path);
+  }
+
   return {
     async list(folder) {
       const entries = await entriesOf(folder);
       return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
     },
     async read(path) {
-      const real = await resolveInside(path);
-      let file: FileHandle;
+      const file = await openInside(path);
       try {
-        // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
-        file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      } catch (error) {
-        throw withoutAbsolutePath(path, error);
-      }
-      try {
-        // Check the opened file: its path may have changed since `resolveInside`.
-        if (!isWithin(realRoot, await pathOf(file, real))) throw notFound(path);
         const { size } = await checkedStat(path, file);
         if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
         return (await file.readFile()).toString("utf8");
+      } catch (error) {
+        throw withoutAbsolutePath(path, error);
+      } finally {
+        await file.close();
+      }
+    },
+    async *chunks(path) {
+      const file = await openInside(path);
+      try {
+        await checkedStat(path, file);
+        for (;;) {
+          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes));
+          if (bytesRead === 0) return;
+          yield buffer.subarray(0, bytesRead);
+        }
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {

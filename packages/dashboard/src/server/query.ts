@@ -8,6 +8,8 @@ export interface Query {
   /** 1-based. */
   readonly page: number;
   readonly perPage: number;
+  /** Whether the address has `page` or `per_page`. */
+  readonly isPaged: boolean;
   /** Whether the tables of one run show all rows. */
   readonly showsAllRows: boolean;
 }
@@ -42,6 +44,7 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     resultsDir: valueOf("results_dir") ?? "",
     page: numberOf("page", 1, Infinity),
     perPage: numberOf("per_page", defaultPerPage, maxPerPage),
+    isPaged: valueOf("page") !== null || valueOf("per_page") !== null,
     showsAllRows: steps === "all",
   };
 }

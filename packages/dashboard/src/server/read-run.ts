@@ -11,7 +11,7 @@ import { summarizeResults, type ResultsSummary } from "../results/summarize-resu
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
-import { readStoredAnswers, type StoredAnswers } from "./stored-answers.ts";
+import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
 export type RunContent =
@@ -45,8 +45,8 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
-  /** Number of stored answers to read per callback. */
-  readonly maxAnswers: number;
+  /** The stored answers to read of each callback; null reads none. */
+  readonly answers: AnswerRange | null;
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
@@ -68,10 +68,10 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks({ path }, { files, maxAnswers }) {
+    async callbacks({ path }, { files, answers: range }) {
       // A list of runs shows no rows, so it does not verify them.
-      const run = await readRun(path, files, { rows: maxAnswers > 0 });
-      const reading = maxAnswers === 0 ? Promise.resolve([]) : readStoredAnswers(run, files, maxAnswers);
+      const run = await readRun(path, files, { rows: range !== null });
+      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, files, range);
       const kept = await reading.then(
         (answers) => ({ answers, answersProblem: null }),
         (error: unknown) => ({

@@ -27,8 +27,15 @@ export function sendPage(c: Context, status: Status, { markup, policy }: PageWit
   return c.html(markup, status);
 }
 
-/** Milliseconds after which the beginning of a page is sent, although the rest is not known yet. */
+/** Milliseconds after which the beginning of a reply is sent, although the rest is not known yet. */
 const waitMs = 150;
+
+/** Returns what a promise resolves to within `waitMs`; null if it takes longer. */
+async function early<T>(promise: Promise<T>): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), waitMs)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
 
 /**
  * Sends a page. If it takes long, sends its beginning first, so that the browser shows that the server works on it.
@@ -36,22 +43,35 @@ const waitMs = 150;
  * @param head The beginning of the page's markup, and its policy.
  */
 export async function sendWhenReady(c: Context, head: PageWithPolicy, page: Promise<PageWithPolicy>) {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), waitMs)));
-  const ready = await Promise.race([page, late]).finally(() => clearTimeout(timer));
+  const ready = await early(page);
   if (ready !== null) return sendPage(c, 200, ready);
   setHeaders(c, head.policy);
   c.header("Content-Type", "text/html; charset=UTF-8");
-  return stream(c, async (out) => {
-    await out.write(head.markup);
-    await out.write(
-      await page.then(
-        ({ markup }) => markup.slice(head.markup.length),
-        () => failedPage,
-      ),
-    );
-  });
+  const rest = page.then(
+    ({ markup }) => markup.slice(head.markup.length),
+    () => failedPage,
+  );
+  return sendParts(c, head.markup, rest);
 }
+
+/** Sends JSON. If it takes long, sends a line end first, which JSON may begin with. */
+export async function sendDataWhenReady(c: Context, data: Promise<object>) {
+  const ready = await early(data);
+  if (ready !== null) return sendData(c, ready);
+  setHeaders(c, strictPolicy);
+  c.header("Content-Type", "application/json");
+  const rest = data.then(
+    (value) => JSON.stringify(value),
+    () => JSON.stringify({ error: "The server could not create this reply." }),
+  );
+  return sendParts(c, "\n", rest);
+}
+
+const sendParts = (c: Context, first: string, rest: Promise<string>) =>
+  stream(c, async (out) => {
+    await out.write(first);
+    await out.write(await rest);
+  });
 
 const failedPage = `<p class="notice damaged">The server could not create this page. Other pages may work.</p></main></body></html>`;
 

@@ -4,19 +4,28 @@ import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { containedFiles, namesOf, type ContainedFiles } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
-import { headOf, listPage, pageCount, runEntry, runPage } from "./pages.ts";
+import { headOf, listPage, manyAnswers, pageCount, runEntry, runPage } from "./pages.ts";
 import { pageTurns, type Hold, type Turn } from "./page-turns.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
-import { sendData, sendMessage, sendWhenReady, setHeaders, strictPolicy, wantsJson } from "./replies.ts";
+import {
+  sendData,
+  sendDataWhenReady,
+  sendMessage,
+  sendWhenReady,
+  setHeaders,
+  strictPolicy,
+  wantsJson,
+} from "./replies.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
+import type { AnswerRange } from "./stored-answers.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
 
-/** Answers shown per callback on a page of several runs, and on the page of one run. */
-const [fewAnswers, manyAnswers] = [3, 50];
+/** Answers shown per callback on a page of several runs. */
+const fewAnswers = 3;
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -65,7 +74,7 @@ interface ServedFolder {
   readonly signal: AbortSignal;
   readonly hold: Hold;
   readonly isShown: (run: FoundRun) => boolean;
-  readonly read: (run: FoundRun, maxAnswers: number) => Promise<ReadRun>;
+  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
 }
 
 function servedFolder(
@@ -85,18 +94,34 @@ function servedFolder(
         return contained.read(path);
       },
       timeOf: (path) => contained.timeOf(path),
+      chunks: (path) => contained.chunks(path),
     };
-    const files: ContainedFiles = { ...untilAbort, read: (path) => turn(() => contained.read(path)) };
+    const files: ContainedFiles = {
+      ...untilAbort,
+      read: (path) => turn(() => contained.read(path)),
+      async *chunks(path) {
+        const parts = contained.chunks(path);
+        try {
+          for (;;) {
+            const part = await turn(() => parts.next());
+            if (part.done === true) return;
+            yield part.value;
+          }
+        } finally {
+          await parts.return();
+        }
+      },
+    };
     return {
       rootName: basename(root),
       files,
       signal,
       hold,
       isShown: ({ kind }) => kind !== "results" || readResults !== null,
-      async read(run, maxAnswers) {
+      async read(run, answers) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
         const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, maxAnswers });
+        const read = await readFound(run, { files, readResults: inTurn, answers });
         // `readFound` reports an aborted read as a damaged file.
         signal.throwIfAborted();
         return read;
@@ -128,9 +153,18 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
 }
 
 async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName, read, hold }: ServedFolder) {
-  if (wantsJson(c)) return sendData(c, wholeData(await read(run, Infinity)));
+  const { page: number, perPage, isPaged } = query;
+  if (wantsJson(c)) {
+    const all = { first: 0, count: Infinity };
+    const range = isPaged ? { first: (number - 1) * perPage, count: perPage } : all;
+    const data = read(run, range).then(wholeData);
+    hold(data);
+    return sendDataWhenReady(c, data);
+  }
   const place = { rootName, query };
-  const page = read(run, manyAnswers).then((done) => runPage(place, done));
+  const page = read(run, { first: (number - 1) * manyAnswers, count: manyAnswers }).then((done) =>
+    runPage(place, done),
+  );
   hold(page);
   return sendWhenReady(c, headOf(place), page);
 }
@@ -147,7 +181,7 @@ async function replyWithList(
   if (!wantsJson(c)) {
     const place = { rootName, query };
     const list = inSequence(runsOfPage, async (run, at) =>
-      runEntry(await read(run, fewAnswers), at, runsOfPage.length === 1),
+      runEntry(await read(run, { first: 0, count: fewAnswers }), at, runsOfPage.length === 1),
     ).then((entries) => listPage(place, found, entries));
     hold(list);
     return sendWhenReady(c, headOf(place), list);
@@ -160,7 +194,7 @@ async function replyWithList(
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, 0))),
+    runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, null))),
   });
 }
 

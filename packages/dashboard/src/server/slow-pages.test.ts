@@ -37,3 +37,14 @@ it.each(["", "?results_dir=run"])("sends the beginning of a page that takes long
   for (const name of ["content-type", "content-security-policy", "cache-control"])
     expect(reply.headers.get(name)?.toLowerCase()).toBe(whole.headers.get(name)?.toLowerCase());
 });
+
+it("sends a line end before JSON that takes long", async () => {
+  const { server, finish } = await slowServer();
+  const headers = { Accept: "application/json" };
+  const reply = await server.request("/v1/eval?results_dir=run", { headers });
+  finish();
+  const text = await reply.text();
+  expect(text).toMatch(/^\n\{/);
+  expect(JSON.parse(text)).toMatchObject({ results_dir: "run", problem: null });
+  expect(reply.headers.get("content-type")).toBe("application/json");
+});

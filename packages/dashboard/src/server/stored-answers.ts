@@ -1,48 +1,103 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path/posix";
-import type { Json } from "@periodic-eval/core";
-import { readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import type { Json, Snapshot } from "@periodic-eval/core";
+import { readRows, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField, ownValue } from "../html/json-field.ts";
+import type { ContainedFiles } from "./contained-files.ts";
 
 /** The stored answers of a callback's last measurement in a phase. */
 export interface StoredAnswers {
   readonly phase: string;
   readonly id: string;
   readonly step: number;
-  /** The first rows with a generated text. */
+  /** 0-based position of the first of `rows` among all rows with a generated text. */
+  readonly first: number;
+  /** Some rows with a generated text. */
   readonly rows: readonly { readonly [key: string]: Json }[];
   /** Number of all rows with a generated text. */
   readonly count: number;
 }
 
+/** Which answers of each callback to read. */
+export interface AnswerRange {
+  /** 0-based. */
+  readonly first: number;
+  readonly count: number;
+}
+
 /**
- * Reads the stored answers of each callback's last measurement in each phase. Omits callbacks that do not generate text.
- *
- * @param maxRows Number of rows to return per callback.
+ * Reads the stored answers of each callback's last measurement in each phase, with the memory of `range`. Omits callbacks that
+ * do not generate text.
  */
 export async function readStoredAnswers(
   run: RunRecord,
-  fs: FileReader,
-  maxRows: number,
+  files: ContainedFiles,
+  range: AnswerRange,
 ): Promise<readonly StoredAnswers[]> {
   const found: StoredAnswers[] = [];
   for (const { name: phase, series, snapshots } of run.phases) {
     for (const { id, points } of series) {
       const withRows = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
-      const point = points.findLast(({ step }) => withRows.some((snapshot) => snapshot.step === step));
+      const steps = new Set(withRows.map(({ step }) => step));
+      const point = points.findLast(({ step }) => steps.has(step));
       if (point === undefined) continue;
       const { samples } = withRows.find(({ step }) => step === point.step)!;
       const file = join(run.runDir, "periodic_eval", point.file);
-      const rows = (await readRows(file, samples, fs)) as readonly unknown[];
-      const answers = rows.filter(
-        (row): row is StoredAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
-      );
-      if (answers.length > 0)
-        found.push({ phase, id, step: point.step, rows: answers.slice(0, maxRows), count: answers.length });
+      const { rows, count } = await readRange(file, samples, files, range);
+      if (count > 0) found.push({ phase, id, step: point.step, first: range.first, rows, count });
     }
   }
   return found;
+}
+
+/** Returns the answers of a range, and the number of all answers. Verifies the rows as `readRows` does. */
+async function readRange(
+  snapshotFile: string,
+  samples: Snapshot["samples"],
+  files: ContainedFiles,
+  { first, count: most }: AnswerRange,
+) {
+  const file = snapshotFile.replace(/\.json$/, ".samples.jsonl");
+  const rows: StoredAnswers["rows"][number][] = [];
+  const hash = createHash("sha256");
+  let [count, line] = [0, 0];
+  for await (const text of linesOf(files.chunks(file), (chunk) => hash.update(chunk))) {
+    line++;
+    if (text === "") continue;
+    const row = parseRow(text, `${file}:${line}`);
+    if (jsonField(row, "text") === null) continue;
+    if (count >= first && count < first + most) rows.push(row as StoredAnswers["rows"][number]);
+    count++;
+  }
+  // Throws if the rows are damaged. If the snapshot was replaced while it was read, the next page has the new rows.
+  if (samples?.sha256 !== undefined && samples.sha256 !== hash.digest("hex"))
+    await readRows(snapshotFile, samples, files);
+  return { rows, count };
+}
+
+async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  onChunk: (chunk: Uint8Array) => void,
+): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunks) {
+    onChunk(chunk);
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+}
+
+function parseRow(text: string, where: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new Error(`${where}: got a line that is not JSON, expected a row.`);
+  }
 }
 
 /** Renders the answers, folded by phase and callback. */
@@ -52,8 +107,14 @@ export function answerSections(answers: readonly StoredAnswers[]): Html | false 
     html`<section>
       <h2>Answers</h2>
       <p class="sub">Answers from the last measurement of each callback in each phase.</p>
-      ${answers.map(({ phase, id, step, rows, count }) => {
-        const counts = rows.length === count ? String(count) : `${rows.length} of ${count}`;
+      ${answers.map(({ phase, id, step, first, rows, count }) => {
+        const shown = first === 0 ? String(rows.length) : `${first + 1} to ${first + rows.length}`;
+        const counts =
+          rows.length === count
+            ? String(count)
+            : rows.length === 0
+              ? `none of ${count} on this page`
+              : `${shown} of ${count}`;
         return html`<details>
           <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${counts}</span></summary>
           ${rows.map(answer)}

@@ -2,7 +2,7 @@ import { fakeModel } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
 import { answer } from "./answers.ts";
 import { entropies, score } from "./scores.ts";
-import type { ChatBody, ScoredBody } from "./wire.ts";
+import type { ScoredBody } from "./wire.ts";
 
 const { signal } = new AbortController();
 const unread = () => {
@@ -12,7 +12,7 @@ const plain = fakeModel();
 const model = {
   ...plain,
   contextLength: 4,
-  tokenizer: { ...plain.tokenizer!, encode: unread, renderChat: unread },
+  tokenizer: { ...plain.tokenizer, encode: unread, renderChat: unread },
   generate: unread,
   logLikelihoods: unread,
 };
@@ -20,17 +20,18 @@ const long = "x".repeat(64 * 4 + 1);
 const say = (content: string) => [{ role: "user" as const, content }];
 
 it.each<[string, () => Promise<unknown>]>([
-  [
-    "a chat",
-    () => answer(model, { model: "m", messages: say(long) } as ChatBody, { signal, now: new Date(0) }),
-  ],
+  ["a chat", () => answer(model, { model: "m", messages: say(long) }, { signal, now: new Date(0) })],
   [
     "template variables",
     () =>
-      answer(model, { model: "m", messages: say("a"), chat_template_kwargs: { long } } as ChatBody, {
-        signal,
-        now: new Date(0),
-      }),
+      answer(
+        model,
+        { model: "m", messages: say("a"), chat_template_kwargs: { long } },
+        {
+          signal,
+          now: new Date(0),
+        },
+      ),
   ],
   [
     "a scored conversation",

@@ -56,7 +56,8 @@ export function waitingBodies({
 
   function reserve(context: Context, body: Arriving, bytes: number): void {
     if (body.bytes + bytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    const isStalled = (one: Arriving) => one !== body && Date.now() - one.began >= 1000 * stalledSeconds;
+    const isStalled = (one: Arriving) =>
+      one !== body && performance.now() - one.began >= 1000 * stalledSeconds;
     while (waiting + bytes > limit) {
       const stalled = [...arriving].find((one) => one.bytes > 0 && isStalled(one));
       if (stalled === undefined) {
@@ -96,12 +97,12 @@ export function waitingBodies({
     if (Number(context.req.header("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     const body: Arriving = {
       client: addressOf(context),
-      began: Date.now(),
+      began: performance.now(),
       bytes: 0,
       drop: new AbortController(),
     };
     const own = [...arriving].filter(({ client }) => client === body.client);
-    if (own.length >= bodiesPerClient) drop(own[0]!, tooSlow((Date.now() - own[0]!.began) / 1000));
+    if (own.length >= bodiesPerClient) drop(own[0]!, tooSlow((performance.now() - own[0]!.began) / 1000));
     arriving.add(body);
     try {
       context.set("body", await read(context, body));

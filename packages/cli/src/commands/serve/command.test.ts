@@ -65,3 +65,19 @@ it("rejects an invalid folder, port or host in one line", async () => {
   expect((await refused(root, "--port", "65536")).code).toBe(2);
   other.close();
 });
+
+it("serves only to requests with the token of --token or PERIODIC_EVAL_TOKEN", async () => {
+  const child = spawn(process.execPath, [builtMain(), "serve", root, "--port", "0"], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, PERIODIC_EVAL_TOKEN: "of-the-test" },
+  });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const address = String(line).trim();
+  const statusWith = async (headers: Record<string, string>) => (await fetch(address, { headers })).status;
+  expect(await statusWith({})).toBe(401);
+  expect(await statusWith({ authorization: "Bearer other" })).toBe(401);
+  expect(await statusWith({ authorization: "Bearer of-the-test" })).toBe(200);
+  child.kill("SIGINT");
+  expect(await once(child, "close")).toEqual([0, null]);
+  expect((await refused(root, "--token", "")).err).toContain('token: got "", expected a non-empty string');
+});
