@@ -2,7 +2,7 @@
 export { divertMathRandom, mathRandomGuard } from "../guard/randomness.ts";
 export { checkTriggers } from "../schedule/check-triggers.ts";
 export { advance, crossings, plannedSteps } from "../schedule/crossings.ts";
-export { gradeStored, type GradeStoredOptions } from "./grade-stored.ts";
+export { gradeStored, type GradeStoredOptions } from "./records/grade-stored.ts";
 export { checkRequests, type RequestCheck } from "./loop/check-requests.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";

@@ -7,7 +7,7 @@ export interface ResultsServerOptions {
   readonly root: string;
   /** The host on which the server listens. It refuses requests for other hosts. Default: 127.0.0.1. */
   readonly host?: string;
-  /** The token that each request must send. Default: none is required. */
+  /** The token that each request must send. By default, requests need no token. */
   readonly token?: string;
   /** Reads a `metrics.json` and its sample files. Default: the pages omit benchmark results. */
   readonly readResults?: NonNullable<ReadOptions["readResults"]>;

@@ -5,7 +5,7 @@ import { refused } from "./refusals.ts";
 const charactersPerToken = 64;
 
 /**
- * Refuses a text that cannot fit the model, before it is tokenized: tokenizing takes seconds per megabyte.
+ * Checks the length of a text before the tokenizer reads it, which takes seconds per megabyte.
  *
  * @param name Where the text stands in the request.
  * @throws HTTPException 413 for more than 64 characters per token of the context length.

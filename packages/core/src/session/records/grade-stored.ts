@@ -1,9 +1,9 @@
-import type { TrainerCallback } from "../contracts/callback.ts";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Snapshot } from "../contracts/snapshot.ts";
-import { atSteps } from "../schedule/triggers.ts";
-import { createRecords } from "./records/records.ts";
-import { finishGrading, isUngraded } from "./records/resume.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { atSteps } from "../../schedule/triggers.ts";
+import { createRecords } from "./records.ts";
+import { finishGrading, isUngraded } from "./resume.ts";
 
 /** What `gradeStored` needs besides the run. */
 export interface GradeStoredOptions {
