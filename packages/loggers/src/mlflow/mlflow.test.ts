@@ -110,7 +110,7 @@ it("stops sending after a reply of more than 8 MiB", async () => {
     await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
       "MLflow sent a reply of more than 8388608 bytes to runs/create; sending has stopped",
     );
-  });
+  }, 10_000);
   await expect(logger.close!()).rejects.toThrow("points were not sent");
   expect(server.received.filter(({ path }) => path === "runs/create")).toHaveLength(1);
 });

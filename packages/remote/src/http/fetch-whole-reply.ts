@@ -15,8 +15,10 @@ const maximumWaitSeconds = 60;
  * - `trackCall` reports each attempt.
  */
 export function fetchWholeReply(timeoutSeconds: number, maxBytes = maxReplyBytes): typeof fetch {
-  return (url, init) =>
-    trackRequest(async (onStatus) => {
+  return async (url, init) => {
+    // Outside of `trackRequest`, which would report a request.
+    init?.signal?.throwIfAborted();
+    return trackRequest(async (onStatus) => {
       try {
         const limits = { timeoutSeconds, maxBytes, onStatus };
         const reply = await fetchBounded(url, { ...init, redirect: "error" }, limits);
@@ -33,6 +35,7 @@ export function fetchWholeReply(timeoutSeconds: number, maxBytes = maxReplyBytes
         throw error;
       }
     });
+  };
 }
 
 /** Clients retry every error of `fetch`, but not a reply that forbids it. */
