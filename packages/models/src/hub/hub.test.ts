@@ -381,4 +381,10 @@ describe("a hostile hub", () => {
     expect((await errorOf(load("owner/world"))).message).toContain("expected a size and a hash");
     expect(await readdir(cache)).toEqual([]);
   });
+
+  it("cannot send a listing of more than 32 MiB", async () => {
+    const entry = { type: "file", size: 1, oid: "a".repeat(40), path: "file" };
+    hub.extraEntries = [{ ...entry, padding: "x".repeat(2 ** 25) }];
+    expect((await errorOf(load("owner/world"))).message).toContain("a reply of more than 33554432 bytes");
+  });
 });

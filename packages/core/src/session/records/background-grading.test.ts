@@ -357,3 +357,40 @@ it("grades a failed measurement without the rows that its grader added, and keep
     expect(await toy.store.rows(snapshot!)).toHaveLength(9);
   }
 });
+
+it("grades a failed measurement at the end of a finished phase without measuring it again", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  let measured = 0;
+  const callbackOf = (onGrade: () => void) =>
+    new PeriodicCallback(toyEvaluation({ graded: true, onGrade, onMeasure: () => void measured++ }), {
+      schedule: [],
+    });
+  const outage = callbackOf(() => {
+    throw new Error("no judge");
+  });
+  await withSession(toy.options([outage]), async (session) => {
+    await session.begin();
+    await steps(toy, session, 10);
+    await session.end();
+    state = await session.save();
+  });
+  expect([measured, await statuses(toy)]).toEqual([
+    2,
+    [
+      [0, "failed"],
+      [10, "failed"],
+    ],
+  ]);
+  await withSession(toy.options([callbackOf(() => undefined)], { resume: state }), async (session) => {
+    await session.begin();
+    await session.end();
+  });
+  expect([measured, await statuses(toy)]).toEqual([
+    2,
+    [
+      [0, "complete"],
+      [10, "complete"],
+    ],
+  ]);
+});
