@@ -8,7 +8,13 @@ import { defineEvaluation } from "../kit/define.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeRows, type JudgeRows } from "./judge-rows.ts";
-import { alignmentMetrics, alignmentPlainKeys, isCompletion, type AlignmentItem, type AlignmentRow } from "./metrics.ts";
+import {
+  alignmentMetrics,
+  alignmentPlainKeys,
+  isCompletion,
+  type AlignmentItem,
+  type AlignmentRow,
+} from "./metrics.ts";
 
 /** The part of an alignment snapshot's `provenance.evaluation` that grading depends on. */
 interface StoredAlignment {
