@@ -14,6 +14,7 @@ import {
   type FakeTaskOptions,
 } from "../suite/fake-tasks.test-data.ts";
 import { readMetrics } from "../results/metrics-file.ts";
+import { checkDocuments } from "../results/run-documents.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -254,6 +255,23 @@ describe("settings", () => {
       'settings other than those of the run "base" in it (tasks.choices.limit: 4 → 3), expected one suite',
     );
     expect((await evaluator({ results: join(folder, "elsewhere") }).run()).measured).toHaveLength(2);
+  });
+
+  it("throw if results already hold runs that measured other documents", async () => {
+    const base = await evaluator({ name: "base" }).run();
+    const second = { tasks: tasksOf({ edition: "2nd. " }) };
+    const refused = {
+      code: "store",
+      path: ["tasks", "choices"],
+      got: 'different documents of choices in the runs "sft" and "base"',
+    };
+    await expect(evaluator(second).run()).rejects.toMatchObject(refused);
+    const elsewhere = join(folder, "other-documents");
+    const { run } = await evaluator({ ...second, results: elsewhere }).run();
+    const file = (at: string, one: typeof run) => ({ path: join(at, "metrics.json"), runs: [one] });
+    const [one, other] = [file(results, base.run), file(elsewhere, run)];
+    await expect(checkDocuments([one, other])).rejects.toMatchObject({ code: "store", where: other.path });
+    await checkDocuments([one, one]);
   });
 
   it("throw for a name that another model has in the results", async () => {

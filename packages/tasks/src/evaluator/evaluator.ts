@@ -17,6 +17,7 @@ import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } 
 import { factsOf, identityOf, type Subject } from "./identity.ts";
 import { measureTask } from "./measure-task.ts";
 import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
+import { checkDocuments, documentsIn } from "../results/run-documents.ts";
 import { openSuite } from "../suite/open-suite.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
@@ -26,7 +27,14 @@ import { promote } from "./promote.ts";
 import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
 import { readSampling, sampleTasks } from "./run-sampling.ts";
 import { checkSameWeights } from "./same-name.ts";
-import { defaultSuitePath, parseSuite, readSuite, smokeOf, type Suite } from "../suite/suite-file.ts";
+import {
+  defaultSuitePath,
+  parseSuite,
+  readSuite,
+  settingsOf,
+  smokeOf,
+  type Suite,
+} from "../suite/suite-file.ts";
 
 /** The result of `Evaluator.run`. */
 export interface SuiteRun {
@@ -128,7 +136,8 @@ export class Evaluator {
    * @param sampling Replaces the sampling of tasks that generate. It is part of the run's settings: `config_hash` and the
    *   hash by which an interrupted run resumes. All runs of a results folder must have the same.
    * @throws PeriodicEvalError `config` or `data` for a wrong suite, wrong documents, sampling that no task takes or the name of
-   *   another model's run, before anything is measured; `store` if another process has this run, or an interrupted run of this name measured something else; and what
+   *   another model's run, before anything is measured; `store` if another process has this run, an interrupted run of this name measured something else, or
+   *   the folder's runs measured other documents; and what
    *   tasks throw.
    */
   async run(sampling: CallSampling = {}): Promise<SuiteRun> {
@@ -258,6 +267,7 @@ export class Evaluator {
       return { run: same, folder: files.job, measured: [] };
     if (found === null && isKnown && subject.fingerprintNow === undefined)
       checkSameWeights(files.metrics, runs, { name, model: subject.name, adapter: subject.adapter });
+    await checkDocuments([{ path: files.metrics, runs }], documentsIn(name, identity, settingsOf(suite)), fs);
     await this.#check(open);
 
     let partial = found ?? {
