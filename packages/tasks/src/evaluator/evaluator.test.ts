@@ -13,6 +13,7 @@ import {
   suiteText,
   type FakeTaskOptions,
 } from "../suite/fake-tasks.test-data.ts";
+import { dataError } from "@periodic-eval/core/internal";
 import { readMetrics } from "../results/metrics-file.ts";
 import { checkDocuments } from "../results/run-documents.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -309,6 +310,20 @@ describe("settings", () => {
     weights = "b";
     await expect(checkpoint().run()).rejects.toMatchObject({ code: "config", path: ["name"] });
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
+  });
+
+  it("throw for an entry of the suite with its file and line", async () => {
+    const entry = "{ kl_to_reference: { task: replies }, reference: m }";
+    await writeFile(suite, `${suiteText}evaluations:\n  - ${entry}\n`);
+    const items = () => Promise.reject(dataError("rows", "none", "rows", "Add one."));
+    const evaluations = {
+      kl_to_reference: () => ({ ...choiceTask().open({ data: "" }), name: "kl", items }),
+    };
+    await expect(evaluator({ evaluations }).run()).rejects.toMatchObject({
+      code: "data",
+      where: `${suite}:7: suite "small".evaluations[0], rows`,
+      path: ["evaluations", 0],
+    });
   });
 
   it("throw for an unknown task", async () => {

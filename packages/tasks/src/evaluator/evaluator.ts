@@ -19,6 +19,7 @@ import { measureTask } from "./measure-task.ts";
 import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
 import { checkDocuments, documentsIn } from "../results/run-documents.ts";
 import { openSuite } from "../suite/open-suite.ts";
+import { atSuiteEntry } from "../suite/suite-place.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
@@ -217,8 +218,13 @@ export class Evaluator {
     const suite = { ...(smoke ? smokeOf(read) : read), ...(checked && { sampling: checked }) };
     const isFile = typeof this.#options.suite === "string";
     const root = { given: this.#options.data ?? null, folder: isFile ? dirname(given as string) : "." };
-    const chosen = await openSuite(suite, taskRegistry(tasks), root, this.#options);
+    const chosen = await this.#atEntry(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
     return { suite, chosen: sampleTasks(where, chosen, checked) };
+  }
+
+  #atEntry<T>(action: () => Promise<T>): Promise<T> {
+    const { suite = defaultSuitePath } = this.#options;
+    return atSuiteEntry(typeof suite === "string" ? suite : null, action);
   }
 
   /** Opens the model and the tasks' documents. Disposes the model and closes the evaluations afterwards. */
@@ -227,13 +233,13 @@ export class Evaluator {
     use: (subject: OpenSubject, open: readonly OpenTask[]) => Promise<T>,
   ): Promise<T> {
     let subject: OpenSubject | null = null;
+    const open = (model: OpenSubject["model"]) => this.#atEntry(() => openTasks(chosen, model));
     try {
       const { outlineModel } = this.#options as Partial<CheckpointOptions>;
-      if (outlineModel !== undefined) await openTasks(chosen, (await outlineModel(this.#names().name)).model);
+      if (outlineModel !== undefined) await open((await outlineModel(this.#names().name)).model);
       subject = await this.#open();
       await subject.model.check?.(this.#call);
-      const open = await openTasks(chosen, subject.model);
-      return await use(subject, open);
+      return await use(subject, await open(subject.model));
     } finally {
       subject?.dispose();
       for (const { evaluation } of chosen) await evaluation.close?.();

@@ -38,7 +38,9 @@ export async function chooseEvaluations(
     const where = `suite "${suite.name}"`;
     const { id, ...entry } = given;
     const kind = kindOf(entry, registry, where, path);
-    const evaluation = await placed(where, path, (place) => registry[kind]!(resolved(entry, suite, root), place));
+    const evaluation = await placed(where, path, (place) =>
+      registry[kind]!(resolved(entry, suite, root), place),
+    );
     const name = (id as string | undefined) ?? evaluation.name;
     checkName(`${where}.${pathText(path).replace(/^\./, "")}`, name);
     if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
