@@ -32,9 +32,7 @@ const { preferences } = await runHarness(config, {
   engine,
   onStep(preference, line, { final_compliance: now, baseline_compliance: before }) {
     const when = line === null ? "before training" : `after step ${line.step}`;
-    console.log(
-      `${preference}, ${when}: compliance on held-out prompts ${formatValue(now ?? before, "share")}`,
-    );
+    console.log(`${preference}, ${when}: held-out compliance ${formatValue(now ?? before, "share")}`);
   },
 });
 const { page } = await writeFeedback(output);

@@ -126,6 +126,7 @@ export {
   type MetricsFile,
   type MetricsRun,
 } from "./results/metrics-file.ts";
+export { checkDocuments, type RunDocuments } from "./results/run-documents.ts";
 export {
   defaultSuitePath,
   hashOfSuite,

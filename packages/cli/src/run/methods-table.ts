@@ -40,11 +40,12 @@ function cellOf({ value, runs, change }: MethodResult, base: MethodResult, colou
 function notesOf({ methods, baseline, metrics }: MethodsSummary): readonly string[] {
   const several = methods.filter(({ runs }) => runs.length > 1).map(({ label }) => label);
   const changes = metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? []));
+  const isPaired = ({ over }: MethodChange) => over === "documents";
   const isOverRuns = ({ over }: MethodChange) => over === "runs";
   return [
     `Changes against ${methods[baseline]!.label} with 95 % intervals, without correction for several comparisons; ${verdictKey}.`,
     several.length === 0
-      ? "Each method has one run: intervals are over answers to the same questions, and do not show how training varies."
+      ? `Each method has one run: intervals are over answers${changes.every(isPaired) ? " to the same questions" : ""}, and do not show how training varies.`
       : [
           `${several.join(", ")}: the mean of several runs.`,
           changes.some(isOverRuns) && "Intervals over runs, not questions, show how training varies.",

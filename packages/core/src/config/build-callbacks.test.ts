@@ -201,6 +201,7 @@ it("accepts personas in every form of a persona file", async () => {
 
 it.each([
   [{ aligment: true }, 'Did you mean "alignment"?'],
+  [{ grace_seconds: -1 }, 'Did you mean "budget.grace_seconds"?'],
   [{ eval: { periodic_eval: { subsample: 3 } } }, 'Did you mean "subsample_n"?'],
   [{ phases: { em: { leakge: true } } }, "periodic_eval.phases.em.leakge: got the unknown option"],
   [{ schedule: { every_step: 3 } }, 'Did you mean "every_steps"?'],

@@ -1,5 +1,6 @@
+import type { PeriodicEvalError } from "../errors.ts";
 import { dataError } from "../internal/data-error.ts";
-import { didYouMean } from "../internal/nearest.ts";
+import { didYouMean, nearest } from "../internal/nearest.ts";
 
 /** Begins every source that is a dataset on the hub. */
 export const hubPrefix = "hf:";
@@ -72,7 +73,34 @@ export function chooseSplit(
   if (isConfig && !(preset !== null && splitsOf(preset).includes(first))) return choose(first, null);
   if (first !== null && preset === null && !configs.some((config) => splitsOf(config).includes(first)))
     return choose(chosen("config", first, configs, [usual], dataset, where), null);
+  if (first !== null && preset !== null && configs.length > 1 && !splitsOf(preset).includes(first))
+    throw neitherOf(first, { dataset, preset, configs, splits: splitsOf(preset) }, where);
   return choose(preset ?? chosen("config", null, configs, [usual], dataset, where), first);
+}
+
+interface KnownNames {
+  readonly dataset: string;
+  /** The config of a source without one. */
+  readonly preset: string;
+  readonly configs: readonly string[];
+  /** The splits of `preset`. */
+  readonly splits: readonly string[];
+}
+
+/** Returns the error for a name that is neither a config nor a split. */
+function neitherOf(
+  name: string,
+  { dataset, preset, configs, splits }: KnownNames,
+  where: string,
+): PeriodicEvalError {
+  const known = [...configs, ...splits];
+  const isConfig = configs.includes(nearest(name, known) ?? "");
+  return dataError(
+    where,
+    isConfig ? `the config "${name}" of ${dataset}` : `the split "${name}" of ${dataset}, config ${preset}`,
+    `a config (${configs.join(", ")}) or a split (${splits.join(", ")})`,
+    didYouMean(name, known) ?? "Write hf:owner/dataset/config/split.",
+  );
 }
 
 const foldersOf = (paths: readonly string[], under: string): readonly string[] => [

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { codeOption, downloadOption, yamlOption } from "../internal/source-option.ts";
-import { parseDatasetName } from "./dataset-name.ts";
+import { chooseSplit, parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "./hub-server.test-data.ts";
 import { readSource } from "./read-source.ts";
@@ -276,6 +276,22 @@ describe("invalid sources", () => {
       expected: "one of main, other",
       fix: 'Did you mean "other"?',
     });
+  });
+
+  it("suggests a config or a split for one name after the dataset", async () => {
+    const arc = (split: string) => [`ARC-Challenge/${split}/0000.parquet`, `ARC-Easy/${split}/0000.parquet`];
+    const paths = ["test", "train", "validation"].flatMap(arc);
+    const choose = (name: string) =>
+      chooseSplit(parseDatasetName(`hf:allenai/ai2_arc/${name}`, "task.data"), paths, "task.data");
+    const refused = async (name: string) => errorOf(Promise.resolve().then(() => choose(name)));
+    expect(await refused("ARC-Easi")).toMatchObject({
+      got: 'the config "ARC-Easi" of allenai/ai2_arc',
+      expected: "a config (ARC-Challenge, ARC-Easy) or a split (test, train, validation)",
+      fix: 'Did you mean "ARC-Easy"?',
+    });
+    for (const name of ["trian", "ARC-Easy/trian"])
+      expect(await refused(name)).toMatchObject({ fix: 'Did you mean "train"?' });
+    expect(choose("ARC-Easy")).toEqual({ config: "ARC-Easy", split: "test" });
   });
 
   it.each([

@@ -4,7 +4,7 @@ import { configError } from "./config-error.ts";
 import { describeZodIssue, valueAt } from "./describe-zod-issue.ts";
 import { isRecord } from "./is-record.ts";
 import { nearest } from "./nearest.ts";
-import { unknownOption } from "./unknown-option.ts";
+import { deeperOption, unknownOption } from "./unknown-option.ts";
 
 /**
  * Checks options against a schema and returns them with the schema's defaults. Every public function that takes options calls
@@ -53,7 +53,9 @@ function refuseUnknownKey(
   if (!isRecord(options) || known === null) return;
   const key = Object.keys(options).find((one) => !known.includes(one));
   if (key === undefined) return;
-  throw configError({ where, path: [...base, ...path, key], ...unknownOption(key, known) });
+  const homes = known.filter((field) => keysOf(schemaAt(schema, [...path, field]))?.includes(key));
+  const described = homes.length > 0 ? deeperOption(key, known, homes) : unknownOption(key, known);
+  throw configError({ where, path: [...base, ...path, key], ...described });
 }
 
 /** Returns the fix for a misspelt choice or a number in quotes; null for other values. */

@@ -3,6 +3,24 @@ import { nearest } from "./nearest.ts";
 /** A longer list of names hides the suggestion that follows it. */
 const shortList = 12;
 
+const expectedOf = (known: readonly string[]): string =>
+  known.length > shortList ? `one of the ${known.length} known ones` : `one of ${known.join(", ")}`;
+
+/**
+ * Describes a key that belongs one level deeper: `budget` of `session`.
+ *
+ * @param homes The keys of the options that have it.
+ */
+export function deeperOption(key: string, known: readonly string[], homes: readonly string[]) {
+  const paths = homes.map((home) => `"${home}.${key}"`).join(" or ");
+  const example = homes.length === 1 ? ` Set ${homes[0]!}: { ${key} }.` : "";
+  return {
+    got: `the unknown option "${key}"`,
+    expected: expectedOf(known),
+    fix: `Did you mean ${paths}?${example}`,
+  };
+}
+
 /**
  * Describes an unknown key for an error: with the nearest known one, or a list of all.
  *
@@ -11,10 +29,8 @@ const shortList = 12;
 export function unknownOption(key: string, known: readonly string[], elsewhere: readonly string[] = []) {
   const got = `the unknown option "${key}"`;
   const guess = nearestOf(key, known, elsewhere);
-  const list = known.join(", ");
-  if (guess === null) return { got, expected: `one of ${list}`, fix: "Remove it." };
-  const expected = known.length > shortList ? `one of the ${known.length} known ones` : `one of ${list}`;
-  return { got, expected, fix: `Did you mean "${guess}"?` };
+  if (guess === null) return { got, expected: `one of ${known.join(", ")}`, fix: "Remove it." };
+  return { got, expected: expectedOf(known), fix: `Did you mean "${guess}"?` };
 }
 
 function nearestOf(key: string, known: readonly string[], elsewhere: readonly string[]): string | null {

@@ -174,6 +174,7 @@ describe("mistakes reported before step 1", () => {
     expect(made({ numSamples: 4, temperature: 1, metrics: ["pass@5"] })).toThrow(
       'got "pass@5" with numSamples 4',
     );
+    expect(made({ metrics: [] })).toThrow("benchmark options.metrics: got [], expected an array of names");
     expect(made({ metrics: "pass_rate" })).toThrow(
       'benchmark options.metrics: got "pass_rate", expected an array of names of metrics',
     );

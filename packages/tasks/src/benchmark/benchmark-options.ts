@@ -71,7 +71,11 @@ export const benchmarkShape = {
   numSamples: z.int(positive).positive(positive).default(1),
   nConcurrent: z.int(positive).positive(positive).default(8),
   breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
-  metrics: z.array(z.string().min(1), "an array of names of metrics").default([]),
+  metrics: z
+    .array(z.string().min(1), "an array of names of metrics")
+    .min(1, "an array of names of metrics")
+    .meta({ fix: 'Name a metric, such as "pass_rate", or leave it out for mean_reward and pass_rate.' })
+    .default([]),
   registry: z
     .custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name")
     .optional(),

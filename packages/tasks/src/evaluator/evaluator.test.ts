@@ -13,7 +13,9 @@ import {
   suiteText,
   type FakeTaskOptions,
 } from "../suite/fake-tasks.test-data.ts";
+import { dataError } from "@periodic-eval/core/internal";
 import { readMetrics } from "../results/metrics-file.ts";
+import { checkDocuments } from "../results/run-documents.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -256,6 +258,23 @@ describe("settings", () => {
     expect((await evaluator({ results: join(folder, "elsewhere") }).run()).measured).toHaveLength(2);
   });
 
+  it("throw if results already hold runs that measured other documents", async () => {
+    const base = await evaluator({ name: "base" }).run();
+    const second = { tasks: tasksOf({ edition: "2nd. " }) };
+    const refused = {
+      code: "store",
+      path: ["tasks", "choices"],
+      got: 'different documents of choices in the runs "sft" and "base"',
+    };
+    await expect(evaluator(second).run()).rejects.toMatchObject(refused);
+    const elsewhere = join(folder, "other-documents");
+    const { run } = await evaluator({ ...second, results: elsewhere }).run();
+    const file = (at: string, one: typeof run) => ({ path: join(at, "metrics.json"), runs: [one] });
+    const [one, other] = [file(results, base.run), file(elsewhere, run)];
+    await expect(checkDocuments([one, other])).rejects.toMatchObject({ code: "store", where: other.path });
+    await checkDocuments([one, one]);
+  });
+
   it("throw for a name that another model has in the results", async () => {
     await evaluator({ name: "base" }).run();
     const other = fakeTrainer();
@@ -291,6 +310,20 @@ describe("settings", () => {
     weights = "b";
     await expect(checkpoint().run()).rejects.toMatchObject({ code: "config", path: ["name"] });
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
+  });
+
+  it("throw for an entry of the suite with its file and line", async () => {
+    const entry = "{ kl_to_reference: { task: replies }, reference: m }";
+    await writeFile(suite, `${suiteText}evaluations:\n  - ${entry}\n`);
+    const items = () => Promise.reject(dataError("rows", "none", "rows", "Add one."));
+    const evaluations = {
+      kl_to_reference: () => ({ ...choiceTask().open({ data: "" }), name: "kl", items }),
+    };
+    await expect(evaluator({ evaluations }).run()).rejects.toMatchObject({
+      code: "data",
+      where: `${suite}:7: suite "small".evaluations[0], rows`,
+      path: ["evaluations", 0],
+    });
   });
 
   it("throw for an unknown task", async () => {

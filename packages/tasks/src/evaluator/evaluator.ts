@@ -17,7 +17,9 @@ import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } 
 import { factsOf, identityOf, type Subject } from "./identity.ts";
 import { measureTask } from "./measure-task.ts";
 import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
+import { checkDocuments, documentsIn } from "../results/run-documents.ts";
 import { openSuite } from "../suite/open-suite.ts";
+import { atSuiteEntry } from "../suite/suite-place.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
@@ -26,7 +28,14 @@ import { promote } from "./promote.ts";
 import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
 import { readSampling, sampleTasks } from "./run-sampling.ts";
 import { checkSameWeights } from "./same-name.ts";
-import { defaultSuitePath, parseSuite, readSuite, smokeOf, type Suite } from "../suite/suite-file.ts";
+import {
+  defaultSuitePath,
+  parseSuite,
+  readSuite,
+  settingsOf,
+  smokeOf,
+  type Suite,
+} from "../suite/suite-file.ts";
 
 /** The result of `Evaluator.run`. */
 export interface SuiteRun {
@@ -128,7 +137,8 @@ export class Evaluator {
    * @param sampling Replaces the sampling of tasks that generate. It is part of the run's settings: `config_hash` and the
    *   hash by which an interrupted run resumes. All runs of a results folder must have the same.
    * @throws PeriodicEvalError `config` or `data` for a wrong suite, wrong documents, sampling that no task takes or the name of
-   *   another model's run, before anything is measured; `store` if another process has this run, or an interrupted run of this name measured something else; and what
+   *   another model's run, before anything is measured; `store` if another process has this run, an interrupted run of this name measured something else, or
+   *   the folder's runs measured other documents; and what
    *   tasks throw.
    */
   async run(sampling: CallSampling = {}): Promise<SuiteRun> {
@@ -208,8 +218,13 @@ export class Evaluator {
     const suite = { ...(smoke ? smokeOf(read) : read), ...(checked && { sampling: checked }) };
     const isFile = typeof this.#options.suite === "string";
     const root = { given: this.#options.data ?? null, folder: isFile ? dirname(given as string) : "." };
-    const chosen = await openSuite(suite, taskRegistry(tasks), root, this.#options);
+    const chosen = await this.#atEntry(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
     return { suite, chosen: sampleTasks(where, chosen, checked) };
+  }
+
+  #atEntry<T>(action: () => Promise<T>): Promise<T> {
+    const { suite = defaultSuitePath } = this.#options;
+    return atSuiteEntry(typeof suite === "string" ? suite : null, action);
   }
 
   /** Opens the model and the tasks' documents. Disposes the model and closes the evaluations afterwards. */
@@ -218,13 +233,13 @@ export class Evaluator {
     use: (subject: OpenSubject, open: readonly OpenTask[]) => Promise<T>,
   ): Promise<T> {
     let subject: OpenSubject | null = null;
+    const open = (model: OpenSubject["model"]) => this.#atEntry(() => openTasks(chosen, model));
     try {
       const { outlineModel } = this.#options as Partial<CheckpointOptions>;
-      if (outlineModel !== undefined) await openTasks(chosen, (await outlineModel(this.#names().name)).model);
+      if (outlineModel !== undefined) await open((await outlineModel(this.#names().name)).model);
       subject = await this.#open();
       await subject.model.check?.(this.#call);
-      const open = await openTasks(chosen, subject.model);
-      return await use(subject, open);
+      return await use(subject, await open(subject.model));
     } finally {
       subject?.dispose();
       for (const { evaluation } of chosen) await evaluation.close?.();
@@ -258,6 +273,7 @@ export class Evaluator {
       return { run: same, folder: files.job, measured: [] };
     if (found === null && isKnown && subject.fingerprintNow === undefined)
       checkSameWeights(files.metrics, runs, { name, model: subject.name, adapter: subject.adapter });
+    await checkDocuments([{ path: files.metrics, runs }], documentsIn(name, identity, settingsOf(suite)), fs);
     await this.#check(open);
 
     let partial = found ?? {

@@ -23,6 +23,24 @@ function checkSharedSplit(chosen: readonly ChosenTask[], { given }: DataRoot): v
   });
 }
 
+/** Refuses a dataset that no task reads, because each names its own data. */
+function checkReadSource(
+  { tasks, evaluations }: Suite,
+  listed: readonly ChosenTask[],
+  { given, folder }: DataRoot,
+): void {
+  // An entry of `evaluations` may read it.
+  if (given === null || !isHubSource(given) || evaluations !== undefined) return;
+  if (listed.some(({ options }) => options.data === given)) return;
+  const named = Object.entries(tasks).map(([name, { data }]) => `${name}: ${data}`);
+  throw configError({
+    where: "data (--data)",
+    got: `${given}, which no task reads: each names its own \`data\` (${named.join(", ")})`,
+    expected: "a dataset of a task without `data`",
+    fix: `Remove it to read the data that the suite names (relative paths are in ${folder}), or remove \`data\` from the suite.`,
+  });
+}
+
 export interface OpenSuiteOptions {
   /** Creates the entries of `evaluations`. Default: `evaluationsOf(tasks)`. */
   readonly evaluations?: EvaluationRegistry;
@@ -32,7 +50,7 @@ export interface OpenSuiteOptions {
 /**
  * Returns the tasks and evaluations of a suite, in its order, after finding their data, or downloading it. Loads no weights.
  *
- * @throws PeriodicEvalError `config` for one split as the data of several tasks; as `chooseTasks`, `chooseEvaluations` and `fetchTaskData`.
+ * @throws PeriodicEvalError `config` for one split as the data of several tasks, and for a dataset that no task reads; as `chooseTasks`, `chooseEvaluations` and `fetchTaskData`.
  */
 export async function openSuite(
   suite: Suite,
@@ -42,6 +60,7 @@ export async function openSuite(
 ): Promise<readonly ChosenTask[]> {
   const listed = chooseTasks(suite, tasks, root);
   checkSharedSplit(listed, root);
+  checkReadSource(suite, listed, root);
   const chosen = [...listed, ...(await chooseEvaluations(suite, evaluations, root))];
   await fetchTaskData(chosen, onDownload);
   return chosen;

@@ -20,7 +20,12 @@ async function opened(entry: object, root = { given: null as string | null, fold
   const open = (given: typeof options) => ((options = given), choiceTask().open({ data: "" }));
   const registry: EvaluationRegistry = { feedback: open, win_rate: open, kl_to_reference: open };
   const suite = parseSuite(
-    { schema_version: 1, name: "s", tasks: { mmlu: {} }, evaluations: [entry] },
+    {
+      schema_version: 1,
+      name: "s",
+      tasks: { mmlu: {}, arc_challenge: { data: "questions.jsonl", fewshot_pool: "pool.jsonl" } },
+      evaluations: [entry],
+    },
     "suite",
   );
   await chooseEvaluations(suite, registry, root);
@@ -46,6 +51,19 @@ it("resolves every path key of an entry against the folder of the suite's file",
     kl_to_reference: { task: "own", data: join(folder, "own") },
     reference: { model: join(folder, "model"), adapter: join(folder, "owner", "here") },
   });
+});
+
+it("takes the data that the suite gives an entry's task", async () => {
+  const of = async (task: object) =>
+    (await opened({ kl_to_reference: task, reference: "owner/m" }))["kl_to_reference"];
+  expect(await of({ task: "arc_challenge", limit: 5 })).toEqual({
+    task: "arc_challenge",
+    limit: 5,
+    data: join(folder, "questions.jsonl"),
+    fewshot_pool: join(folder, "pool.jsonl"),
+  });
+  const own = { task: "arc_challenge", data: "hf:o/d" };
+  expect(await of(own)).toEqual(own);
 });
 
 it("keeps names of preferences, datasets, models on the hub and judges", async () => {

@@ -38,7 +38,9 @@ export async function chooseEvaluations(
     const where = `suite "${suite.name}"`;
     const { id, ...entry } = given;
     const kind = kindOf(entry, registry, where, path);
-    const evaluation = await placed(where, path, (place) => registry[kind]!(resolved(entry, root), place));
+    const evaluation = await placed(where, path, (place) =>
+      registry[kind]!(resolved(entry, suite, root), place),
+    );
     const name = (id as string | undefined) ?? evaluation.name;
     checkName(`${where}.${pathText(path).replace(/^\./, "")}`, name);
     if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
@@ -49,7 +51,8 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    chosen.push(chosenOf(name, evaluation, entry));
+    const items: AnyEvaluation["items"] = (model) => placed(where, path, () => evaluation.items(model));
+    chosen.push(chosenOf(name, { ...evaluation, items }, entry));
   }
   return chosen;
 }
@@ -91,13 +94,19 @@ function kindOf(
   });
 }
 
-/** Returns an entry with its paths in the folder of the data, and with the data of its tasks. */
-function resolved(entry: Entry, root: DataRoot): Entry {
+/** Returns an entry with its paths in the folder of the data, and with the data that the suite gives its tasks. */
+function resolved(entry: Entry, { tasks }: Suite, root: DataRoot): Entry {
   const paths = resolveEntryPaths(entry, (path) => resolve(placeInRoot(path, root)));
-  const withData = (value: unknown) =>
-    isRecord(value) && typeof value["task"] === "string" && value["data"] === undefined
-      ? { ...value, data: sourceOfTask(value["task"], undefined, root) }
-      : value;
+  const withData = (value: unknown) => {
+    if (!isRecord(value) || typeof value["task"] !== "string" || value["data"] !== undefined) return value;
+    const { task } = value;
+    const { data, fewshot_pool: pool } = (Object.hasOwn(tasks, task) ? tasks[task] : undefined) ?? {};
+    return {
+      ...(pool !== undefined && { fewshot_pool: placeInRoot(pool, root) }),
+      ...value,
+      data: sourceOfTask(task, data, root),
+    };
+  };
   return Object.fromEntries(Object.entries(paths).map(([key, value]) => [key, withData(value)]));
 }
 

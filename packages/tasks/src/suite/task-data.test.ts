@@ -15,7 +15,10 @@ it.each<[task: string, data: string | undefined, given: string | null, expected:
   ["mmlu", "/other/mmlu", "DIR", "/other/mmlu"],
   ["mmlu", "hf:owner/mmlu", "DIR", "hf:owner/mmlu"],
   ["mmlu", undefined, "hf:owner/all", "hf:owner/all"],
-  ["truthfulqa_mc2", "truthfulqa", "hf:owner/all", "hf:owner/all"],
+  ["gsm8k", "gsm8k", "hf:owner/all", "hf:owner/all"],
+  // A file or folder that the suite names is not replaced by it.
+  ["truthfulqa_mc2", "truthfulqa", "hf:owner/all", "DIR/truthfulqa"],
+  ["arc_challenge", "questions.jsonl", "hf:owner/all", "DIR/questions.jsonl"],
   // A folder with the layout of `data get`, given or beside the suite.
   ["mmlu_anatomy", undefined, "DIR", "DIR/mmlu"],
   ["truthfulqa_mc2", undefined, null, "DIR/truthfulqa"],

@@ -15,17 +15,18 @@ export interface DataRoot {
  * Returns the source of a task's documents:
  *
  * 1. `data` of the suite, if it is absolute or begins with `hf:`;
- * 2. the dataset that the caller gives;
+ * 2. for a task without `data`: the dataset that the caller gives;
  * 3. in the caller's folder, otherwise in that of the suite's file: `data`, or the task's own folder (see `folderNames`);
- * 4. if the caller names no folder and there is none: the dataset on the hub of a task that is part of this package. A folder
- *    that only the suite names is never replaced by the hub.
+ * 4. if the caller names no folder and there is none: the caller's dataset, or that of a task that is part of this package. A
+ *    folder that only the suite names is never replaced by the hub.
  *
  * @param data The suite's setting.
  */
 export function sourceOfTask(task: string, data: string | undefined, { given, folder }: DataRoot): string {
   if (data !== undefined && (isHubSource(data) || isAbsolute(data))) return data;
-  if (given !== null && isHubSource(given)) return given;
-  const root = given ?? folder;
+  const dataset = given !== null && isHubSource(given) ? given : null;
+  if (dataset !== null && data === undefined) return dataset;
+  const root = dataset === null ? (given ?? folder) : folder;
   const names = folderNames(task);
   const known = datasetOf(task);
   const isUsual = data === undefined || names.includes(data);
@@ -34,7 +35,8 @@ export function sourceOfTask(task: string, data: string | undefined, { given, fo
   );
   const found = places.find((place) => existsSync(place));
   if (found !== undefined) return found;
-  return given === null && isUsual && known !== null ? known.source : places[0]!;
+  const remote = dataset ?? (given === null ? known?.source : undefined);
+  return (isUsual ? remote : undefined) ?? places[0]!;
 }
 
 /** Returns the path of another file of a suite: relative paths are in the folder of the data. */

@@ -198,6 +198,10 @@ describe("SFTTrainer", () => {
       got: 'the unknown option "callback"',
       fix: 'Did you mean "callbacks"?',
     });
+    await expect(tinySFT({ budget: {} } as object)).rejects.toMatchObject({
+      where: "SFTTrainer options.budget",
+      fix: 'Did you mean "session.budget"? Set session: { budget }.',
+    });
     await expect(tinySFT({ resume: "always" as "auto" })).rejects.toMatchObject({
       where: "SFTTrainer options.resume",
       got: '"always"',

@@ -222,6 +222,14 @@ describe("--suite", () => {
     expect(err.split("\n").filter((line) => line.includes("[periodic-eval]"))).toHaveLength(1);
   });
 
+  it("refuses a dataset that no task reads, because each names its own data", async () => {
+    const suite = await suiteFile("  arc_challenge: { data: questions.jsonl }\n");
+    const given = ["--model", join(folder, "no-weights"), "--data", "hf:owner/other"];
+    const { code, err } = await evaluate("--suite", suite, "--results", results, ...given);
+    expect([code, err]).toEqual([1, expect.stringContaining("(arc_challenge: questions.jsonl)")]);
+    expect(err).toContain("data (--data): got hf:owner/other, which no task reads");
+  });
+
   it("takes one split as --data of a single task, and refuses it for two tasks", async () => {
     const data = ["--shots", "0", "--data", "hf:cais/mmlu/anatomy/test", "--json"];
     const one = await evaluate("--tasks", "mmlu_anatomy", ...data);

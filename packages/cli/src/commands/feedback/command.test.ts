@@ -149,6 +149,7 @@ describe("periodic-eval feedback", () => {
     [["wire=openai"], "native, claas, or null"],
     [["general_probes=./none.yaml"], "{ questions: [{ prompt, says }] }"],
     [["gateway_url=http://localhost:8080"], "a gateway but no service_url"],
+    [["wire=claas"], 'wire: got "claas" but no service_url'],
     [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
   ])("rejects %j before anything is trained", async (args, message) => {
     const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);

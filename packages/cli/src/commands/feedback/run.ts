@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import {
@@ -90,6 +90,14 @@ async function openEngine(
       got: "a gateway but no service_url",
       expected: "also the service that trains the model behind the gateway",
       fix: "Set service_url, or remove gateway_url.",
+    });
+  if (wire !== null)
+    throw configError({
+      where: "",
+      path: ["wire"],
+      got: `"${wire}" but no service_url`,
+      expected: "also the service that speaks it",
+      fix: "Set service_url (or claas_url), or remove wire to train in this process.",
     });
   const parts = await localModel(baseModel, backend, terminal);
   const { engine } = parts.describe;
