@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/core/snapshots";
+import { storeError, nodeFiles } from "@periodic-eval/core/snapshots";
 import {
   stateFile,
   hashesIn,
@@ -118,7 +118,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
 /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
 async function newAsideFolder(runDir: string, phase: string): Promise<string> {
   const parent = join(runDir, "checkpoints", ".superseded");
-  await mkdir(parent, { recursive: true });
+  await nodeFiles.makeFolder(parent);
   // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
   const taken = (await readdir(parent)).map((name) =>
     name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,

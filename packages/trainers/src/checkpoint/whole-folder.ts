@@ -1,6 +1,6 @@
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
+import { storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
 
 /** Names of folders that are being written, replaced or removed. */
 const temporary = /^\.(.+)\.(draft|old|removed)$/;
@@ -21,7 +21,7 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
     await putBack(path);
     await rm(draft, { recursive: true, force: true });
     await rm(old, { recursive: true, force: true });
-    await mkdir(draft, { recursive: true });
+    await nodeFiles.makeFolder(draft);
     await fill(draft);
     for (const file of await filesIn(draft)) await syncFile(join(draft, file));
     await syncFolder(draft);

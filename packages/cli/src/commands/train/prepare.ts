@@ -1,5 +1,6 @@
 import { buildPeriodicEval, type Logger, type PeriodicEval, type Tokenizer } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
+import { checkWritable } from "@periodic-eval/core/snapshots";
 import { checkRequests } from "@periodic-eval/core/session";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
@@ -59,6 +60,7 @@ export async function prepareTraining(
   const loggers = openLoggers(config, file);
   const { phases: listed, resume } = config;
   const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
+  const writable = withPlace(file, ["run_dir"], () => checkWritable(runDir));
   const engine =
     backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
   const phases = preparePhases(parsed, { file, tasks, outline, tokenizer, engine });
@@ -73,6 +75,7 @@ export async function prepareTraining(
       phases,
       loggers,
       order,
+      writable,
       engine,
     ]);
     return { tokenizer: loadedTokenizer, phases: preparedPhases, loggers: openedLoggers };
