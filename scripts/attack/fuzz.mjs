@@ -24,11 +24,14 @@ periodic_eval:
   subsample_n: 8
   eval_every_percent: 34
   budget: { overhead_percent: null }
-  alignment: { enabled: false }
+  alignment: false
 phases:
   - { phase: coupling, dataset: ${join(world, "coupling.jsonl")} }
   - { phase: em, dataset: ${join(world, "em.jsonl")}, config: { schedule: wsd, decaySteps: 2 } }
 `;
+
+/** Whether a command has refused its input. */
+let isRefused = false;
 
 /** Runs a command and throws if it prints a stack: an error that is none of ours. */
 async function command(...args) {
@@ -37,6 +40,7 @@ async function command(...args) {
   const colours = new Proxy({}, { get: () => (string) => string });
   const code = await runCli(args, { out: text, err: text, isInteractive: false, colours });
   const printed = lines.join("\n");
+  if (code !== 0) isRefused = true;
   if (![0, 1, 2].includes(code) || /\n\s+at .*\.js:\d+/.test(printed))
     throw new Error(`${args[0]} ended with ${code}: ${printed.slice(-1500)}`);
 }
@@ -111,10 +115,17 @@ export async function fuzz(folder) {
         cpSync(path, join(model, name));
         const loaded = await loadTokenizer(model);
         loaded.decode(loaded.encode("What is 2 + 2? 日本 \u0000 👩‍👩‍👧"));
-        loaded.applyChatTemplate?.([{ role: "user", content: "Hello" }], { addGenerationPrompt: true });
+        loaded.render({ messages: [{ role: "user", content: "Hello" }] });
       },
     })),
   ];
+
+  for (const { name, content, read } of targets) {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    await read(path);
+    if (isRefused) throw new Error(`${name} is refused without a change: nothing would be attacked`);
+  }
 
   return async (seed) => {
     const random = namedStream(seed);

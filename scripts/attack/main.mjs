@@ -37,6 +37,8 @@ if (wanted !== undefined && !(wanted in all))
 const areas = Object.entries(all).filter(([name]) => wanted === undefined || name === wanted);
 
 const gibibyte = 2 ** 30;
+/** Ends an area after so many failures: the rest would only repeat them. */
+const mostFailures = 20;
 /** Memory that no process may exceed. */
 const mostBytes = 1.5 * gibibyte;
 const results = [];
@@ -56,6 +58,7 @@ async function attackArea([name, area]) {
     } catch (error) {
       result.failures.push(caseSeed);
       console.log(`FAILED --case ${caseSeed}\n  ${String(error?.message ?? error).slice(0, 2000)}`);
+      if (result.failures.length === mostFailures) break;
     }
   }
   await close();

@@ -106,7 +106,7 @@ function mutateJson(text, random, pick) {
         else if (parent !== top) delete parent[key];
         break;
       case "wrap":
-        parent[key] = pick([[value], { [key]: value }, String(value).slice(0, 1000)]);
+        parent[key] = pick([[value], { [key]: value }, JSON.stringify(value).slice(0, 1000)]);
         break;
       case "add":
         if (value !== null && typeof value === "object" && !Array.isArray(value))
