@@ -74,13 +74,16 @@ export function errnos(folder) {
       const found = await next.get(key);
       const mark = found?.mark ?? null;
       if (!marks.includes(mark))
-        throw new Error(`step ${step} has mark ${mark}, expected one of ${JSON.stringify(marks)}`);
+        throw new Error(
+          `step ${step} has mark ${JSON.stringify(mark)}, expected one of ${JSON.stringify(marks)}`,
+        );
       const rows = await next.rows(key);
       const isWhole = found === null ? rows.length === 0 : rows.length === (found.samples?.rows ?? 0);
       const isSafe = marks.length > 1 || rows.every((row) => row.mark === mark);
       if (!isWhole && marks.length === 1)
         throw new Error(`step ${step} has ${rows.length} rows, expected ${found?.samples?.rows ?? 0}`);
-      if (!isSafe) throw new Error(`step ${step} with mark ${mark} has rows ${JSON.stringify(rows)}`);
+      if (!isSafe)
+        throw new Error(`step ${step} with mark ${JSON.stringify(mark)} has rows ${JSON.stringify(rows)}`);
     }
     await next.put(exampleSnapshot({ step: 9 }), [{ id: "q" }]);
     await next.close();

@@ -27,11 +27,12 @@ export const inWorker = (name) => ({
       new Promise((resolve, reject) => {
         if (child === null) start();
         const current = child;
+        /** @param {Error | null} error */
         const done = (error) => {
           clearTimeout(timer);
           peak = Math.max(peak, memoryOf(current.pid));
           current.removeAllListeners("message").removeAllListeners("exit");
-          if (error === undefined) return resolve();
+          if (error === null) return resolve();
           end();
           reject(error);
         };
@@ -39,7 +40,7 @@ export const inWorker = (name) => ({
           () => done(new Error(`no end within ${deadlineSeconds} s`)),
           1000 * deadlineSeconds,
         );
-        current.on("message", ({ failure }) => done(failure === null ? undefined : new Error(failure)));
+        current.on("message", ({ failure }) => done(failure === null ? null : new Error(failure)));
         current.on("exit", (code, signal) =>
           done(new Error(`the process ended with ${code ?? signal}: ${current.printed}`)),
         );

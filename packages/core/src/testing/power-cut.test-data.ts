@@ -215,7 +215,7 @@ export function recordedFiles(real: Files, recorder: Recorder): Files {
       if (!recorder.disk?.isInside(path)) return await real.rm(path, options);
       const node = recorder.disk.find(path);
       if (node === undefined && options?.force) return;
-      for (const name of [...(node?.now.keys() ?? [])]) await files.rm(join(path, name), options);
+      for (const name of Array.from(node?.now.keys() ?? [])) await files.rm(join(path, name), options);
       return await (node?.isFolder ? files.rmdir(path) : files.unlink(path));
     },
     async open(path: string, flags: string) {

@@ -23,7 +23,9 @@ describe.each(Object.entries(makers))("%s", (_, make) => {
     await make(path);
     await make(path);
     await make(relative(process.cwd(), join(folder, "d/e")));
-    expect(readdirSync(folder, { recursive: true }).toSorted()).toEqual(["a", "a/b", "a/b/c", "d", "d/e"]);
+    expect(new Set(readdirSync(folder, { recursive: true }))).toEqual(
+      new Set(["a", "a/b", "a/b/c", "d", "d/e"]),
+    );
   });
 
   it("accepts a link to a folder, and throws for a file, a link to nothing and links in a circle", async () => {
