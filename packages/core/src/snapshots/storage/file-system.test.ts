@@ -23,9 +23,14 @@ describe.each(Object.entries(makers))("%s", (_, make) => {
     await make(path);
     await make(path);
     await make(relative(process.cwd(), join(folder, "d/e")));
-    expect(new Set(readdirSync(folder, { recursive: true }))).toEqual(
+    expect(new Set(readdirSync(folder, { recursive: true, encoding: "utf8" }))).toEqual(
       new Set(["a", "a/b", "a/b/c", "d", "d/e"]),
     );
+  });
+
+  it("creates folders that others create at the same time", async () => {
+    await Promise.all(["a/b/c", "a/b/d", "a/b/c", "a/e"].map((path) => make(join(folder, path))));
+    expect(existsSync(join(folder, "a/b/d"))).toBe(true);
   });
 
   it("accepts a link to a folder, and throws for a file, a link to nothing and links in a circle", async () => {

@@ -79,7 +79,6 @@ export const nodeFiles: FileSystem = {
  * @param created Receives the folders that it creates, parents first.
  */
 async function makeMissingFolders(path: string, created: string[] = []): Promise<void> {
-  const before = created.length;
   for (let isRetry = false; ; isRetry = true) {
     try {
       await mkdir(path);
@@ -89,7 +88,6 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
       if (await isFolder(path)) return;
       if (isRetry || errnoOf(error) !== "ENOENT" || dirname(path) === path) throw error;
       await makeMissingFolders(dirname(path), created);
-      if (created.length === before) throw error;
     }
   }
 }
