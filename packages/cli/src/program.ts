@@ -44,7 +44,8 @@ const commands = [
 ];
 
 /**
- * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage. Prints errors instead of throwing them.
+ * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 128 + the number of the signal that
+ * interrupted it. Prints errors instead of throwing them.
  *
  * @param output Where commands print; escape sequences of names and texts are shown escaped.
  * @param tasks Loads the tasks that commands can name. Default: those of @periodic-eval/tasks.
@@ -69,19 +70,22 @@ export async function runCli(
     return exitCodes.done;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    await printError(error, terminal);
-    return exitCodes.failed;
+    const { interruptedCode } = await import("./terminal/interrupt.ts");
+    const code = interruptedCode(error);
+    await printError(error, terminal, code !== null);
+    return code ?? exitCodes.failed;
   }
 }
 
 /** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
-async function printError(error: unknown, terminal: Terminal): Promise<void> {
+async function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
   const { errorMessage } = await import("@periodic-eval/core/internal");
   const isOurs = (one: unknown) => PeriodicEvalError.is(one);
   const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
   if (PeriodicEvalError.is(error) && error.detail?.kind === "interrupted")
     return terminal.err(`${error.got}. ${error.fix}`);
+  if (isInterrupted) return terminal.err("Interrupted. Run the same command again.");
   if (isOurs(error) || !(error instanceof Error)) terminal.err(errorMessage(error));
   else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(errorMessage).join("\n"));
   else terminal.err(error.stack ?? errorMessage(error));

@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type Logger, type Tokenizer } from "@periodic-eval/core";
+import { checkWritable } from "@periodic-eval/core/snapshots";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import type { CheckpointLM } from "@periodic-eval/models";
 import {
@@ -40,6 +41,7 @@ export async function fineTune(
 ): Promise<readonly TrainResult[]> {
   const { model: source, runDir, phases, seed, overheadPercent, resume } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
+  await checkWritable(runDir);
   const { name: engine } = await startBackend(options.backend, terminal);
   const { model, tokenizer } = await openModel(source, terminal, options.tokenizer);
   let adapted: CheckpointLM | null = null;

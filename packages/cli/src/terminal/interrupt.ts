@@ -1,14 +1,29 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/core/internal";
+
+let received: EndingSignal | null = null;
 
 /**
- * Listens for Ctrl-C. The first one aborts the signal, so that a run writes its measurements and the same command can resume
- * it; the second one ends the process at once.
+ * Listens for Ctrl-C and the other signals that ask a process to end. The first one aborts the signal, so that a run writes a
+ * checkpoint and its measurements and the same command can resume it; the second one ends the process at once.
  */
 export function onInterrupt(): { readonly signal: AbortSignal; stopListening(): void } {
   const controller = new AbortController();
-  const abort = () => controller.abort(new Error("interrupted"));
-  process.once("SIGINT", abort);
-  return { signal: controller.signal, stopListening: () => void process.off("SIGINT", abort) };
+  received = null;
+  const stopListening = onEndingSignal((signal) => {
+    received = signal;
+    controller.abort(Object.assign(new Error("interrupted"), { name: "AbortError" }));
+  });
+  return { signal: controller.signal, stopListening };
+}
+
+/** Returns the exit code of a command that failed because a signal interrupted it; null if it failed for another reason. */
+export function interruptedCode(error: unknown): number | null {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const isAborted = cause.name === "AbortError" || PeriodicEvalError.is(cause, "aborted");
+    if (received !== null && isAborted) return exitCodeOf(received);
+  }
+  return null;
 }
 
 /**

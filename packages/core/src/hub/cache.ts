@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
+import { readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
 import { isCommit, type HubRepo } from "./hub-id.ts";
 import type { HubFile } from "./repository.ts";
+import { nodeFiles } from "../snapshots/storage/file-system.ts";
 
 /** Returns the cache folder of huggingface_hub. */
 export function cacheFolder(): string {
@@ -38,7 +39,7 @@ export function openHubCache({ type, name }: Pick<HubRepo, "type" | "name">) {
     async setCommit(revision: string, commit: string): Promise<void> {
       if (isCommit(revision)) return;
       const path = join(root, "refs", revision);
-      await mkdir(dirname(path), { recursive: true });
+      await nodeFiles.makeFolder(dirname(path));
       await writeFileAtomic(path, commit);
     },
     /** Whether the file of the commit is in the cache. */
@@ -46,7 +47,7 @@ export function openHubCache({ type, name }: Pick<HubRepo, "type" | "name">) {
     /** Whether the commit is known not to contain the file. */
     lacks: (commit: string, file: string): Promise<boolean> => exists(absent(commit, file)),
     async setLacking(commit: string, file: string): Promise<void> {
-      await mkdir(dirname(absent(commit, file)), { recursive: true });
+      await nodeFiles.makeFolder(dirname(absent(commit, file)));
       await writeFile(absent(commit, file), "");
     },
     /** Returns the listing of the commit that `setListing` kept; null without one. */
@@ -60,13 +61,13 @@ export function openHubCache({ type, name }: Pick<HubRepo, "type" | "name">) {
       }
     },
     async setListing(commit: string, files: readonly HubFile[]): Promise<void> {
-      await mkdir(dirname(listing(commit)), { recursive: true });
+      await nodeFiles.makeFolder(dirname(listing(commit)));
       await writeFileAtomic(listing(commit), JSON.stringify(files));
     },
     /** Links a complete blob into the folder of a commit under the file's name. */
     async place(commit: string, file: string, hash: string): Promise<void> {
       const path = join(snapshot(commit), file);
-      await mkdir(dirname(path), { recursive: true });
+      await nodeFiles.makeFolder(dirname(path));
       // The rename replaces the old link atomically: another process may be reading it.
       const draft = `${path}.${randomUUID()}`;
       try {

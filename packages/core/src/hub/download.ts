@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { constants, mkdir, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { constants, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
 import { hubError } from "./hub-error.ts";
 import type { HubRepo } from "./hub-id.ts";
 import { reasonOf } from "./request-error.ts";
+import { nodeFiles } from "../snapshots/storage/file-system.ts";
 
 /** A file to download. */
 export interface ExpectedFile {
@@ -33,7 +34,7 @@ export async function download(
   const { repo, where, bytes, hash } = expected;
   if ((await sizeOf(path)) === bytes) return;
   const draft = `${path}.incomplete`;
-  await mkdir(dirname(path), { recursive: true });
+  await nodeFiles.makeFolder(dirname(path));
   const file = await open(draft, constants.O_RDWR | constants.O_CREAT);
   try {
     await fill(file, expected, read, onBytes);

@@ -18,6 +18,7 @@ export { configError, pathText, type ConfigErrorDetails } from "./config-error.t
 export { dataError } from "./data-error.ts";
 export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue.ts";
 export { downloadAdvice } from "./download-advice.ts";
+export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./ending-signals.ts";
 export { errorMessage } from "./error-message.ts";
 export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";

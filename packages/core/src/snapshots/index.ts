@@ -16,7 +16,9 @@ export type { InspectOptions } from "./storage/inspect-run.ts";
 
 export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";
 export {
+  checkWritable,
   errnoOf,
+  makeFolderSync,
   nodeFiles,
   syncFolder,
   type FileReader,

@@ -1,7 +1,6 @@
-import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { renderFeedback } from "./feedback-page.ts";
 import { panelGroups } from "./panels.ts";
@@ -41,7 +40,7 @@ export async function writeFeedback(
   const run = await readFeedback(output);
   const groups = panelGroups(run);
   const plots: string[] = [];
-  await mkdir(join(output, "plots"), { recursive: true });
+  await nodeFiles.makeFolder(join(output, "plots"));
   const draw = await pngDrawing();
   for (const panel of groups.flatMap(({ panels }) => panels)) {
     const path = resolve(output, "plots", panel.id);

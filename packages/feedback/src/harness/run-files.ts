@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
@@ -9,6 +8,7 @@ import {
   readIfPresent,
   removeTemporaryFiles,
   writeFileAtomic,
+  nodeFiles,
 } from "@periodic-eval/core/snapshots";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
@@ -31,7 +31,7 @@ export interface EarlierRun {
  * @throws PeriodicEvalError `store` for any other damage.
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
-  await mkdir(paths.folder, { recursive: true });
+  await nodeFiles.makeFolder(paths.folder);
   const names = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
   await removeTemporaryFiles(paths.folder, (file) => names.includes(file));
   const text = (await readIfPresent(paths.steps)) ?? "";

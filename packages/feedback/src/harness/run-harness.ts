@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
@@ -87,7 +86,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   for (const { preference } of prepared)
     for (const [result, reason] of Object.entries(unknownResults(preference, config.metrics)))
       onWarning(`preference ${preference.name}: ${humanizeName(result)} will not be known: ${reason}`);
-  await mkdir(config.output_dir, { recursive: true });
+  await nodeFiles.makeFolder(config.output_dir);
   const release = await takeLock(lockPath(config.output_dir), nodeFiles);
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));

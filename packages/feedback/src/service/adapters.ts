@@ -1,9 +1,9 @@
-import { mkdir, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { errorMessage, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
-import { readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { readIfPresent, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { jsonText } from "../harness/run-files.ts";
@@ -71,7 +71,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
     },
     async keep(settings) {
       if ((await read(settings.lora_id)) !== null) return;
-      await mkdir(folderOf(settings.lora_id), { recursive: true });
+      await nodeFiles.makeFolder(folderOf(settings.lora_id));
       const file: AdapterFile = { schema_version: 1, ...settings, engine };
       await writeFileAtomic(pathOf(settings.lora_id), jsonText(file));
     },

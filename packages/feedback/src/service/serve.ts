@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
@@ -77,7 +76,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
       expected: "a loopback address, or a token",
       fix: `Remove host for 127.0.0.1, or set ${tokenEnv}: every client can train the service's models.`,
     });
-  await mkdir(root, { recursive: true });
+  await nodeFiles.makeFolder(root);
   const release = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
   const shutdown = new AbortController();
   let isClosing = false;

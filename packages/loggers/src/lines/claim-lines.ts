@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { makeFolderSync } from "@periodic-eval/core/snapshots";
 
 interface Lines {
   /** Name of the logger. */
@@ -39,6 +40,6 @@ export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
       fix: "Give each run its own path, for example in its folder, or move the file away.",
     });
   }
-  mkdirSync(dirname(claimsPath), { recursive: true });
+  makeFolderSync(dirname(claimsPath));
   writeFileSync(claimsPath, `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`);
 }

@@ -5,14 +5,13 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readSync,
 } from "node:fs";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
-import { nodeFiles, storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { nodeFiles, storeError, writeFileAtomic, makeFolderSync } from "@periodic-eval/core/snapshots";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {
@@ -75,7 +74,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   }
 
   function open(): number {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolderSync(dirname(path));
     const opened = openSync(path, "a+");
     try {
       if (fstatSync(opened).size === 0 && header !== undefined) appendWhole(opened, header + end);

@@ -1,7 +1,7 @@
-import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from "node:fs";
+import { appendFileSync, closeSync, fsyncSync, openSync, readdirSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { storeError } from "@periodic-eval/core/snapshots";
+import { storeError, makeFolderSync } from "@periodic-eval/core/snapshots";
 import { eventRecord, type Event } from "./event.ts";
 
 export interface EventFile {
@@ -18,7 +18,7 @@ export interface EventFile {
  */
 export function newEventFile(folder: string, wallTime: number): EventFile {
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolderSync(folder);
     const times = readdirSync(folder).map((name) =>
       Number(/^events\.out\.tfevents\.(\d+)\./.exec(name)?.[1] ?? 0),
     );

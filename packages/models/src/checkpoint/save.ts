@@ -1,7 +1,7 @@
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import { z } from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -41,7 +41,7 @@ export async function saveCheckpoint(
 ): Promise<void> {
   const dtype = savedDtype("model.save options", options);
   try {
-    await mkdir(folder, { recursive: true });
+    await nodeFiles.makeFolder(folder);
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
     await writeSafetensors(join(folder, singleName), tensors, { dtype });
     // Readers prefer the single file to an index; any shards belong to the previous model.

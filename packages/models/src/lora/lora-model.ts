@@ -1,7 +1,6 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 import { partsOf, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { savedDtype, tensorOf, type SaveOptions } from "../checkpoint/save.ts";
@@ -115,7 +114,7 @@ async function saveAdapter(
 ): Promise<void> {
   const dtype = savedDtype("lora.save options", options);
   try {
-    await mkdir(folder, { recursive: true });
+    await nodeFiles.makeFolder(folder);
     await writeSafetensors(join(folder, adapterNames.weights), weights.map(tensorOf), { dtype });
     // The configuration comes last: a folder that has it has its weights.
     await writeFileAtomic(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);

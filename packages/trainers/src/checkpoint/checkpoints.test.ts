@@ -1,9 +1,10 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { checkpointsOf } from "./checkpoints.ts";
+import type { TrainerState } from "./trainer-state.ts";
 
 const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
 
@@ -51,5 +52,59 @@ describe("checkpoints", () => {
     await of(runDir).setAside();
     expect((await readdir(all)).sort()).toEqual(["train.2", "train.2.x.9", "train.3"]);
     expect(await readdir(join(all, "train.3"))).toEqual(["step_3"]);
+  });
+});
+
+describe("tidy", () => {
+  /** Writes an empty file and its folders. */
+  const touch = async (path: string) => {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, "");
+  };
+
+  it("removes the leftovers of interrupted processes, and checkpoints that a kill kept", async () => {
+    const runDir = await temporaryFolder();
+    const path = (name: string) => join(runDir, name);
+    const others = ["train.yaml", ".hidden", ".mine.tmp", "checkpoints/other/step_1/model.safetensors"];
+    await touch(path("checkpoints/.superseded/train.1/.step_9.removed/weights"));
+    // 2 ** 22 is the largest process number of Linux.
+    const dead = ["", "checkpoints/", "saved/train/step_1/", "verdicts/ab/"].map(
+      (folder) => `${folder}.file.json.4194305.3.tmp`,
+    );
+    // Process 1 runs always; this process still writes.
+    const alive = [".file.1.1.tmp", `.file.${process.pid}.9.tmp`];
+    for (const name of [...others, ...dead, ...alive]) await touch(path(name));
+    await touch(path(`verdicts/.old.${process.pid}.1.tmp`));
+    await utimes(path(`verdicts/.old.${process.pid}.1.tmp`), 1, 1);
+    const folders = [
+      "step_1",
+      "step_2",
+      "step_3",
+      "step_4",
+      ".step_1.removed",
+      ".step_5.draft",
+      ".step_4.old",
+    ];
+    for (const name of folders) await touch(path(`checkpoints/train/${name}/weights`));
+    for (const name of ["step_2", ".step_3.draft"]) await touch(path(`saved/train/${name}/weights`));
+    await of(runDir).tidy({ step: 4, best: { step: 1 } } as TrainerState);
+    const left = await readdir(runDir, { recursive: true, withFileTypes: true });
+    const files = left.filter((entry) => entry.isFile());
+    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(
+      [
+        ...others,
+        ...alive,
+        ...["step_1", "step_3", "step_4"].map((name) => `checkpoints/train/${name}/weights`),
+        "saved/train/step_2/weights",
+      ].toSorted(),
+    );
+  });
+
+  it("keeps every checkpoint of a phase that starts over", async () => {
+    const runDir = await temporaryFolder();
+    for (const name of ["step_1", "step_2", "step_3"])
+      await touch(join(runDir, "checkpoints/train", name, "x"));
+    await of(runDir).tidy(null);
+    expect(await readdir(join(runDir, "checkpoints/train"))).toHaveLength(3);
   });
 });

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/core/snapshots";
+import { storeError, nodeFiles } from "@periodic-eval/core/snapshots";
 import {
   stateFile,
   hashesIn,
@@ -11,6 +11,7 @@ import {
   type PhaseStart,
   type TrainerState,
 } from "./trainer-state.ts";
+import { removeRunLeftovers } from "./run-leftovers.ts";
 import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
@@ -40,6 +41,13 @@ export interface Checkpoints {
    * the state's best. Returns the folder.
    */
   save(state: Omit<TrainerState, "files">, fill: (folder: string) => Promise<void>): Promise<string>;
+  /**
+   * Removes what interrupted processes left in the run: drafts, half-removed checkpoints and temporary files, and checkpoints
+   * that `save` would have removed. The caller holds the run's lock.
+   *
+   * @param resumed The state of the newest checkpoint; null if there is none.
+   */
+  tidy(resumed: TrainerState | null): Promise<void>;
   /** Moves all checkpoints to `<run>/checkpoints/.superseded`, so that a run that starts over overwrites nothing. */
   setAside(): Promise<void>;
 }
@@ -62,6 +70,12 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       await rename(folderOf(step), join(aside, `step_${step}`));
       warn(folderOf(step), `skipped a damaged checkpoint: ${why}; moved to ${aside}`);
     }
+  };
+  const removeOlder = async ({ step: newest, best }: Pick<TrainerState, "step" | "best">): Promise<void> => {
+    for (const step of (await stepsIn(folder)).filter((each) => each <= newest).slice(keep)) {
+      if (step !== best?.step) await removeWholeFolder(folderOf(step));
+    }
+    await removeLeftovers(folder);
   };
   return {
     folderOf,
@@ -101,11 +115,12 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
         const whole: TrainerState = { ...state, files: await hashesIn(draft) };
         await writeFile(join(draft, stateFile), stateText(whole));
       });
-      for (const step of (await stepsIn(folder)).filter((each) => each <= state.step).slice(keep)) {
-        if (step !== state.best?.step) await removeWholeFolder(folderOf(step));
-      }
-      await removeLeftovers(folder);
+      await removeOlder(state);
       return path;
+    },
+    async tidy(resumed) {
+      if (resumed !== null) await removeOlder(resumed);
+      await removeRunLeftovers(runDir);
     },
     async setAside() {
       await putBackFolders(folder);
@@ -118,7 +133,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
 /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
 async function newAsideFolder(runDir: string, phase: string): Promise<string> {
   const parent = join(runDir, "checkpoints", ".superseded");
-  await mkdir(parent, { recursive: true });
+  await nodeFiles.makeFolder(parent);
   // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
   const taken = (await readdir(parent)).map((name) =>
     name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,

@@ -1,6 +1,6 @@
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
+import { storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
 
 /** Names of folders that are being written, replaced or removed. */
 const temporary = /^\.(.+)\.(draft|old|removed)$/;
@@ -8,8 +8,8 @@ const beside = (path: string, kind: "draft" | "old" | "removed") =>
   join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
- * Writes a folder atomically, also across a crash: fills a draft next to it, syncs every file, renames the draft, and syncs the
- * parent. An existing folder at `path` is removed last. After a crash between the two renames, `putBackFolders` or the next
+ * Writes a folder atomically, also across a power cut: fills a draft next to it, syncs every file and folder in it, renames the
+ * draft, and syncs the parent. An existing folder at `path` is removed last. After a crash between the two renames, `putBackFolders` or the next
  * write gives the old folder its name back.
  *
  * @throws PeriodicEvalError `store`; the draft is removed then, and an existing folder is unchanged.
@@ -21,10 +21,10 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
     await putBack(path);
     await rm(draft, { recursive: true, force: true });
     await rm(old, { recursive: true, force: true });
-    await mkdir(draft, { recursive: true });
+    await nodeFiles.makeFolder(draft);
     await fill(draft);
     for (const file of await filesIn(draft)) await syncFile(join(draft, file));
-    await syncFolder(draft);
+    for (const folder of await foldersIn(draft)) await syncFolder(folder);
     if (await exists(path)) await rename(path, old);
     await rename(draft, path);
     await syncFolder(parent);
@@ -57,6 +57,8 @@ export async function removeWholeFolder(path: string): Promise<void> {
   await rm(beside(path, "old"), { recursive: true, force: true });
   await rm(removed, { recursive: true, force: true });
   await rename(path, removed);
+  // Otherwise a power cut could undo the rename and keep the removal of some files: a damaged folder.
+  await syncFolder(dirname(path));
   await rm(removed, { recursive: true, force: true });
 }
 
@@ -79,6 +81,13 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
         .replaceAll("\\", "/"),
     )
     .sort();
+}
+
+/** Returns a folder and all folders below it. */
+async function foldersIn(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const inner = entries.filter((entry) => entry.isDirectory());
+  return [folder, ...inner.map((entry) => join(entry.parentPath, entry.name))];
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, rename } from "node:fs/promises";
+import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { hashFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { hashFiles, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import type { BadRow } from "./bad-row.ts";
 
 /** Writes a list of all bad rows of a source, which may be empty. Returns a sentence that names the file. */
@@ -24,7 +24,7 @@ export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadR
       const before = existsSync(path) ? await hashFiles([path]) : null;
       if (before !== null && before !== hashOf(badRows)) await rename(path, freeName(path));
       if (badRows.length > 0 && before !== hashOf(badRows)) {
-        await mkdir(dirname(path), { recursive: true });
+        await nodeFiles.makeFolder(dirname(path));
         await writeFileAtomic(path, async (file) => {
           for (const text of textsOf(badRows)) await file.write(text);
         });

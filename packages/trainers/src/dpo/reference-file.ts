@@ -1,8 +1,8 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createHasher } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import type { PairLogProbs } from "./reference.ts";
 
@@ -62,7 +62,7 @@ async function write(
     ref_rejected_logps: found.map(({ rejected }) => rejected),
   };
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await nodeFiles.makeFolder(dirname(path));
     await writeFileAtomic(path, `${JSON.stringify(content)}\n`);
   } catch (error) {
     warn(path, `a resume will run the reference again: ${errorMessage(error)}`);

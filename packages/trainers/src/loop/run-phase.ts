@@ -31,6 +31,8 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   const { phase, session, resumed } = running;
   const { maxSteps, stepsPerEpoch, config } = phase;
   const begun = await session.begin({ maxSteps });
+  // The session now holds the run's lock.
+  await phase.learner.checkpoints.tidy(resumed?.state ?? null);
   const isFinished = resumed !== null && isOver(resumed.state, maxSteps);
   const at: PhaseState = {
     step: resumed?.state.step ?? 0,

@@ -1,12 +1,24 @@
-import { mkdir } from "node:fs/promises";
+import * as tf from "@tensorflow/tfjs";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
-import { interruptedText, reportInterrupt } from "./report-interrupt.ts";
+import { afterEach, beforeAll, beforeEach, expect, it, vi, type MockInstance } from "vitest";
+import { SFTTrainer } from "../sft/sft-trainer.ts";
+import { openTiny } from "../sft/tiny-sft.test-data.ts";
+import { busyConfig, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { interruptedText, interruption } from "./report-interrupt.ts";
 
 const progress = { step: 7, maxSteps: 20, epoch: 0, elapsedSeconds: 1, ended: false };
 const session = { phase: "em", progress };
 
+let exit: MockInstance<typeof process.exit>;
+let warn: MockInstance<typeof console.warn>;
+beforeAll(async () => {
+  await tf.setBackend("cpu");
+});
+beforeEach(() => {
+  exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+  warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
 afterEach(() => process.removeAllListeners("SIGINT"));
 
 it("names the step, the newest checkpoint and how to continue", async () => {
@@ -23,32 +35,66 @@ it("names the step, the newest checkpoint and how to continue", async () => {
   expect(text("never")).toContain('Run it again with resume: "auto" to continue');
 });
 
-it("prints it once and exits with 130, as nobody else listens", () => {
-  const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
-  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  reportInterrupt({ session, runDir: "none", resume: "auto" });
-  process.emit("SIGINT");
-  expect(exit).toHaveBeenCalledExactlyOnceWith(130);
+const interrupted = { session, runDir: "none", resume: "auto" } as const;
+
+it.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+  ["SIGUSR1", 138],
+] as const)("aborts training at %s, prints it once and exits with %i", (name, code) => {
+  const { signal, listen, stop, endProcess } = interruption();
+  listen();
+  endProcess(interrupted);
+  expect(exit).not.toHaveBeenCalled();
+  process.emit(name);
+  expect(signal.aborted).toBe(true);
+  expect(exit).not.toHaveBeenCalled();
+  stop();
+  endProcess(interrupted);
+  expect(exit).toHaveBeenCalledExactlyOnceWith(code);
   expect(warn).toHaveBeenCalledOnce();
-  expect(process.listenerCount("SIGINT")).toBe(0);
+  expect(process.listenerCount(name)).toBe(0);
 });
 
-it("leaves Ctrl-C to a program that listens for it, before or after training began", () => {
-  const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+it("leaves a signal to a program that listens for it, before or after training began", () => {
   const own = vi.fn();
   process.on("SIGINT", own);
-  const stop = reportInterrupt({ session, runDir: "none", resume: "auto" });
+  const first = interruption();
+  first.listen();
   expect(process.listeners("SIGINT")).toEqual([own]);
-  stop();
+  expect(process.listenerCount("SIGTERM")).toBe(1);
+  first.stop();
   process.removeAllListeners("SIGINT");
-  reportInterrupt({ session, runDir: "none", resume: "auto" });
+  const second = interruption();
+  second.listen();
   process.on("SIGINT", own);
   process.emit("SIGINT");
   expect(own).toHaveBeenCalledOnce();
+  expect(second.signal.aborted).toBe(false);
+  second.endProcess(interrupted);
   expect(exit).not.toHaveBeenCalled();
 });
 
 it("stops listening at the end of training", () => {
-  reportInterrupt({ session, runDir: "none", resume: "auto" })();
-  expect(process.listenerCount("SIGINT")).toBe(0);
+  const { listen, stop } = interruption();
+  listen();
+  stop();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"] as const)
+    expect(process.listenerCount(name)).toBe(0);
+});
+
+it("writes a checkpoint of the current step before it ends the process", async () => {
+  const runDir = await temporaryFolder();
+  const sft = new SFTTrainer({ model: openTiny(), tokenizer, dataset: rows(20), runDir, config: busyConfig });
+  sft.addCallback({
+    id: "ends",
+    onStepEnd: ({ progress }) => {
+      if (progress.step === 3) process.emit("SIGTERM");
+    },
+  });
+  const { steps } = await sft.train();
+  expect(exit).toHaveBeenCalledExactlyOnceWith(143);
+  expect(steps).toBe(3);
+  expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_3"]);
 });

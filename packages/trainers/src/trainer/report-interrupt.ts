@@ -1,33 +1,52 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Session } from "@periodic-eval/core";
+import { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/core/internal";
 
-/** Exit code of a program that Ctrl-C ended. */
-const interruptedCode = 130;
-
-/** The training that Ctrl-C ends. */
+/** The training that a signal ends. */
 interface Interrupted {
   readonly session: Pick<Session, "phase" | "progress">;
   readonly runDir: string;
   readonly resume: "auto" | "never";
 }
 
+/** Ends a training when the process is asked to end. */
+export interface Interruption {
+  /** Is aborted by the first signal. Training then ends after the current step and writes a checkpoint. */
+  readonly signal: AbortSignal;
+  /** Starts listening. */
+  listen(): void;
+  /** Stops listening. */
+  stop(): void;
+  /** Says where training stopped, what is saved and how to continue, and ends the process if a signal was received. */
+  endProcess(interrupted: Interrupted): void;
+}
+
 /**
- * Makes Ctrl-C say where training stopped, what is saved and how to continue, before it ends the process as it would anyway.
- * Does nothing if the program listens for Ctrl-C itself, now or later.
- *
- * @returns A function that stops listening.
+ * Handles Ctrl-C and the other signals that ask a process to end, with the exit code of that signal. Leaves each signal for
+ * which the program listens itself, now or later, to the program.
  */
-export function reportInterrupt(interrupted: Interrupted): () => void {
-  const report = () => {
-    stopListening();
-    if (process.listenerCount("SIGINT") > 0) return;
-    console.warn(interruptedText(interrupted));
-    process.exit(interruptedCode);
+export function interruption(): Interruption {
+  const controller = new AbortController();
+  let received: EndingSignal | null = null;
+  let stop = () => {};
+  return {
+    signal: controller.signal,
+    listen() {
+      const free = endingSignals.filter((signal) => process.listenerCount(signal) === 0);
+      stop = onEndingSignal((signal) => {
+        if (process.listenerCount(signal) > 1) return stop();
+        received = signal;
+        controller.abort(Object.assign(new Error("interrupted"), { name: "AbortError" }));
+      }, free);
+    },
+    stop: () => stop(),
+    endProcess(interrupted) {
+      if (received === null) return;
+      console.warn(interruptedText(interrupted));
+      process.exit(exitCodeOf(received));
+    },
   };
-  const stopListening = () => void process.off("SIGINT", report);
-  if (process.listenerCount("SIGINT") === 0) process.on("SIGINT", report);
-  return stopListening;
 }
 
 export function interruptedText({ session: { phase, progress }, runDir, resume }: Interrupted): string {

@@ -10,6 +10,7 @@ import {
 import { checkPhaseName, deepFreeze, parseOptions } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
+import { checkWritable } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import type { z } from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
@@ -25,7 +26,7 @@ import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
 import { exactModelFacts, fingerprintModel, hashWeightsOnce } from "./model-identity.ts";
 import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
 import { planPhase } from "./plan-phase.ts";
-import { reportInterrupt } from "./report-interrupt.ts";
+import { interruption } from "./report-interrupt.ts";
 import { checkTrainingMemory, measurementAdvice, trainingSizeOf } from "./training-memory.ts";
 import { objectsSchema, type TrainerOptions } from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
@@ -91,8 +92,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Trains the phase to its end, from its newest checkpoint if there is one. */
   async train(): Promise<TrainResult> {
-    const { model, after, resume = "auto", runDir, guards = [] } = this.#options;
+    const interrupted = this.#endsAtSignals ? interruption() : null;
+    const options = { ...this.#options, ...(interrupted && { signal: interrupted.signal }) };
+    const { model, after, resume = "auto", runDir, guards = [] } = options;
     checkTrainable(optionsOf(this.#method), model);
+    await checkWritable(runDir);
     if (this.#options.periodicEval !== undefined) {
       this.#block = await buildBlock(this.#blockOption());
       checkSessionOptions(this.#sessionOptions());
@@ -110,7 +114,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const phase = buildPhase({
       plan,
       method: this.#method,
-      options: this.#options,
+      options,
       settings,
       data,
       validationRows: validationData?.select([...Array(validationRows!.count).keys()]) ?? null,
@@ -123,32 +127,30 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       const resumed = await learner.resume(resume, phase);
       await data.keep?.();
       await validationData?.keep?.();
-      const result = await withSession(
+      const { endProcess, ...result } = await withSession(
         {
           ...this.#sessionOptions(),
+          ...(options.signal && { signal: options.signal }),
           guards: [...tfjsGuards(model, learner.optimizer), ...guards],
           ...(resumed && { resume: resumed.state.session }),
         },
         async (session) => {
-          const stopReporting = this.#reportsInterrupt
-            ? reportInterrupt({ session, runDir, resume })
-            : undefined;
-          try {
-            return await runPhase({ phase, session, resumed });
-          } finally {
-            stopReporting?.();
-          }
+          interrupted?.listen();
+          const ended = await runPhase({ phase, session, resumed });
+          return { ...ended, endProcess: () => interrupted?.endProcess({ session, runDir, resume }) };
         },
       );
+      endProcess();
       return { ...result, badRows: [...rows.badRows, ...(validationRows?.badRows ?? [])] };
     } finally {
+      interrupted?.stop();
       leave?.();
       learner.dispose();
     }
   }
 
-  /** Whether Ctrl-C is reported. A caller with loggers or a signal decides what is printed and when training ends. */
-  get #reportsInterrupt(): boolean {
+  /** Whether Ctrl-C and its like end training. A caller with loggers or a signal decides what is printed and when it ends. */
+  get #endsAtSignals(): boolean {
     const { loggers, signal } = this.#options;
     return loggers === undefined && signal === undefined;
   }

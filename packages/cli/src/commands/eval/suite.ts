@@ -1,3 +1,4 @@
+import { checkWritable } from "@periodic-eval/core/snapshots";
 import { openCheckpoint } from "@periodic-eval/models";
 import {
   datasetOf,
@@ -57,6 +58,7 @@ async function measureSuite(
   const { model, adapter = null, tokenizer = null, data, smoke, backend } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
   if (data !== undefined) checkDataFolder(data, await tasksIn(suite));
+  if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
   await startBackend(backend, terminal);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));

@@ -64,7 +64,7 @@ describe("periodic-eval feedback", () => {
       },
     };
     const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
-    expect(await runCli(args, interrupting)).toBe(1);
+    expect(await runCli(args, interrupting)).toBe(130);
     expect(terminal.errors.join("\n")).toContain(`Run the same command with output_dir=${output} to resume`);
     expect(terminal.outputs.at(-1)).toBe(`Open this page in a browser: ${join(output, "index.html")}`);
     const page = await readFile(join(output, "index.html"), "utf8");

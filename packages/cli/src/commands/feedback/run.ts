@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { checkWritable } from "@periodic-eval/core/snapshots";
 import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import {
@@ -50,6 +51,7 @@ async function train(
 ): Promise<SummaryFile> {
   const { signal, stopListening } = onInterrupt();
   try {
+    await checkWritable(config.output_dir);
     const engine = await openEngine(config, backend, terminal);
     return await runHarness(config, {
       engine,

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir } from "node:fs/promises";
+import { copyFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { trainingTemplate } from "./template.ts";
@@ -28,7 +28,7 @@ export async function writeTemplate(file: string, force: boolean): Promise<reado
   if (existsSync(file) && !force)
     throw refuse("a file that exists", "a new file", "Choose another name, or pass --force to replace it.");
   const folder = dirname(resolve(file));
-  await mkdir(folder, { recursive: true });
+  await nodeFiles.makeFolder(folder);
   const installed = installedSchema(folder);
   const copy = join(dirname(file), copiedSchema);
   if (installed === null) await copyFile(shippedSchema, copy);

@@ -1,7 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readTextFile, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import type { TrainConfig } from "./training-file.ts";
@@ -34,7 +33,7 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const kept = withoutCredentials(lasting);
   const yaml = stringify(kept);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
-    await mkdir(folder, { recursive: true });
+    await nodeFiles.makeFolder(folder);
     await writeFileAtomic(path, yaml);
     return { differences: [], keep: async () => {} };
   }

@@ -204,6 +204,14 @@ describe("train reports errors of a file before it loads weights", () => {
     expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
   });
 
+  it.skipIf(!existsSync("/proc/self"))("reports at once a run_dir that cannot be created", async () => {
+    expect(await errorsOf("run_dir=/proc/periodic-eval/run")).toEqual([
+      expect.stringContaining(
+        "run_dir=/proc/periodic-eval/run (run_dir), /proc/periodic-eval/run: got ENOENT",
+      ),
+    ]);
+  });
+
   it("rejects a warm-up longer than the training, even if the length follows from the rows", async () => {
     const steps = "of warm-up, expected at most the";
     expect(await errorsOf("config.warmupSteps=100")).toEqual([

@@ -1,5 +1,12 @@
-import { buildPeriodicEval, type Logger, type PeriodicEval, type Tokenizer } from "@periodic-eval/core";
+import {
+  buildPeriodicEval,
+  type Logger,
+  type PeriodicEval,
+  type PeriodicEvalError,
+  type Tokenizer,
+} from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
+import { checkWritable, errnoOf } from "@periodic-eval/core/snapshots";
 import { checkRequests } from "@periodic-eval/core/session";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
@@ -48,6 +55,7 @@ export async function prepareTraining(
   tasks: LoadTasks = loadTasks,
 ): Promise<PreparedTraining> {
   const { file, config, errors } = parsed;
+  await withPlace(file, ["run_dir"], () => checkRunDirWritable(config.run_dir));
   const { onDownload, close } = showLoading(terminal);
   const { model: source, tokenizer: tokenizerSource = source, run_dir: runDir, backend } = config;
   const tokenizer = withPlace(file, [tokenizerSource === source ? "model" : "tokenizer"], () =>
@@ -79,6 +87,13 @@ export async function prepareTraining(
   } finally {
     close();
   }
+}
+
+/** Throws at once for a run folder that cannot be written to. The trainers report a file in its place, with all other errors. */
+async function checkRunDirWritable(runDir: string): Promise<void> {
+  await checkWritable(runDir).catch((error: PeriodicEvalError) => {
+    if (!["EEXIST", "ENOTDIR"].includes(errnoOf(error.cause) ?? "")) throw error;
+  });
 }
 
 const openLoggers = ({ loggers, run_dir: runDir }: TrainConfig, file: ConfigFile) =>

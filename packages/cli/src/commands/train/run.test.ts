@@ -196,7 +196,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       },
     };
     const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/restarted")}`];
-    expect(await runCli(args, interrupting)).toBe(1);
+    expect(await runCli(args, interrupting)).toBe(130);
     expect(terminal.errors.join("\n")).toMatch(
       /^Interrupted in coupling at step 2 of \d+\. Run the same command with resume=auto to resume from step 2\.$/m,
     );

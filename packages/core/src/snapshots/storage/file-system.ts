@@ -1,4 +1,18 @@
-import { link, mkdir, open, readdir, readFile, rename, truncate, unlink } from "node:fs/promises";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import {
+  link,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rmdir,
+  stat,
+  truncate,
+  unlink,
+} from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 
@@ -12,7 +26,7 @@ export interface OpenFile {
 
 /** The file operations that the store uses. Tests pass an implementation that fails or dies at any of them. */
 export interface FileSystem {
-  /** Creates the folder and its parents; does nothing if it exists. */
+  /** Creates the folder and its parents durably; does nothing if it exists. */
   makeFolder(path: string): Promise<void>;
   /** Returns the entries of a folder; throws `ENOENT` if there is none. */
   list(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>;
@@ -36,7 +50,7 @@ export type FileReader = Pick<FileSystem, "list" | "read">;
 /** The files of this machine. */
 export const nodeFiles: FileSystem = {
   async makeFolder(path) {
-    await mkdir(path, { recursive: true });
+    await makeMissingFolders(resolve(path));
   },
   async list(folder) {
     const entries = await readdir(folder, { withFileTypes: true });
@@ -57,6 +71,63 @@ export const nodeFiles: FileSystem = {
   remove: unlink,
   syncFolder,
 };
+
+/**
+ * Creates a folder and its parents, and syncs the parent of each, so that a power failure does not lose the folder with all
+ * that was synced in it. Node's `recursive` does not, and never returns where the file system has no such folder (`/proc`).
+ *
+ * @param created Receives the folders that it creates, parents first.
+ */
+async function makeMissingFolders(path: string, created: string[] = []): Promise<void> {
+  for (let isRetry = false; ; isRetry = true) {
+    try {
+      await mkdir(path);
+      created.push(path);
+      return await syncFolder(dirname(path));
+    } catch (error) {
+      if (await isFolder(path)) return;
+      if (isRetry || errnoOf(error) !== "ENOENT" || dirname(path) === path) throw error;
+      await makeMissingFolders(dirname(path), created);
+    }
+  }
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+
+/** Creates a folder and its parents without Node's `recursive`, like `FileSystem.makeFolder` but not durably. */
+export function makeFolderSync(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+    const parent = dirname(resolve(path));
+    if (errnoOf(error) !== "ENOENT" || existsSync(parent)) throw error;
+    makeFolderSync(parent);
+    mkdirSync(path);
+  }
+}
+
+/**
+ * Checks that a folder, which need not exist, can be created and written to. Leaves nothing behind.
+ *
+ * @throws PeriodicEvalError `store` with the path and a fix.
+ */
+export async function checkWritable(folder: string): Promise<void> {
+  const created: string[] = [];
+  try {
+    await makeMissingFolders(resolve(folder), created);
+    created.push(await mkdtemp(join(folder, ".writable.")));
+  } catch (error) {
+    throw storeError(folder, error, "a folder that can be created and written to", "Choose another folder.");
+  } finally {
+    // A folder stays if another process has written into it in the meantime.
+    for (const path of created.reverse()) await rmdir(path).catch(() => undefined);
+  }
+}
 
 /** Makes renames and creations in a folder durable (they survive a crash of the machine), if the platform can. */
 export async function syncFolder(folder: string): Promise<void> {
@@ -88,6 +159,8 @@ export const errnoReasons: Readonly<Record<string, string>> = {
   EEXIST: "a file is in the place of a folder",
   EISDIR: "a folder is in the place of a file",
   EMFILE: "too many open files",
+  ENAMETOOLONG: "a name that is too long",
+  ELOOP: "symbolic links in a circle",
 };
 
 const fixes: Readonly<Record<string, string>> = {
@@ -105,8 +178,14 @@ const fixes: Readonly<Record<string, string>> = {
  * unchanged.
  *
  * @param expected What should have been at `path`. Default: a path that can be read and written.
+ * @param fix What to do about an error without a known fix. Default: to check the folder and its disk.
  */
-export function storeError(path: string, error: unknown, expected?: string): PeriodicEvalError {
+export function storeError(
+  path: string,
+  error: unknown,
+  expected?: string,
+  fix = "Check the folder and its disk, then resume the run.",
+): PeriodicEvalError {
   if (PeriodicEvalError.is(error)) return error;
   const code = errnoOf(error);
   const isFolder = code === "EEXIST" || code === "ENOTDIR";
@@ -119,7 +198,7 @@ export function storeError(path: string, error: unknown, expected?: string): Per
       (isFolder
         ? "a folder, or a free name, at each part of the path"
         : "a path that can be read and written"),
-    fix: fixes[code ?? ""] ?? "Check the folder and its disk, then resume the run.",
+    fix: fixes[code ?? ""] ?? fix,
     cause: error,
   });
 }

@@ -206,4 +206,24 @@ describe("a disk that fails", () => {
     expect(await store.rows(key)).toEqual(newRows);
     await store.close!();
   });
+
+  it.each(["nested", "flat"] as const)(
+    "writes a snapshot again in its place if only the sync after its rename failed: %s",
+    async (layout) => {
+      const runDir = await mkdtemp(join(folder, "run-"));
+      let isBroken = true;
+      const fs = faultyFiles(
+        ({ name }) => (isBroken && name === "syncFolder" ? { errno: "EIO" } : "none"),
+        unsynced,
+      );
+      const store = fileStore(runDir, { fs, owner: theDead, layout, onWarning: quiet });
+      await expect(store.put(older, [])).rejects.toMatchObject({ code: "store" });
+      isBroken = false;
+      await store.put(newer, newRows);
+      await store.close!();
+      const { phases, problems } = await readRun(runDir);
+      expect(problems).toEqual([]);
+      expect(phases.flatMap(({ snapshots }) => snapshots)).toMatchObject([{ step: 20, note: "new" }]);
+    },
+  );
 });

@@ -114,7 +114,8 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
       return (await scan()).find(({ snapshot }) => keyText(snapshot) === keyText(key)) ?? null;
     },
     /**
-     * Returns the path to write a snapshot to: the remembered one, or the first path of the layout without a file.
+     * Returns the path to write a snapshot to: the remembered one, or the first path of the layout without a file of another
+     * snapshot. A write that failed after its rename leaves a file that is not remembered.
      *
      * @throws PeriodicEvalError `store` if other snapshots have all its names.
      */
@@ -122,7 +123,8 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
       const known = paths.get(keyText(key));
       if (known !== undefined) return known;
       for (const path of snapshotPaths(root, layout, key)) {
-        if ((await readIfPresent(path, fs)) === null) return path;
+        const isOwn = (await readIfItIs(key, path, fs)) !== null;
+        if (isOwn || (await readIfPresent(path, fs)) === null) return path;
       }
       throw new PeriodicEvalError({
         code: "store",

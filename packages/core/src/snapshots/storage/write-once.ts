@@ -1,8 +1,8 @@
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { configError } from "../../internal/config-error.ts";
 import { writeFileAtomic } from "./atomic-file.ts";
 import { readIfPresent } from "./read-file.ts";
+import { nodeFiles } from "./file-system.ts";
 
 /**
  * Writes files and their folders. A file with the same content stays as it is. Writes none if one exists with other content.
@@ -25,7 +25,7 @@ export async function writeOnce(contents: ReadonlyMap<string, string>, where: st
       });
   }
   for (const [path, content] of missing) {
-    await mkdir(dirname(path), { recursive: true });
+    await nodeFiles.makeFolder(dirname(path));
     await writeFileAtomic(path, content);
   }
 }

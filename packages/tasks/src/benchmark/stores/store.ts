@@ -1,6 +1,5 @@
-import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import type { CallOptions, Json } from "@periodic-eval/core";
 
 /** A destination of results besides the run's folder. */
@@ -21,7 +20,7 @@ export function folderStore(folder: string): BenchmarkStore {
     async put(name, value) {
       const path = join(folder, name);
       try {
-        await mkdir(dirname(path), { recursive: true });
+        await nodeFiles.makeFolder(dirname(path));
       } catch (error) {
         throw storeError(path, error);
       }

@@ -1,0 +1,15 @@
+// Runs cases of one area in a process of their own. Usage: forked with an area's name and a folder; receives `{ seed }`.
+import { inspect } from "node:util";
+import { errnos } from "./errnos.mjs";
+import { fuzz } from "./fuzz.mjs";
+
+const [name, folder] = process.argv.slice(2);
+const attack = await { errnos, fuzz }[name](folder);
+process.on("message", async ({ seed }) => {
+  const failure = await attack(seed).then(
+    () => null,
+    (error) => (error instanceof Error ? (error.stack ?? error.message) : inspect(error)),
+  );
+  // A late rejection or a timer that throws ends the process before the reply.
+  setImmediate(() => process.send({ failure }));
+});
