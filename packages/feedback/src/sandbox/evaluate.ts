@@ -50,7 +50,7 @@ function valueOf(
 }
 
 const mebibyte = 1024 * 1024;
-/** What the engine itself uses, mostly its stack, and what it starts with. */
+/** Memory that the engine itself uses, mostly its stack, and its initial memory. */
 const [engineMegabytes, initialMegabytes] = [5.5, 16];
 /** The engine cannot address more. */
 const maxPages = 32_768;

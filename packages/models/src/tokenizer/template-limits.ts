@@ -16,7 +16,7 @@ const maxSource = 1_000_000;
 /** The library takes time in proportion to the square of such a run. */
 const maxWhitespace = 1_000;
 
-/** What a parent does with the value of a node: nothing in proportion to its size, a copy, a loop, or a walk through all of it. */
+/** How a parent uses a node's value: at no cost that grows with its size, as a copy, in a loop, or by walking through all of it. */
 type Use = "refer" | "copy" | "loop" | "walk";
 
 interface Costs {
