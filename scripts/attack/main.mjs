@@ -1,5 +1,5 @@
-// The standing attack: generates hostile cases from seeds, and fails if one breaks a promise. Needs `npm run build`.
-// Usage: node scripts/attack/main.mjs [--minutes N] [--seed S] [--area NAME] [--case SEED]
+// The standing attack: generates hostile cases from seeds, and fails if one breaks a promise.
+// Usage: npm run attack [-- --minutes N] [--seed S] [--area NAME] [--case SEED]
 //   --minutes N  stops after N minutes, shared equally by the areas (default: 10)
 //   --seed S     seed of all cases (default: a new one, which is printed)
 //   --area NAME  only this area

@@ -8,6 +8,7 @@ export {
 } from "./errors.ts";
 
 export type * from "./contracts/callback.ts";
+export type * from "./contracts/checkpoint.ts";
 export type * from "./contracts/evaluation.ts";
 export type * from "./contracts/grading.ts";
 export type * from "./contracts/guard.ts";
