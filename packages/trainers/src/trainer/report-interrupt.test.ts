@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs";
+import { endingSignals } from "@periodic-eval/core/internal";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it, vi, type MockInstance } from "vitest";
@@ -19,7 +20,10 @@ beforeEach(() => {
   exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
   warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => process.removeAllListeners("SIGINT"));
+// Other tests of this process may have left listeners.
+const removeListeners = () => endingSignals.forEach((signal) => process.removeAllListeners(signal));
+beforeEach(removeListeners);
+afterEach(removeListeners);
 
 it("names the step, the newest checkpoint and how to continue", async () => {
   const runDir = await temporaryFolder();
