@@ -8,7 +8,7 @@ import { seedOf } from "../../random/streams.ts";
 import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
 import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
-import { finishGrading } from "../records/resume.ts";
+import { finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
 import { ownerOf, runOwned } from "../window/left-behind.ts";
 import type { SessionParts } from "./parts.ts";
@@ -47,7 +47,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await preflight.run(at);
     const { baselines, reporter } = records;
     await openBaseline({ baselines, callbacks, preflight, reporter, phase, seed, at });
-    if (records.known.settled().some(({ status }) => status === "grading"))
+    if (records.known.settled().some(isUngraded))
       await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
   });
   const closing = (await records.store.closings?.())?.findLast((one) => one.phase === phase);

@@ -123,8 +123,6 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
-      yield* this.#parts.between.enter();
     const snapshots = [...records.writer.written(), ...records.known.lost()];
     if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
       yield* this.#parts.between.enter();
