@@ -40,6 +40,11 @@ it.each([
 describe("wrong usage ends with 2 and an explanation", () => {
   it.each([
     [["dmo"], "Did you mean demo?"],
+    [["nonsense"], "unknown command 'nonsense'"],
+    [["help", "nonsense"], "unknown command 'nonsense', expected one of demo, "],
+    [["nonsense", "--help"], "unknown command 'nonsense'"],
+    [["data", "nonsense", "-h"], "unknown command 'nonsense', expected one of list, get"],
+    [["help", "feedback", "nonsense"], "unknown command 'nonsense', expected one of serve"],
     [["train"], "required option '--model <folder>' not specified"],
     [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [
@@ -59,6 +64,13 @@ describe("wrong usage ends with 2 and an explanation", () => {
   it("exits with 0 for help and version", async () => {
     expect(await run("--version")).toEqual({ code: 0, out: "0.1.0", err: "" });
     expect((await run("--help")).out).toContain("demo");
+    for (const args of [
+      ["help"],
+      ["help", "data", "get"],
+      ["data", "get", "-h"],
+      ["feedback", "a=b", "--help"],
+    ])
+      expect(await run(...args)).toMatchObject({ code: 0, err: "" });
   });
 });
 

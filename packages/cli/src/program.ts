@@ -7,6 +7,7 @@ import { addDemo } from "./commands/demo/command.ts";
 import { addEval } from "./commands/eval/command.ts";
 import { addExport } from "./commands/export/command.ts";
 import { addFeedback } from "./commands/feedback/command.ts";
+import { addGate } from "./commands/gate/command.ts";
 import { addInit } from "./commands/init/command.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
 import { addPlan } from "./commands/plan/command.ts";
@@ -17,6 +18,8 @@ import { addServe } from "./commands/serve/command.ts";
 import { addTrain } from "./commands/train/command.ts";
 import { addVerify } from "./commands/verify/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
+import { CommandFailure } from "./terminal/command-failure.ts";
+import { checkHelp } from "./terminal/check-help.ts";
 import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
@@ -36,6 +39,7 @@ const commands = [
   addCompare,
   addExport,
   addVerify,
+  addGate,
   addMisalignedRate,
   addRejudge,
   addReplay,
@@ -44,8 +48,8 @@ const commands = [
 ];
 
 /**
- * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 128 + the number of the signal that
- * interrupted it. Prints errors instead of throwing them.
+ * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 3 if `gate` cannot judge the run, 128 + the
+ * number of the signal that interrupted it. Prints errors instead of throwing them.
  *
  * @param output Where commands print; escape sequences of names and texts are shown escaped.
  * @param tasks Loads the tasks that commands can name. Default: those of @periodic-eval/tasks.
@@ -66,9 +70,14 @@ export async function runCli(
     });
   for (const add of commands) add(program, terminal, tasks);
   try {
+    checkHelp(program, args);
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
   } catch (error) {
+    if (error instanceof CommandFailure) {
+      if (error.cause !== null) await printError(error.cause, terminal, false);
+      return error.exitCode;
+    }
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     const { interruptedCode } = await import("./terminal/interrupt.ts");
     const code = interruptedCode(error);

@@ -7,6 +7,7 @@ export {
   formatSeconds,
   formatValue,
   humanizeName,
+  scaleOf,
 } from "./html/format.ts";
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
@@ -15,6 +16,7 @@ export { formatMeasurement } from "./charts/measurement-text.ts";
 export { formatCost } from "./run/overhead.ts";
 export { renderPage } from "./run/run-page.ts";
 export { problemNames } from "./run/problems-section.ts";
+export { runState, type RunState } from "./run/run-state.ts";
 export { phaseData } from "./run/phase-data.ts";
 export { phaseText } from "./charts/phase-text.ts";
 export {

@@ -2,8 +2,11 @@
 export const missingValueText = "–";
 
 const minus = (text: string) => text.replace("-", "−");
-const suffixOf = (unit: string): string =>
-  unit === "share" ? " %" : unit === "" || unit === "probability" ? "" : ` ${unit}`;
+/** Returns how a unit is written after a number: `%` for shares, an empty string for numbers without a unit. */
+export const unitText = (unit: string): string =>
+  unit === "share" ? "%" : unit === "probability" ? "" : unit;
+
+const suffixOf = (unit: string): string => (unitText(unit) === "" ? "" : ` ${unitText(unit)}`);
 
 /** Formats with the digits that distinguish two measurements: one decimal for percents, else three significant digits. */
 function digits(value: number, unit: string): string {

@@ -1,6 +1,13 @@
 /** The statistics of a snapshot: intervals, paired tests, planned comparisons and formatting. */
 export { compareMeasurements, type ComparisonOptions, type EarlierMeasurement } from "./compare.ts";
-export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText } from "./format.ts";
+export {
+  formatDelta,
+  formatInterval,
+  formatValue,
+  humanizeName,
+  missingValueText,
+  unitText,
+} from "./format.ts";
 export {
   clusteredShareEstimate,
   ratioEstimate,

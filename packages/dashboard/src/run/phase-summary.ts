@@ -18,6 +18,8 @@ export interface MetricSummary {
   /** Possible values of the metric; infinite where the snapshots state no limit. */
   readonly range: Range;
   readonly isPrimary: boolean;
+  /** Whether a higher value is better; null if neither is. */
+  readonly higherIsBetter: boolean | null;
   /** The first and the last measurement of the phase so far. A failed or skipped one has the value null. */
   readonly start: Measurement;
   readonly end: Measurement;
@@ -116,7 +118,7 @@ function metricSummary(
   const measurements = curve.measurements.filter((measurement) => measurement.phaseIndex === phaseIndex);
   const [start, end] = [measurements.at(0), measurements.at(-1)];
   if (!start || !end || !measurements.some(hasValue)) return null;
-  const { metric, unit, range } = curve;
+  const { metric, unit, range, higherIsBetter } = curve;
   const change = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = change !== null && isBaselineOf(start, change);
   return {
@@ -125,6 +127,7 @@ function metricSummary(
     unit,
     range,
     isPrimary: curve === callback.primary,
+    higherIsBetter,
     start,
     end,
     isSingle: start === end,

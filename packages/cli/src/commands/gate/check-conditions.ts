@@ -1,0 +1,171 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
+import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+import { unitText } from "@periodic-eval/core/statistics";
+import {
+  phaseText,
+  runState,
+  scaleOf,
+  summarizePhases,
+  type MetricSummary,
+  type PhaseSummary,
+} from "@periodic-eval/dashboard";
+import type { Condition, ValueTest } from "./condition.ts";
+import { findMetrics, type NamedMetric } from "./find-metrics.ts";
+
+/** A condition checked against one metric of one phase. */
+export interface Check {
+  readonly condition: Condition;
+  /** `failed`: the condition is true. */
+  readonly outcome: "passed" | "failed" | "not judged";
+  readonly phase: string | null;
+  readonly id: string | null;
+  readonly metric: string | null;
+  /** The metric at the start and end of the phase; null if it was not judged. */
+  readonly summary: MetricSummary | null;
+  /** Why the condition was not judged, and what to do; null if it was. */
+  readonly unjudged: Unjudged | null;
+}
+
+interface Unjudged {
+  readonly reason: string;
+  readonly fix: string;
+}
+
+/**
+ * Checks conditions against the last measurement of each phase that they name. A run that is damaged or has not ended is not
+ * judged at all.
+ *
+ * @throws PeriodicEvalError `config` for a condition that the run's metrics cannot have.
+ */
+export function checkConditions(run: RunRecord, conditions: readonly Condition[]): readonly Check[] {
+  const unjudged = whyNotJudged(run);
+  if (unjudged !== null)
+    return conditions.map((condition) => ({
+      condition,
+      outcome: "not judged",
+      phase: null,
+      id: null,
+      metric: null,
+      summary: null,
+      unjudged,
+    }));
+  const phases = summarizePhases(run);
+  return conditions.flatMap((condition) =>
+    findMetrics(run, condition.name).map((named) => checkMetric(condition, named, phases)),
+  );
+}
+
+/** Returns why nothing in a run can be judged; null if it can. */
+function whyNotJudged(run: RunRecord): Unjudged | null {
+  const { runDir, problems, phases } = run;
+  if (problems.length > 0) {
+    const { file, message } = problems[0]!;
+    const more = problems.length === 1 ? "" : ` (and ${problems.length - 1} more)`;
+    return {
+      reason: `the run is damaged: ${file}: ${message}${more}`,
+      fix: `npx periodic-eval verify ${runDir} lists all damage. Restore the files from a copy, or resume the run.`,
+    };
+  }
+  const { state, explanation } = runState(run);
+  if (phases.length === 0 && state !== "running")
+    return {
+      reason: "the folder has no snapshot",
+      fix: "Pass the folder that was run_dir. A training without a periodic_eval block measures nothing.",
+    };
+  return state === "finished" ? null : { reason: explanation, fix: fixOfState[state] };
+}
+
+const fixOfState = {
+  running: "Run the gate after the training has ended.",
+  interrupted: "Resume the run until its training has ended.",
+  unknown: "Check on the machine of the training that it has ended, or resume the run there.",
+} as const;
+
+function checkMetric(
+  condition: Condition,
+  { phase, series, metric }: NamedMetric,
+  phases: readonly PhaseSummary[],
+): Check {
+  const checked = { condition, phase: phase.name, id: series.id, metric, summary: null, unjudged: null };
+  const notJudged = (reason: string, fix: string): Check => ({
+    ...checked,
+    outcome: "not judged",
+    unjudged: { reason, fix },
+  });
+  const last = series.points.at(-1)!;
+  if (phase.state !== "finished")
+    return notJudged(`the phase ${phase.name}: ${phaseText(phase)}`, fixOfState[phase.state]);
+  if (last.status !== "complete") return notJudged(statusReason(last), fixOfStatus[last.status]);
+  if (metric === null)
+    throw wrongCondition(condition, "an evaluation without a primary metric", `${series.id}.METRIC`);
+  const summary = phases
+    .find((one) => one.phase.name === phase.name)
+    ?.metrics.find((one) => one.id === series.id && one.metric === metric);
+  if (summary === undefined || summary.end.value === null)
+    return notJudged(
+      `the last measurement, at step ${last.step}, has no value of ${metric}`,
+      "Look at its answers on the page, and measure more questions or samples.",
+    );
+  const { test } = condition;
+  if (test.kind === "value") {
+    const isTrue = compare[test.operator](summary.end.value, limitOf(condition, test, summary.unit));
+    return { ...checked, summary, outcome: isTrue ? "failed" : "passed" };
+  }
+  if (test.verdict !== "changed" && summary.higherIsBetter === null)
+    throw wrongCondition(
+      condition,
+      `a metric of which neither more nor less is better`,
+      `${condition.name} changed`,
+    );
+  const verdict = summary.change?.verdict ?? null;
+  if (verdict === null)
+    return notJudged(
+      `the last measurement, at step ${last.step}, has no verdict on ${metric}`,
+      "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value.",
+    );
+  const isTrue = test.verdict === "changed" ? verdict !== "no evidence" : verdict === test.verdict;
+  return { ...checked, summary, outcome: isTrue ? "failed" : "passed" };
+}
+
+const statusReason = ({ step, status, reason }: SeriesPoint): string =>
+  `the last measurement, at step ${step}, is ${status === "grading" ? "not graded yet" : status}${reason === null ? "" : `: ${reason}`}`;
+
+const resume = "Resume the run, which repeats the measurement.";
+const fixOfStatus = {
+  grading: "Resume the run, which grades the answers.",
+  failed: `${resume} After an outage of the judge, npx periodic-eval rejudge --heal RUN grades the answers.`,
+  partial: resume,
+  skipped: "Measure at the end too (at_end: true), which the budget never skips.",
+} as const;
+
+const compare: Readonly<Record<ValueTest["operator"], (value: number, limit: number) => boolean>> = {
+  ">": (value, limit) => value > limit,
+  "<": (value, limit) => value < limit,
+  ">=": (value, limit) => value >= limit,
+  "<=": (value, limit) => value <= limit,
+};
+
+/** Returns the limit in the unit of snapshots. */
+function limitOf(condition: Condition, { mantissa, exponent, unit }: ValueTest, metricUnit: string): number {
+  if (unit !== unitText(metricUnit)) {
+    const { name, test } = condition;
+    const right = `${name} ${(test as ValueTest).operator} ${mantissa} ${unitText(metricUnit)}`.trim();
+    throw wrongCondition(
+      condition,
+      unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`,
+      right,
+    );
+  }
+  // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
+  return Number(`${mantissa}e${exponent - Math.log10(scaleOf(metricUnit))}`);
+}
+
+const wrongCondition = ({ text }: Condition, got: string, right: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where: `--fail-on ${quoteValue(text)}`,
+    got,
+    expected: quoteValue(right),
+    fix: "Correct the condition.",
+  });

@@ -1,0 +1,125 @@
+import { abbreviated, undisturbedText } from "@periodic-eval/core/internal";
+import type { Undisturbed } from "@periodic-eval/core/snapshots";
+import { describePaired, formatDelta, formatInterval, formatValue } from "@periodic-eval/dashboard";
+import type { Colours } from "../../terminal/terminal.ts";
+import type { Check } from "./check-conditions.ts";
+
+export interface GateResult {
+  readonly runDir: string;
+  readonly checks: readonly Check[];
+  /** Null if nothing was measured. */
+  readonly undisturbed: Undisturbed | null;
+}
+
+export const gateExitCodes = { passed: 0, failed: 1, "not judged": 3 } as const;
+
+/** `failed` if any condition failed, else `not judged` if any could not be judged. */
+export function outcomeOf({ checks }: GateResult): Check["outcome"] {
+  const has = (outcome: Check["outcome"]) => checks.some((check) => check.outcome === outcome);
+  return has("failed") ? "failed" : has("not judged") ? "not judged" : "passed";
+}
+
+/** Returns `3 conditions: 2 passed, 1 failed`. A condition counts once for each metric and phase that it names. */
+export function countsText({ checks }: GateResult): string {
+  const count = (outcome: Check["outcome"]) => checks.filter((check) => check.outcome === outcome).length;
+  const counts = (["passed", "failed", "not judged"] as const).filter((outcome) => count(outcome) > 0);
+  const noun = checks.length === 1 ? "condition" : "conditions";
+  return `${checks.length} ${noun}: ${counts.map((outcome) => `${count(outcome)} ${outcome}`).join(", ")}`;
+}
+
+/** Returns `em capability.accuracy`; null if the run was not judged. */
+export const placeOf = ({ phase, id, metric }: Check): string | null =>
+  phase === null ? null : `${phase} ${id}${metric === null ? "" : `.${metric}`}`;
+
+/** What a check found, each part as text without line ends; null where it does not apply. */
+export interface CheckFacts {
+  readonly value: string | null;
+  readonly interval: string | null;
+  readonly n: string | null;
+  readonly step: string | null;
+  /** The comparison with the baseline; with no evidence, also the change that could have been detected. */
+  readonly change: string | null;
+  readonly unjudged: string | null;
+}
+
+export function factsOf({ summary, unjudged }: Check): CheckFacts {
+  const change = summary?.change ?? null;
+  const detectable =
+    change?.verdict === "no evidence" && change.minimal_detectable_change !== null
+      ? `, detectable ${formatDelta(change.minimal_detectable_change, summary!.unit).replace("+", "±")}`
+      : "";
+  return {
+    value: summary && oneLine(formatValue(summary.end.value, summary.unit)),
+    interval: summary?.end.ci95 ? formatInterval(summary.end.ci95, summary.unit) : null,
+    n: summary && String(summary.end.n),
+    step: summary && String(summary.end.step),
+    change: change && oneLine(`${describePaired(change, summary!.unit)}${detectable}`),
+    unjudged: unjudged && `${sentence(unjudged.reason)} ${oneLine(unjudged.fix)}`,
+  };
+}
+
+/** Ends a reason with a full stop. The error that it quotes may be long, and a step summary has at most 1 MiB. */
+const sentence = (reason: string): string => `${abbreviated(oneLine(reason), 1000).replace(/[.\s]+$/, "")}.`;
+
+/** Replaces line ends, so that a name or reason cannot start a line of its own. */
+export const oneLine = (text: string): string => text.replaceAll(/[\r\n\u0085\u2028\u2029]+/g, " ");
+
+const outcomeColours = { passed: "green", failed: "red", "not judged": "yellow" } as const;
+
+/** Returns two or three lines for each check, then whether training was undisturbed, and the counts. */
+export function gateLines(result: GateResult, colours: Colours): string {
+  const lines = result.checks.flatMap((check) => {
+    const { value, interval, n, step, change, unjudged } = factsOf(check);
+    const place = placeOf(check);
+    const measured = value !== null && [
+      `${oneLine(place!)}  ${value}`,
+      ...(interval === null ? [] : [interval]),
+      `n = ${n}`,
+      `step ${step}`,
+    ];
+    return [
+      `${colours[outcomeColours[check.outcome]](check.outcome)}  ${colours.bold(`--fail-on '${oneLine(check.condition.text)}'`)}`,
+      ...(measured === false ? [] : [`  ${measured.join("  ")}`]),
+      ...(change === null ? [] : [`  ${change}`]),
+      ...(unjudged === null ? [] : [`  ${place === null ? "" : `${oneLine(place)}: `}${unjudged}`]),
+    ];
+  });
+  const undisturbed = undisturbedText(result.undisturbed, colours);
+  return [
+    ...lines,
+    ...(undisturbed === null ? [] : [undisturbed]),
+    `${oneLine(result.runDir)}: ${countsText(result)}`,
+  ].join("\n");
+}
+
+export function gateJson(result: GateResult): string {
+  const outcome = outcomeOf(result);
+  const conditions = result.checks.map(
+    ({ condition, outcome: ofCheck, phase, id, metric, summary, unjudged }) => ({
+      condition: condition.text,
+      outcome: ofCheck,
+      phase,
+      id,
+      metric,
+      value: summary?.end.value ?? null,
+      unit: summary?.unit ?? null,
+      ci95: summary?.end.ci95 ?? null,
+      n: summary?.end.n ?? null,
+      step: summary?.end.step ?? null,
+      change: summary?.change ?? null,
+      reason: unjudged?.reason ?? null,
+      fix: unjudged?.fix ?? null,
+    }),
+  );
+  return JSON.stringify(
+    {
+      run_dir: result.runDir,
+      outcome,
+      exit_code: gateExitCodes[outcome],
+      undisturbed: result.undisturbed?.answer ?? null,
+      conditions,
+    },
+    null,
+    2,
+  );
+}
