@@ -1,5 +1,5 @@
 // Builds every package: one `tsc` into `.build/`, then a copy of each package into its `dist/`.
-// Depends on the compiler only. Does nothing if no source changed; `--force` builds anyway.
+// Depends on the compiler and on esbuild. Does nothing if no source changed; `--force` builds anyway.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -76,12 +76,20 @@ async function writeSchemas() {
   write(cli, "train.schema.json", training.trainingJsonSchema());
 }
 
+/** Bundles the script of the dashboard's pages. */
+async function writeClient() {
+  const dist = join(root, "packages", "dashboard", "dist");
+  const { bundleClient } = await import(pathToFileURL(join(dist, "html", "client-script.js")).href);
+  writeFileSync(join(dist, "client.js"), bundleClient());
+}
+
 const hash = sourcesHash();
 if (process.argv.includes("--force") || !isBuilt(hash)) {
   const started = performance.now();
   const clean = compile();
   for (const name of packages) distribute(name);
   await writeSchemas();
+  await writeClient();
   if (clean) {
     mkdirSync(build, { recursive: true });
     writeFileSync(stamp, hash);

@@ -115,7 +115,17 @@ export const rooms = {
     "wandb/",
   ],
   cli: ["terminal/", "demo/", "config/", "run/", "commands/", "program.ts", "main.ts"],
-  dashboard: ["html/", "charts/", "run/", "results/", "feedback/", "server/"],
+  dashboard: [
+    "client/",
+    "html/",
+    "charts/",
+    "answers/",
+    "run/",
+    "overlay/",
+    "results/",
+    "feedback/",
+    "server/",
+  ],
   feedback: [
     "sandbox/",
     "config/",

@@ -44,6 +44,17 @@ export interface PhaseRecord {
   readonly overheadPercent: number | null;
   /** Σ seconds that training was paused for the snapshots of the phase. */
   readonly evaluationSeconds: number;
+  /** What the trainer logged, by step; absent if it logged nothing. */
+  readonly training?: readonly TrainingPoint[];
+}
+
+/** What a trainer logged at one step. */
+export interface TrainingPoint {
+  readonly step: number;
+  /** `step` plus the steps of the run's earlier phases. */
+  readonly runStep: number;
+  /** By name: `loss`, `eval_loss`, `learning_rate`, `tokens_per_second`. Other names are shown as they are. */
+  readonly metrics: Readonly<Record<string, number | null>>;
 }
 
 /** All measurements of one callback in one phase, by step. */

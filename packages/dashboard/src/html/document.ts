@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { clientScript } from "./client-script.ts";
 import { html, trusted, type Html, type HtmlValue } from "./html.ts";
 import { style } from "./style.ts";
 
@@ -9,19 +10,28 @@ export interface PageParts {
   readonly source: Html;
   /** CSS for this kind of page, in addition to the shared style. */
   readonly extraStyle?: string;
+  /** Data of the page's script, by the id of its block. A page without it has no script. */
+  readonly data?: PageData;
+  /** Whether a server sends the page, so that its script may request data from that server. */
+  readonly isServed?: boolean;
 }
+
+/** JSON values by the id of the element that holds them. `pageData` of `client/` reads them. */
+export type PageData = Readonly<Record<string, unknown>>;
 
 /** A page and its content security policy. */
 export interface PageWithPolicy {
   readonly markup: string;
-  /** Allows the page's own style. Forbids scripts, requests and forms. */
+  /** Allows the page's own style and script. Forbids forms, and requests except those of a served page's script to its server. */
   readonly policy: string;
 }
 
 /** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */
-export function pageWithPolicy({ title, main, source, extraStyle = "" }: PageParts): PageWithPolicy {
+export function pageWithPolicy(parts: PageParts): PageWithPolicy {
+  const { title, main, source, extraStyle = "", data, isServed = false } = parts;
   const css = `${style}${extraStyle}`;
-  const policy = policyOf(css);
+  const script = data === undefined ? null : clientScript();
+  const policy = policyOf(css, script, isServed);
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -34,17 +44,18 @@ export function pageWithPolicy({ title, main, source, extraStyle = "" }: PagePar
       </head>
       <body>
         <main>${main}</main>
-        <footer>${source} This page makes no request and runs no script.</footer>
+        <footer>${source} ${footnote(script !== null, isServed)}</footer>
+        ${data !== undefined && Object.entries(data).map(dataBlock)} ${script !== null && trusted(`<script>${script}</script>`)}
       </body>
     </html> `;
   return { markup: page.markup, policy };
 }
 
 /**
- * Renders the beginning of a page, up to its `<main>`, before its content is known. `pageWithPolicy` with the same title and style
- * begins with the same markup.
+ * Renders the beginning of a page, up to its `<main>`, before its content is known. `pageWithPolicy` with the same title, style
+ * and kind of script begins with the same markup.
  */
-export function pageHead(parts: Pick<PageParts, "title" | "extraStyle">): PageWithPolicy {
+export function pageHead(parts: Omit<PageParts, "main" | "source">): PageWithPolicy {
   const { markup, policy } = pageWithPolicy({ ...parts, main: "", source: html`` });
   return { markup: markup.slice(0, markup.lastIndexOf("<main>") + "<main>".length), policy };
 }
@@ -52,12 +63,26 @@ export function pageHead(parts: Pick<PageParts, "title" | "extraStyle">): PageWi
 /** Renders a self-contained HTML page that makes no request. */
 export const htmlDocument = (parts: PageParts): string => pageWithPolicy(parts).markup;
 
-/** Allows only this style sheet, by its hash. Browsers then ignore `style` attributes. */
-function policyOf(css: string): string {
-  const hash = createHash("sha256").update(css).digest("base64");
+const footnote = (hasScript: boolean, isServed: boolean): string =>
+  !hasScript
+    ? "This page makes no request and runs no script."
+    : isServed
+      ? "Its script sends requests to this server only."
+      : "This page makes no request. It can be read without its script.";
+
+/** Renders a value as JSON. An escaped `<` cannot end the block. */
+const dataBlock = ([id, value]: readonly [string, unknown]): Html =>
+  html`<script type="application/json" id="${id}">${trusted(JSON.stringify(value).replaceAll("<", "\\u003c"))}</script>`;
+
+const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** Allows only this style sheet and this script, by their hashes. Browsers then ignore `style` attributes. */
+function policyOf(css: string, script: string | null, isServed: boolean): string {
   return [
     "default-src 'none'",
-    `style-src 'sha256-${hash}'`,
+    `style-src ${hashOf(css)}`,
+    ...(script === null ? [] : [`script-src ${hashOf(script)}`]),
+    ...(script !== null && isServed ? ["connect-src 'self'"] : []),
     "img-src data:",
     "base-uri 'none'",
     "form-action 'none'",

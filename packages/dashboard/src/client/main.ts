@@ -1,0 +1,11 @@
+/** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
+const features: readonly (() => void)[] = [];
+
+for (const start of features) {
+  try {
+    start();
+  } catch (error) {
+    // The other features, and the page itself, work without this one.
+    console.warn(error);
+  }
+}
