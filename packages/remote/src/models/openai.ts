@@ -23,12 +23,12 @@ import { servedModel } from "./served-model.ts";
  * @throws PeriodicEvalError `config` for a wrong option or a missing key. `generate` throws `model` with the server's status and
  *   message if all attempts failed.
  */
-export function openAiCompatible(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
+export function chatCompletionsModel(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
   return servedModel(openAi, options);
 }
 
 const openAi: Provider = {
-  name: "openAiCompatible",
+  name: "chatCompletionsModel",
   engine: "openai",
   defaultUrl: "https://api.openai.com/v1",
   urlEnv: "OPENAI_BASE_URL",
@@ -39,7 +39,7 @@ const openAi: Provider = {
     const { model, isOtherHost, body } = connection;
     const client = new OpenAI(clientOptions(connection));
     return async ({ messages, templateKwargs }, sampling, signal) => {
-      const where = `openAiCompatible("${model}")`;
+      const where = `chatCompletionsModel("${model}")`;
       if (templateKwargs !== null && !isOtherHost)
         throw templateKwargsError(where, templateKwargs, "OpenAI's API");
       if (templateKwargs !== null && "chat_template_kwargs" in body) throw duplicateKwargs();
@@ -69,7 +69,7 @@ const openAi: Provider = {
 /** Creates the error for template variables that the option `body` would silently override. */
 const duplicateKwargs = () =>
   configError({
-    where: "openAiCompatible options",
+    where: "chatCompletionsModel options",
     path: ["body", "chat_template_kwargs"],
     got: "chat_template_kwargs, while the evaluation sets chatTemplate.kwargs",
     expected: "one of the two",
