@@ -38,7 +38,7 @@ export const totalTokens = ({ usage }: Pick<Completion, "usage">): number | null
     : usage.inputTokens + usage.outputTokens;
 
 /**
- * Requires that a reply reports no error. Gateways send errors of other servers with status 200, also together with a cut text.
+ * Requires that a reply reports no error. Gateways send errors of other servers with status 200, sometimes with a truncated completion.
  *
  * @param reported The field `error`, which may be missing or null.
  * @throws PeriodicEvalError `model` with the message of the server.

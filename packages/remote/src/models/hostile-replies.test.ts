@@ -68,7 +68,7 @@ it.each([-1, 0.5, 1e308])("treats a count of %d tokens as unknown", async (count
   expect(spent.cost).toBeLessThan(1);
 });
 
-it("returns an error for a text much longer than was requested", async () => {
+it("returns an error for a completion that is much longer than requested", async () => {
   const { verdict } = await verdictOn(completion({ say: "x".repeat(200_000) }));
   expect(verdict.status).toBe("error");
   expect(verdict.raw).toContain(

@@ -121,7 +121,7 @@ export function completionOf(
   };
 }
 
-/** @throws PeriodicEvalError `model` for values that are no log-probabilities: without them, the others would be a wrong distribution. */
+/** @throws PeriodicEvalError `model` for values that cannot be log-probabilities. Dropping them would distort the distribution. */
 function topOf(where: string, list: unknown): readonly TopToken[] {
   const tokens = (arrayOrNull(list) ?? []).flatMap((entry) => {
     const [text, nats] = [at(entry, "token"), at(entry, "logprob")];

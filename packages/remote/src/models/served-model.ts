@@ -98,10 +98,10 @@ export function servedModel(
   };
 }
 
-/** More characters than any tokenizer has per token, and a minimum for servers that are told another number of tokens. */
+/** Maximum characters per token of any tokenizer, and a minimum, because `body` can override the number of tokens. */
 const [charactersPerToken, minimumCharacters] = [256, 2 ** 16];
 
-/** Requires a text of about the requested length: callers keep many texts in memory, and a reply may have megabytes. */
+/** Checks that the text has about the requested length. Callers keep many texts in memory, and a reply may have megabytes. */
 function checkTextLength(where: string, { text }: Completion, { maxNewTokens }: Sampling): void {
   const most = Math.max(minimumCharacters, charactersPerToken * maxNewTokens);
   if (text.length <= most) return;
