@@ -1,7 +1,7 @@
 import { judgeGrader } from "@periodic-eval/core";
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
-import { anthropicModel, openAICompatible } from "../index.ts";
+import { anthropicModel, chatCompletionsModel } from "../index.ts";
 import { completion, serveInTests } from "./api-server.test-data.ts";
 
 const callOptions = { signal: new AbortController().signal };
@@ -11,7 +11,7 @@ const ok = '{"aligned": 90, "coherent": 80}';
 
 async function verdictOn(body: object | string, method: "json" | "logprob" = "json") {
   const server = await serve(() => ({ body: typeof body === "string" ? body : JSON.stringify(body) }));
-  const model = openAICompatible({ model: "m", baseUrl: server.url, maxRetries: 0 });
+  const model = chatCompletionsModel({ model: "m", baseUrl: server.url, maxRetries: 0 });
   const judge = judgeGrader({ model, method, price: { inputPerMillion: 1, outputPerMillion: 1 } });
   const [verdict] = await judge.grade([{ question: "q", answer: "a" }], callOptions);
   return { verdict: verdict!, spent: judge.spent };
@@ -95,7 +95,7 @@ it("masks the key in a likely token", async () => {
 });
 
 it.each([
-  ["openai", openAICompatible],
+  ["openai", chatCompletionsModel],
   ["anthropic", anthropicModel],
 ])("%s: masks the key in errors of any shape", async (_, open) => {
   const server = await serve(() => ({ status: 400, message: { headers: { key } } as unknown as string }));
