@@ -136,7 +136,7 @@ export const rooms = {
     "harness/",
     "service/",
   ],
-  remote: ["http/", "models/", "judges/", "checkpoints/"],
+  remote: ["http/", "models/", "judges/", "engine/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
 

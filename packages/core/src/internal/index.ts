@@ -29,6 +29,7 @@ export { isRecord } from "./is-record.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
+export { maskSecret } from "./mask-secret.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";

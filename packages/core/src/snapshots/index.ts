@@ -28,6 +28,6 @@ export {
 export { hashFiles } from "./storage/hash-files.ts";
 export { writeOnce } from "./storage/write-once.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
-export { takeLock, withLock } from "./storage/lock.ts";
+export { takeLock, thisProcess, withLock } from "./storage/lock.ts";
 export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";
 export { storeError } from "./storage/file-system.ts";
