@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
@@ -82,9 +82,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const written = await writeSnapshot(path, snapshot, rows, fs);
+        // A replaced snapshot is named by the index before it is written: a kill in between leaves one that the index names.
+        const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
+        const written = await writeSnapshot(path, snapshot, rows, fs, announce);
         finder.remember(written, path);
-        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
+        if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {

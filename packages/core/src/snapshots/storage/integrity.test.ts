@@ -214,7 +214,9 @@ describe("a write that a kill interrupted between rows and snapshot", () => {
         to === at(snapshot) ? Promise.reject(new Error("killed")) : rename(from, to),
     };
     const next = exampleSnapshot({ phase: "em", created_at: "2026-01-02T00:00:00.000Z" });
-    await writeSnapshot(at(snapshot), next, graded, dying).catch(() => undefined);
+    const store = fileStore(runDir, { fs: dying });
+    await expect(store.put(next, graded)).rejects.toThrow("killed");
+    await store.close!();
   });
 
   it("is no damage for a reader, who has the new rows", async () => {

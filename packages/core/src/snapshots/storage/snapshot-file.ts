@@ -14,6 +14,7 @@ import { completeLines, readIfPresent } from "./read-file.ts";
  * `nextPath`: if the process dies after its rows, readers recognize them by that file, and the next session renames it
  * into place.
  *
+ * @param announce Runs before the first write, with the snapshot as it will be written.
  * @returns The snapshot as written, with its fields `samples` and `sha256`.
  * @throws PeriodicEvalError `store` if the snapshot does not match the schema or cannot be written.
  */
@@ -22,6 +23,7 @@ export async function writeSnapshot(
   snapshot: Snapshot,
   rows: readonly Row[],
   fs: FileSystem,
+  announce?: (record: Snapshot) => Promise<unknown>,
 ): Promise<Snapshot> {
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const file = basename(samplesPath(path));
@@ -32,6 +34,7 @@ export async function writeSnapshot(
   const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
   const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
+  await announce?.(record);
   const next = nextPath(path);
   if (samples === null) {
     // An earlier write that failed half-way must not replace this snapshot later.
@@ -156,7 +159,11 @@ function damageOf(
   const bad = lines.findIndex((line) => !isJson(line));
   if (bad !== -1) return { where: `${file}:${bad + 1}`, got: "a line that is not JSON", expected };
   const got = `${lines.length} rows with SHA-256 ${shortHash(sha256(text))}`;
-  return { where: file, got: text.endsWith("\n") ? got : `${got} and an incomplete line`, expected };
+  return {
+    where: file,
+    got: text === "" || text.endsWith("\n") ? got : `${got} and an incomplete line`,
+    expected,
+  };
 }
 
 function isJson(line: string): boolean {
@@ -168,7 +175,7 @@ function isJson(line: string): boolean {
   }
 }
 
-const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
+export const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
 
 /**
  * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder, and verifies them.
