@@ -126,16 +126,36 @@ export async function readRowsText(
   if (samples === null) return { text: "", damage: null };
   const file = samplesPath(snapshotFile);
   const text = await readIfPresent(file, fs);
-  const found = text === null ? null : sha256(text);
-  if (text !== null && (samples.sha256 === undefined || samples.sha256 === found))
-    return { text, damage: null };
-  if (text !== null && (await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found)
-    return { text, damage: null };
-  // A writer may have replaced or superseded the snapshot since it was read.
-  const now = (await samplesIn(snapshotFile, fs)) ?? null;
-  if (now?.sha256 === samples.sha256 && now?.rows === samples.rows)
-    return { damage: damageOf(file, text, samples) };
-  return readRowsText(snapshotFile, now, fs);
+  const check = await checkRows(snapshotFile, samples, text === null ? null : sha256(text), fs);
+  if (check.state === "replaced") return readRowsText(snapshotFile, check.samples, fs);
+  if (check.state === "sound") return { text: text!, damage: null };
+  return { damage: damageOf(file, text, samples) };
+}
+
+/** What the hash of a file of rows says. `replaced`: a writer replaced or superseded the snapshot since it was read. */
+type RowsCheck =
+  | { readonly state: "sound" | "damaged" }
+  | { readonly state: "replaced"; readonly samples: Snapshot["samples"] };
+
+/**
+ * Compares the hash of a snapshot's rows, as they were read, with the snapshot.
+ *
+ * @param samples The field of the snapshot.
+ * @param found Null if there is no file of rows.
+ */
+export async function checkRows(
+  snapshotFile: string,
+  samples: NonNullable<Snapshot["samples"]>,
+  found: string | null,
+  fs: FileReader,
+): Promise<RowsCheck> {
+  if (found !== null) {
+    if (samples.sha256 === undefined || samples.sha256 === found) return { state: "sound" };
+    if ((await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found) return { state: "sound" };
+  }
+  const now = await samplesIn(snapshotFile, fs);
+  const isSame = now?.sha256 === samples.sha256 && now?.rows === samples.rows;
+  return isSame ? { state: "damaged" } : { state: "replaced", samples: now };
 }
 
 async function samplesIn(path: string, fs: FileReader): Promise<Snapshot["samples"]> {
