@@ -6,11 +6,11 @@ import { contradictionsOf } from "../implausible.ts";
 import { keyText } from "../run-order.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { knownByCheckpoints } from "./known-by-checkpoints.ts";
-import { runPaths, samplesPath, snapshotName } from "./layout.ts";
+import { fileName, runPaths, samplesPath, snapshotName } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { readIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
-import { fileName, scanSnapshots, sealOf, type FoundSnapshot } from "./scan-snapshots.ts";
-import { readRowsText } from "./snapshot-file.ts";
+import { scanSnapshots, sealOf } from "./scan-snapshots.ts";
+import { readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
 
 export interface Inspection {

@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
 import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 
@@ -25,6 +25,9 @@ export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): r
     ? [join(root, key.phase, `${name}.json`)]
     : [join(root, `${name}.json`), join(root, `${name}.${key.phase}.json`)];
 }
+
+/** Returns a path relative to `periodic_eval/`, with slashes. */
+export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
 
 export function snapshotName({ id, step }: SnapshotKey): string {
   return `${id}_step_${step}`;

@@ -4,7 +4,8 @@ import { appendLines, writeFileAtomic } from "./atomic-file.ts";
 import { sha256 } from "./content-hash.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
-import { fileName, type FoundSnapshot } from "./scan-snapshots.ts";
+import { fileName } from "./layout.ts";
+import type { FoundSnapshot } from "./snapshot-file.ts";
 
 /** A line of `index.jsonl`. */
 export interface IndexLine extends SnapshotKey, Pick<Snapshot, "run_step" | "created_at"> {

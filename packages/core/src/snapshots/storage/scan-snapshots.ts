@@ -1,20 +1,15 @@
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { Layout, RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { grouped } from "../../statistics/grouping.ts";
 import { inRunOrder, keyText } from "../run-order.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
-import { keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
 import { readIndex, type RunIndex } from "./run-index.ts";
-import { parseSealed, shortHash } from "./snapshot-file.ts";
-
-export interface FoundSnapshot {
-  readonly path: string;
-  readonly snapshot: Snapshot;
-}
+import { parseSealed, shortHash, type FoundSnapshot } from "./snapshot-file.ts";
 
 export interface Scan {
   /** In run order, without unreadable, edited and replaced snapshots. */
@@ -154,9 +149,6 @@ function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunP
   const problem = problemOf({ file, kind: "unreadable", key, got, expected: right });
   return { ...problem, message: `${error.message} Effect: ${problem.effect}.` };
 }
-
-/** Returns a path relative to `periodic_eval/`, with slashes. */
-export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
 
 async function snapshotFiles(root: string, fs: FileReader): Promise<readonly string[]> {
   const paths: string[] = [];

@@ -9,6 +9,12 @@ import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { nextPath, samplesPath } from "./layout.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
 
+/** A snapshot and its file. */
+export interface FoundSnapshot {
+  readonly path: string;
+  readonly snapshot: Snapshot;
+}
+
 /**
  * Writes the JSON file of a snapshot, after the file of its rows. Each write is atomic. A snapshot with rows is first written to
  * `nextPath`: if the process dies after its rows, readers recognize them by that file, and the next session renames it
