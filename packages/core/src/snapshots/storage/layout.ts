@@ -54,9 +54,9 @@ export function keyFromName(file: string): SnapshotKey | null {
   return phase === undefined ? null : { phase, id: id!, step: Number(step) };
 }
 
-/** Whether a file may be a snapshot, by its name. */
+/** Whether a file may be a snapshot, by its name. No snapshot has a line break in its name, which could forge a line of a report. */
 export function looksLikeSnapshot(fileName: string): boolean {
-  return /_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
+  return /^.*_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
 }
 
 /** Checks that a key can be a file name. */

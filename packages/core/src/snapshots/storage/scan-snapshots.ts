@@ -154,7 +154,7 @@ async function snapshotFiles(root: string, fs: FileReader): Promise<readonly str
   const paths: string[] = [];
   for (const { name, isFolder } of await listIfPresent(root, fs)) {
     if (!isFolder && looksLikeSnapshot(name)) paths.push(join(root, name));
-    if (!isFolder || name === "superseded" || name.startsWith(".")) continue;
+    if (!isFolder || name === "superseded" || !/^(?!\.).*$/.test(name)) continue;
     const inside = await listIfPresent(join(root, name), fs);
     paths.push(
       ...inside
