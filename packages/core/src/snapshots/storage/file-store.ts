@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Row } from "../../contracts/evaluation.ts";
 import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
@@ -82,9 +83,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        // A replaced snapshot is named by the index before it is written: a kill in between leaves one that the index names.
-        const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
-        const written = await writeSnapshot(path, snapshot, rows, fs, announce);
+        const written = await writeAnnounced(paths, path, snapshot, rows, fs);
         finder.remember(written, path);
         if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
       }),
@@ -119,4 +118,19 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         release = null;
       }),
   };
+}
+
+/**
+ * Writes a snapshot. If it replaces one, the index names it before it is written, so that a kill in between leaves a snapshot that
+ * the index names.
+ */
+async function writeAnnounced(
+  paths: { readonly index: string; readonly root: string },
+  path: string,
+  snapshot: Snapshot,
+  rows: readonly Row[],
+  fs: FileSystem,
+): Promise<Snapshot> {
+  const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
+  return writeSnapshot(path, snapshot, rows, fs, announce);
 }
