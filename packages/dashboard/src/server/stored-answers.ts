@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { readRows, type RunRecord } from "@periodic-eval/core/snapshots";
+import { checkRows, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField, ownValue } from "../html/json-field.ts";
@@ -56,14 +56,16 @@ export async function readStoredAnswers(
  * Returns the answers of a range, and the number of all answers.
  *
  * @param snapshotFile The snapshot with the answers.
- * @throws PeriodicEvalError `store` if the rows are not those that were written.
+ * @throws Error if the rows are not those that were written.
  */
 async function readRange(
   snapshotFile: string,
   samples: Snapshot["samples"],
   files: ContainedFiles,
-  { first, count: most }: AnswerRange,
-) {
+  range: AnswerRange,
+): Promise<Pick<StoredAnswers, "rows" | "count">> {
+  if (samples === null) return { rows: [], count: 0 };
+  const { first, count: most } = range;
   const file = snapshotFile.replace(/\.json$/, ".samples.jsonl");
   const hash = createHash("sha256");
   const rows: StoredAnswers["rows"][number][] = [];
@@ -76,10 +78,13 @@ async function readRange(
     if (count >= first && count < first + most) rows.push(row as StoredAnswers["rows"][number]);
     count++;
   }
-  const isVerified = samples?.sha256 === undefined || samples.sha256 === hash.digest("hex");
-  // A session may have replaced the rows meanwhile. Otherwise this throws.
-  if (!isVerified) await readRows(snapshotFile, samples, files);
-  return { rows, count };
+  const check = await checkRows(snapshotFile, samples, hash.digest("hex"), files);
+  if (check.state === "replaced") return readRange(snapshotFile, check.samples, files, range);
+  if (check.state === "sound") return { rows, count };
+  throw new Error(
+    `${file}: got ${line} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
+      "the snapshot names. Restore the file, or measure again.",
+  );
 }
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<string, void, void> {

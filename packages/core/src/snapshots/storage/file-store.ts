@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Row } from "../../contracts/evaluation.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
@@ -82,9 +83,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const written = await writeSnapshot(path, snapshot, rows, fs);
+        const written = await writeAnnounced(paths, path, snapshot, rows, fs);
         finder.remember(written, path);
-        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
+        if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -117,4 +118,19 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         release = null;
       }),
   };
+}
+
+/**
+ * Writes a snapshot. If it replaces one, the index names it before it is written, so that a kill in between leaves a snapshot that
+ * the index names.
+ */
+async function writeAnnounced(
+  paths: { readonly index: string; readonly root: string },
+  path: string,
+  snapshot: Snapshot,
+  rows: readonly Row[],
+  fs: FileSystem,
+): Promise<Snapshot> {
+  const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
+  return writeSnapshot(path, snapshot, rows, fs, announce);
 }
