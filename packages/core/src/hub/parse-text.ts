@@ -41,7 +41,7 @@ const maximumDepth = 400;
 
 /** Returns the first part of a parsed value that is lost in UTF-8 or JSON, or is nested too deep; null if there is none. */
 function faultOf(value: unknown, depth = 0): string | null {
-  if (typeof value === "string") return value.isWellFormed() ? null : "half of a surrogate pair (\\ud800 … \\udfff)";
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "half of a surrogate pair" : null;
   if (typeof value === "number") return Number.isFinite(value) ? null : "a number beyond those of JSON";
   if (typeof value !== "object" || value === null) return null;
   if (depth === maximumDepth) return `values nested deeper than ${maximumDepth} levels`;
@@ -61,7 +61,8 @@ function parseJson(text: string, where: string, fix: string): unknown {
     throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
   const fault = faultOf(value);
-  if (fault !== null) throw dataError(where, fault, "finite values of Unicode text", "Correct or remove the value.");
+  if (fault !== null)
+    throw dataError(where, fault, "finite values of Unicode text", "Correct or remove the value.");
   const key = repeatedKey(text);
   if (key === null) return value;
   const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;

@@ -67,6 +67,14 @@ describe.each([
     },
   );
 
+  it("with bytes that are not UTF-8", async () => {
+    await writeFile(join(folder, name), Buffer.from('{"a":"\xe9"}', "latin1"));
+    expect(await useError()).toMatchObject({
+      where: join(folder, name),
+      got: "bytes that are not UTF-8 (0xe9 at byte 7)",
+    });
+  });
+
   it("that is a link out of the folder", async () => {
     const outside = `${folder}-outside.json`;
     await writeFile(outside, JSON.stringify(good));
