@@ -2,7 +2,7 @@ import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/ses
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../internal/printable.ts";
 import {
   beginText,
   measuresNothingText,

@@ -1,8 +1,9 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { readConfigFile } from "@periodic-eval/core/config";
 import { readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { parse, stringify } from "yaml";
+import { stringify } from "yaml";
 import type { TrainConfig } from "./training-file.ts";
 
 /** Options that define a run. A checkpoint does not record the weights under its adapter, so only these reveal another model. */
@@ -38,7 +39,7 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
     return { differences: [], keep: async () => {} };
   }
   const previousYaml = await readTextFile(path, "run_dir");
-  const previous = flatten(parse(previousYaml));
+  const previous = flatten((await readConfigFile(path)).value);
   const current = flatten(kept);
   const changed = [...new Set([...Object.keys(previous), ...Object.keys(current)])].filter(
     (name) => !ignoredOptions.test(name) && previous[name] !== current[name],

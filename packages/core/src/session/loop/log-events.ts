@@ -1,6 +1,6 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { printable } from "../../console/printable.ts";
+import { printable } from "../../internal/printable.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";

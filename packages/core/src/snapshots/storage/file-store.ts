@@ -14,6 +14,7 @@ import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
+import { printable } from "../../internal/printable.ts";
 
 export interface FileStoreOptions {
   /** Where new snapshots go. Default `nested`: one folder per phase. Both layouts are always read. */
@@ -44,7 +45,8 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   parseOptions("fileStore options", optionsSchema, options);
   const { layout = "nested", fs = nodeFiles, owner = thisProcess } = options;
   const warn =
-    options.onWarning ?? ((message: string) => process.emitWarning(message, "PeriodicEvalWarning"));
+    options.onWarning ??
+    ((message: string) => process.emitWarning(printable(message), "PeriodicEvalWarning"));
   const paths = runPaths(runDir);
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
