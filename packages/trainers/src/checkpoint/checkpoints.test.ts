@@ -113,7 +113,9 @@ describe("tidy", () => {
     await of(runDir).newest();
     const left = await readdir(runDir, { recursive: true, withFileTypes: true });
     const files = left.filter((entry) => entry.isFile());
-    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(mine);
+    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(
+      mine,
+    );
   });
 
   it("keeps every checkpoint of a phase that starts over", async () => {
