@@ -79,14 +79,14 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
     if (!lm.weights && slots.length === 0) return null;
     const ids: object[] = [];
     let trainable = 0;
-    const add = ({ read }: NamedWeight) => {
+    for (const { read } of weights) {
       const tensor = read();
-      ids.push(tensor.isDisposed ? disposed : tensor.dataId);
-      if ((tensor as Partial<tf.Variable>).trainable === true) trainable += 1;
-    };
-    for (const weight of weights) add(weight);
-    for (const slot of slots) add(slot);
-    return { weights, slots, ids, trainable, summary: `${ids.length} variables` };
+      ids.push(tensor.dataId);
+      if ((tensor as tf.Variable).trainable) trainable += 1;
+    }
+    for (const { read } of slots) ids.push(read().dataId);
+    const { numTensors } = tf.engine().state;
+    return { weights, slots, ids, trainable, numTensors, summary: `${ids.length} variables` };
   };
   return {
     name: "variables",
@@ -97,6 +97,7 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
         before: before?.summary ?? null,
         leave() {
           const after = observe();
+          if (before && after && after.numTensors < before.numTensors) markDisposed(after);
           if (!before || !after)
             return unobserved("variables", "neither the model nor the optimizer lists its variables");
           const changed = assigned(before, after);
@@ -126,12 +127,17 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
 /** Stands for the data of a disposed tensor. */
 const disposed = {};
 
+function markDisposed({ weights, slots, ids }: Watched): void {
+  for (const [i, { read }] of [...weights, ...slots].entries()) if (read().isDisposed) ids[i] = disposed;
+}
+
 interface Watched {
   readonly weights: readonly NamedWeight[];
   readonly slots: readonly NamedWeight[];
   /** Data ids of the weights, then of the slots. */
-  readonly ids: readonly object[];
-  /** How many of them an optimizer changes. */
+  readonly ids: object[];
+  readonly numTensors: number;
+  /** How many weights an optimizer changes. */
   readonly trainable: number;
   readonly summary: string;
 }
@@ -153,29 +159,23 @@ function assigned(before: Watched, after: Watched): string[] {
  * number of lines.
  */
 function modeGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined): Guard {
-  const settingsNow = (): readonly (readonly [string, unknown])[] => {
-    const numbers = optimizer === undefined ? [] : optimizerNumbers(optimizer);
-    return [["backend", tf.getBackend()], ...numbers];
-  };
-  const linesOf = (settings: ReturnType<typeof settingsNow>) =>
-    settings.map(([name, value]) => `${name}=${String(value)}`).join("\n");
+  const numbersNow = () => (optimizer === undefined ? none : optimizerNumbers(optimizer));
   return {
     name: "mode",
     around: "hooks",
     enter() {
       const before = lm.modes?.() ?? null;
-      const settings = settingsNow();
+      const [backend, numbers] = [tf.getBackend(), numbersNow()];
       const summary = before === null ? null : summaryOf(before);
       return {
         before: summary,
         leave() {
           const after = lm.modes?.() ?? null;
-          const now = settingsNow();
-          if (
-            now.length !== settings.length ||
-            now.some(([, value], i) => !Object.is(value, settings[i]![1]))
-          )
-            return { part: "mode", ...changedLines(linesOf(settings), linesOf(now)), intact: false };
+          const [backendNow, now] = [tf.getBackend(), numbersNow()];
+          if (backend !== backendNow || !areEqual(numbers, now)) {
+            const changed = changedLines(settingLines(backend, numbers), settingLines(backendNow, now));
+            return { part: "mode", ...changed, intact: false };
+          }
           if (before === null || after === null)
             return unobserved("mode", "the model does not tell its modes");
           if (before === after) return { part: "mode", before: summary, after: summary, intact: true };
@@ -185,6 +185,18 @@ function modeGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined)
     },
   };
 }
+
+type Numbers = ReturnType<typeof optimizerNumbers>;
+const none: Numbers = [];
+
+function areEqual(before: Numbers, now: Numbers): boolean {
+  if (before.length !== now.length) return false;
+  for (let i = 0; i < now.length; i++) if (!Object.is(before[i]![1], now[i]![1])) return false;
+  return true;
+}
+
+const settingLines = (backend: string, numbers: Numbers): string =>
+  [`backend=${backend}`, ...numbers.map(([name, value]) => `${name}=${value}`)].join("\n");
 
 function changedLines(before: string, after: string): { readonly before: string; readonly after: string } {
   const [old, now] = [before.split("\n"), after.split("\n")];
