@@ -70,6 +70,7 @@ export const rooms = {
     "lora/",
     "outline/",
     "tokenizer/",
+    "shared.ts",
     "open-checkpoint.ts",
     "transformers/",
     "judges/",

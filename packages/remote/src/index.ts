@@ -1,6 +1,9 @@
+export { readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
+export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
 export {
   watchCheckpoints,
   type WatchedCheckpoint,
+  type WatchEnd,
   type WatchOptions,
 } from "./checkpoints/watch-checkpoints.ts";
 export {

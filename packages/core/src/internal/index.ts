@@ -8,7 +8,7 @@ export {
   plainConsoleLogger,
   type Display,
 } from "../console/console-logger.ts";
-export { isOwnColours, ownColours, printable } from "../console/printable.ts";
+export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { placed } from "../hub/rows.ts";
 export { isOnlyEdges, isWithinGrace } from "../snapshots/undisturbed.ts";

@@ -10,7 +10,7 @@ export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
 export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
-export { parseVerified, readRows } from "./storage/snapshot-file.ts";
+export { checkRows, parseVerified, readRows } from "./storage/snapshot-file.ts";
 export { readRun } from "./storage/read-run.ts";
 export type { InspectOptions } from "./storage/inspect-run.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { readRows, type RunRecord } from "@periodic-eval/core/snapshots";
+import { checkRows, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField, ownValue } from "../html/json-field.ts";
@@ -68,15 +68,18 @@ interface Budget {
  *
  * @param snapshotFile The snapshot with the answers.
  * @param budget Reduced by the characters of the returned answers.
- * @throws PeriodicEvalError `store` if the rows are not those that were written; Error for more answers than a reply may have.
+ * @throws Error if the rows are not those that were written, or for more answers than a reply may have.
  */
 async function readRange(
   snapshotFile: string,
   samples: Snapshot["samples"],
   files: ContainedFiles,
-  { first, count: most }: AnswerRange,
+  range: AnswerRange,
   budget: Budget,
-) {
+): Promise<Pick<StoredAnswers, "rows" | "count">> {
+  if (samples === null) return { rows: [], count: 0 };
+  const { first, count: most } = range;
+  const { left } = budget;
   const file = snapshotFile.replace(/\.json$/, ".samples.jsonl");
   const hash = createHash("sha256");
   const rows: StoredAnswers["rows"][number][] = [];
@@ -93,10 +96,16 @@ async function readRange(
     }
     count++;
   }
-  const isVerified = samples?.sha256 === undefined || samples.sha256 === hash.digest("hex");
-  // A session may have replaced the rows meanwhile. Otherwise this throws.
-  if (!isVerified) await readRows(snapshotFile, samples, files);
-  return { rows, count };
+  const check = await checkRows(snapshotFile, samples, hash.digest("hex"), files);
+  if (check.state === "replaced") {
+    budget.left = left;
+    return readRange(snapshotFile, check.samples, files, range, budget);
+  }
+  if (check.state === "sound") return { rows, count };
+  throw new Error(
+    `${file}: got ${line} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
+      "the snapshot names. Restore the file, or measure again.",
+  );
 }
 
 const tooManyAnswers = (file: string, most: number): Error =>

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Row } from "../../contracts/evaluation.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
@@ -13,6 +14,7 @@ import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
+import { printable } from "../../internal/printable.ts";
 
 export interface FileStoreOptions {
   /** Where new snapshots go. Default `nested`: one folder per phase. Both layouts are always read. */
@@ -43,7 +45,8 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   parseOptions("fileStore options", optionsSchema, options);
   const { layout = "nested", fs = nodeFiles, owner = thisProcess } = options;
   const warn =
-    options.onWarning ?? ((message: string) => process.emitWarning(message, "PeriodicEvalWarning"));
+    options.onWarning ??
+    ((message: string) => process.emitWarning(printable(message), "PeriodicEvalWarning"));
   const paths = runPaths(runDir);
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
@@ -82,9 +85,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const written = await writeSnapshot(path, snapshot, rows, fs);
+        const written = await writeAnnounced(paths, path, snapshot, rows, fs);
         finder.remember(written, path);
-        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
+        if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -117,4 +120,19 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         release = null;
       }),
   };
+}
+
+/**
+ * Writes a snapshot. If it replaces one, the index names it before it is written, so that a kill in between leaves a snapshot that
+ * the index names.
+ */
+async function writeAnnounced(
+  paths: { readonly index: string; readonly root: string },
+  path: string,
+  snapshot: Snapshot,
+  rows: readonly Row[],
+  fs: FileSystem,
+): Promise<Snapshot> {
+  const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
+  return writeSnapshot(path, snapshot, rows, fs, announce);
 }
