@@ -82,6 +82,7 @@ const isJson = (bytes) => bytes[0] === 0x7b || bytes[0] === 0x5b;
  * @param reply Returns an object or bytes; its last argument says whether the client may take the request as accepted.
  */
 async function serve(random, bad, reply) {
+  elsewhere.requests = 0;
   const pick = (list) => list[Math.floor(list.length * random())];
   const log = [];
   const server = createServer((request, response) => {
@@ -117,7 +118,8 @@ const stranger = createServer((request, response) => {
 stranger.unref();
 elsewhere.url = await listen(stranger);
 
-const expectNoKey = (value, what) => {
+const expectNoKey = (value, what, mayMove = false) => {
+  if (!mayMove && elsewhere.requests > 0) throw new Error(`${what}: another server received a request`);
   if (inspect(value, { depth: 9 }).includes(key)) throw new Error(`${what} contains the key: ${inspect(value).slice(0, 500)}`);
   if (elsewhere.keys > 0) throw new Error(`${what}: another server received the key`);
 };
@@ -190,7 +192,7 @@ export async function hub(random, folder) {
       throw new TypeError(`a file with another hash than ${file.hash}; the hub's acts: ${server.log.join(", ")}`);
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw new Error(`${error?.stack}; the hub's acts: ${server.log.join(", ")}`, { cause: error });
-    expectNoKey(error, "an error");
+    expectNoKey(error, "an error", true);
   } finally {
     server.close();
   }

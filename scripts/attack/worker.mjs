@@ -3,9 +3,10 @@ import { inspect } from "node:util";
 import { callbacks } from "./callbacks.mjs";
 import { errnos } from "./errnos.mjs";
 import { fuzz } from "./fuzz.mjs";
+import { http } from "./http.mjs";
 
 const [name, folder] = process.argv.slice(2);
-const attack = await { callbacks, errnos, fuzz }[name](folder);
+const attack = await { callbacks, errnos, fuzz, http }[name](folder);
 process.on("message", async ({ seed }) => {
   const failure = await attack(seed).then(
     () => null,
