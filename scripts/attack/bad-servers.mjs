@@ -14,7 +14,8 @@ import { openJudge } from "@periodic-eval/remote";
 import { mutate } from "./mutate.mjs";
 
 export const key = "hf_secret0123456789KEY";
-for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HF_TOKEN", "MLFLOW_TRACKING_TOKEN"]) process.env[name] = key;
+for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HF_TOKEN", "MLFLOW_TRACKING_TOKEN"])
+  process.env[name] = key;
 process.env.HF_HUB_OFFLINE = "0";
 
 const bomb = gzipSync(Buffer.alloc(2 ** 26, " "));
@@ -33,14 +34,24 @@ const wrongBodies = [
   '{"choices": "none", "content": 7}',
   "\u0000\ufeff",
 ];
-const waits = [{}, { "retry-after": "0" }, { "retry-after": "9999999" }, { "retry-after": "soon" }, { "retry-after-ms": "1" }];
+const waits = [
+  {},
+  { "retry-after": "0" },
+  { "retry-after": "9999999" },
+  { "retry-after": "soon" },
+  { "retry-after-ms": "1" },
+];
 const statuses = [204, 304, 400, 401, 403, 404, 408, 413, 418, 422, 429, 429, 500, 500, 502, 503, 529];
 
 /** What a server does instead of its reply `good`. */
 const acts = {
   status: ({ request, response, pick }) => {
     const { authorization, "x-api-key": token } = request.headers;
-    const echo = JSON.stringify({ error: { message: `no: ${authorization ?? token}` }, error_code: "X", message: String(authorization) });
+    const echo = JSON.stringify({
+      error: { message: `no: ${authorization ?? token}` },
+      error_code: "X",
+      message: String(authorization),
+    });
     response.writeHead(pick(statuses), { ...json, ...pick(waits) }).end(pick([echo, ...wrongBodies]));
   },
   stall() {},
@@ -59,18 +70,24 @@ const acts = {
     more();
   },
   "gzip bomb": ({ response }) => response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bomb),
-  "no gzip": ({ response, good }) => response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(good),
-  redirect: ({ response, pick, elsewhere }) => response.writeHead(pick([301, 302, 303, 307, 308]), { location: elsewhere }).end(),
+  "no gzip": ({ response, good }) =>
+    response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(good),
+  redirect: ({ response, pick, elsewhere }) =>
+    response.writeHead(pick([301, 302, 303, 307, 308]), { location: elsewhere }).end(),
   "redirect to itself": ({ request, response }) => response.writeHead(307, { location: request.url }).end(),
   cut({ response, good, random }) {
     response.writeHead(200, { ...json, "content-length": good.length });
     response.write(good.subarray(0, Math.floor(good.length * random())), () => response.destroy());
   },
   "wrong length": ({ response, good, pick }) =>
-    response.writeHead(200, { ...json, "content-length": Math.max(0, good.length + pick([-9, -1])) }).end(good),
+    response
+      .writeHead(200, { ...json, "content-length": Math.max(0, good.length + pick([-9, -1])) })
+      .end(good),
   reset: ({ response }) => response.socket.resetAndDestroy(),
-  "no HTTP": ({ response, pick }) => response.socket.end(pick(["", "\r\n\r\n", "HTTP/9.9 200\r\n\r\n", "\u0000".repeat(9), "SSH-2.0\r\n"])),
-  "huge headers": ({ response, good }) => response.writeHead(200, { ...json, "x-y": "z".repeat(100_000) }).end(good),
+  "no HTTP": ({ response, pick }) =>
+    response.socket.end(pick(["", "\r\n\r\n", "HTTP/9.9 200\r\n\r\n", "\u0000".repeat(9), "SSH-2.0\r\n"])),
+  "huge headers": ({ response, good }) =>
+    response.writeHead(200, { ...json, "x-y": "z".repeat(100_000) }).end(good),
 };
 /** Acts after which a client may take its values as received. */
 const accepting = [null, "status", "wrong body", "changed body", "huge headers", "wrong length"];
@@ -120,7 +137,8 @@ elsewhere.url = await listen(stranger);
 
 const expectNoKey = (value, what, mayMove = false) => {
   if (!mayMove && elsewhere.requests > 0) throw new Error(`${what}: another server received a request`);
-  if (inspect(value, { depth: 9 }).includes(key)) throw new Error(`${what} contains the key: ${inspect(value).slice(0, 500)}`);
+  if (inspect(value, { depth: 9 }).includes(key))
+    throw new Error(`${what} contains the key: ${inspect(value).slice(0, 500)}`);
   if (elsewhere.keys > 0) throw new Error(`${what}: another server received the key`);
 };
 
@@ -138,23 +156,48 @@ export async function judge(random) {
   const server = await serve(random, badness(random, Object.keys(acts)), (_, body) => {
     const text = JSON.stringify({ aligned: numberIn(body), coherent: 90 });
     return isAnthropic
-      ? { id: "m", type: "message", role: "assistant", model: "j", content: [{ type: "text", text }], stop_reason: "end_turn", usage: { input_tokens: 9, output_tokens: 9 } }
-      : { id: "c", object: "chat.completion", model: "j", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }], usage: { prompt_tokens: 9, completion_tokens: 9 } };
+      ? {
+          id: "m",
+          type: "message",
+          role: "assistant",
+          model: "j",
+          content: [{ type: "text", text }],
+          stop_reason: "end_turn",
+          usage: { input_tokens: 9, output_tokens: 9 },
+        }
+      : {
+          id: "c",
+          object: "chat.completion",
+          model: "j",
+          choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }],
+          usage: { prompt_tokens: 9, completion_tokens: 9 },
+        };
   });
   try {
-    const client = { baseUrl: isAnthropic ? server.url : `${server.url}/v1`, timeoutSeconds: 0.5, maxRetries: Math.floor(2 * random()) };
-    const grader = openJudge(`${isAnthropic ? "anthropic" : "openai"}:judge`, { client, timeoutSeconds: 3, concurrency: 4 });
+    const client = {
+      baseUrl: isAnthropic ? server.url : `${server.url}/v1`,
+      timeoutSeconds: 0.5,
+      maxRetries: Math.floor(2 * random()),
+    };
+    const grader = openJudge(`${isAnthropic ? "anthropic" : "openai"}:judge`, {
+      client,
+      timeoutSeconds: 3,
+      concurrency: 4,
+    });
     const { signal } = new AbortController();
     const checked = await grader.check({ signal }).catch((error) => error);
     if (checked !== undefined && !PeriodicEvalError.is(checked, "judge")) throw checked;
     const asked = Array.from({ length: 6 }, (_, at) => ({ question: "Why?", answer: `answer <${at}>` }));
     const verdicts = await grader.grade(asked, { signal });
     const fail = (text) => {
-      throw new Error(`${text}: ${inspect(verdicts, { depth: 4 })}; the server's acts: ${server.log.join(", ")}`);
+      throw new Error(
+        `${text}: ${inspect(verdicts, { depth: 4 })}; the server's acts: ${server.log.join(", ")}`,
+      );
     };
     if (verdicts.length !== asked.length) fail(`${verdicts.length} verdicts`);
     for (const [at, { status, scores, raw }] of verdicts.entries()) {
-      if (status === "graded" ? scores.aligned !== at || scores.coherent !== 90 : scores !== undefined) fail(`a wrong grade of answer ${at}`);
+      if (status === "graded" ? scores.aligned !== at || scores.coherent !== 90 : scores !== undefined)
+        fail(`a wrong grade of answer ${at}`);
       if (status === "error" && !raw) fail(`no reason for answer ${at}`);
     }
     expectNoKey([verdicts, checked], "a verdict");
@@ -173,8 +216,19 @@ export async function hub(random, folder) {
   const commit = "c".repeat(40);
   const hash = createHash("sha256").update(content).digest("hex");
   const server = await serve(random, badness(random, shortActs), ({ url }) => {
-    if (url.includes("/tree/")) return [{ type: "file", path: "a.bin", size: content.length, oid: "0".repeat(40), lfs: { oid: hash, size: content.length, pointerSize: 9 } }];
-    return url.includes("/resolve/") ? content : { _id: "1", id: "o/n", sha: commit, private: false, gated: false, lastModified: "2026-01-01" };
+    if (url.includes("/tree/"))
+      return [
+        {
+          type: "file",
+          path: "a.bin",
+          size: content.length,
+          oid: "0".repeat(40),
+          lfs: { oid: hash, size: content.length, pointerSize: 9 },
+        },
+      ];
+    return url.includes("/resolve/")
+      ? content
+      : { _id: "1", id: "o/n", sha: commit, private: false, gated: false, lastModified: "2026-01-01" };
   });
   process.env.HF_ENDPOINT = server.url;
   process.env.HF_HUB_CACHE = cache;
@@ -189,9 +243,12 @@ export async function hub(random, folder) {
     // The server may have listed another hash and sent other bytes with it.
     const bytes = readFileSync(join(open.snapshot(found), "a.bin"));
     if (createHash("sha256").update(bytes).digest("hex") !== file.hash && file.hash.length === 64)
-      throw new TypeError(`a file with another hash than ${file.hash}; the hub's acts: ${server.log.join(", ")}`);
+      throw new TypeError(
+        `a file with another hash than ${file.hash}; the hub's acts: ${server.log.join(", ")}`,
+      );
   } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw new Error(`${error?.stack}; the hub's acts: ${server.log.join(", ")}`, { cause: error });
+    if (!PeriodicEvalError.is(error))
+      throw new Error(`${error?.stack}; the hub's acts: ${server.log.join(", ")}`, { cause: error });
     expectNoKey(error, "an error", true);
   } finally {
     server.close();
@@ -203,13 +260,18 @@ export async function logger(random, folder) {
   rmSync(runDir, { recursive: true, force: true });
   const received = new Map();
   let failing = badness(random, Object.keys(acts));
-  const server = await serve(random, () => failing(), ({ url }, body, isAccepted) => {
-    if (url.includes("log-batch") && isAccepted)
-      for (const { key: name, step, value } of JSON.parse(body).metrics) received.set(`${name} ${step}`, value);
-    if (url.includes("get-by-name")) return { experiment: { experiment_id: "1" } };
-    if (url.includes("runs/create")) return { run: { info: { run_id: "r" } } };
-    return url.includes("runs/get") ? { run: { data: { tags: [] } } } : {};
-  });
+  const server = await serve(
+    random,
+    () => failing(),
+    ({ url }, body, isAccepted) => {
+      if (url.includes("log-batch") && isAccepted)
+        for (const { key: name, step, value } of JSON.parse(body).metrics)
+          received.set(`${name} ${step}`, value);
+      if (url.includes("get-by-name")) return { experiment: { experiment_id: "1" } };
+      if (url.includes("runs/create")) return { run: { info: { run_id: "r" } } };
+      return url.includes("runs/get") ? { run: { data: { tags: [] } } } : {};
+    },
+  );
   const steps = 5;
   try {
     for (const isLast of [false, true]) {
@@ -230,11 +292,13 @@ export async function logger(random, folder) {
         await call(() => one.train({ loss: step / 2 }, { ...at, step, runStep: step }));
       await call(() => one.close());
       expectNoKey(errors, "an error");
-      if (isLast && errors.length > 0) throw new Error(`${errors[0].stack}; the server's acts: ${server.log.join(", ")}`);
+      if (isLast && errors.length > 0)
+        throw new Error(`${errors[0].stack}; the server's acts: ${server.log.join(", ")}`);
     }
     for (let step = 1; step <= steps; step += 1) {
       const [value] = [...received].filter(([name]) => name.endsWith(`loss ${step}`)).map(([, one]) => one);
-      if (value !== step / 2) throw new Error(`the loss of step ${step} is ${value}; the server's acts: ${server.log.join(", ")}`);
+      if (value !== step / 2)
+        throw new Error(`the loss of step ${step} is ${value}; the server's acts: ${server.log.join(", ")}`);
     }
   } finally {
     server.close();

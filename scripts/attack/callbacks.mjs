@@ -6,7 +6,12 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { defineEvaluation, everyPercent, PeriodicCallback, PeriodicCapabilityCallback } from "@periodic-eval/core";
+import {
+  defineEvaluation,
+  everyPercent,
+  PeriodicCallback,
+  PeriodicCapabilityCallback,
+} from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
@@ -22,13 +27,26 @@ const stages = ["measure", "grade", "metrics", "provenance", "plainKeys", "failu
 const steps = 4;
 const due = [0, 2, 4];
 /** Small, so that a case takes little time. */
-const size = { hidden_size: 16, intermediate_size: 16, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 8 };
+const size = {
+  hidden_size: 16,
+  intermediate_size: 16,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  head_dim: 8,
+};
 
 export async function callbacks(folder) {
   await useBackend({ backend: "wasm" });
   const tokenizer = await loadTokenizer(world);
-  const config = { ...JSON.parse(readFileSync(join(world, "config.json"), "utf8")), ...size, num_key_value_heads: 2 };
-  const rows = readFileSync(join(world, "em.jsonl"), "utf8").split("\n").slice(0, 8).map((line) => JSON.parse(line));
+  const config = {
+    ...JSON.parse(readFileSync(join(world, "config.json"), "utf8")),
+    ...size,
+    num_key_value_heads: 2,
+  };
+  const rows = readFileSync(join(world, "em.jsonl"), "utf8")
+    .split("\n")
+    .slice(0, 8)
+    .map((line) => JSON.parse(line));
   const honest = () =>
     new PeriodicCapabilityCallback({
       questions: join(world, "questions.jsonl"),
@@ -68,8 +86,13 @@ export async function callbacks(folder) {
     }
   }
   const numbersOf = ({ snapshots }) =>
-    JSON.stringify(snapshots.filter(({ id }) => id === "capability").map(({ step, status, metrics }) => [step, status, metrics]));
-  const reasonsOf = ({ snapshots }) => JSON.stringify(snapshots.map(({ id, step, status, reason }) => [id, step, status, reason]));
+    JSON.stringify(
+      snapshots
+        .filter(({ id }) => id === "capability")
+        .map(({ step, status, metrics }) => [step, status, metrics]),
+    );
+  const reasonsOf = ({ snapshots }) =>
+    JSON.stringify(snapshots.map(({ id, step, status, reason }) => [id, step, status, reason]));
   const twin = await train(() => []);
 
   return async (seed) => {
@@ -79,17 +102,19 @@ export async function callbacks(folder) {
     const act = (model, where) => misbehaviour(random, model, (what) => done.push(`${where}: ${what}`));
     const evil = (model) => {
       const hook = Object.fromEntries(
-        Array.from({ length: 1 + Math.floor(4 * random()) }, () => pick([...hooks, ...otherHooks])).map((name) => [
-          name,
-          act(model, `hook ${name}`),
-        ]),
+        Array.from({ length: 1 + Math.floor(4 * random()) }, () => pick([...hooks, ...otherHooks])).map(
+          (name) => [name, act(model, `hook ${name}`)],
+        ),
       );
       return [
         { id: "evil-hook", ...hook },
-        new PeriodicCallback(evilEvaluation(pick, (name) => act(model, name)), {
-          id: "evil-evaluation",
-          schedule: [everyPercent(50)],
-        }),
+        new PeriodicCallback(
+          evilEvaluation(pick, (name) => act(model, name)),
+          {
+            id: "evil-evaluation",
+            schedule: [everyPercent(50)],
+          },
+        ),
       ].slice(0, pick([1, 2, 2]));
     };
     let ids = [];
@@ -104,10 +129,16 @@ export async function callbacks(folder) {
     const { result, snapshots, lines } = run;
     const isChanged = run.weights !== twin.weights;
     // A timer can run in the window of another callback, which is then named.
-    const name = done.some((what) => what.endsWith("changes weights later")) ? /"(evil-|capability)/ : /"evil-/;
+    const name = done.some((what) => what.endsWith("changes weights later"))
+      ? /"(evil-|capability)/
+      : /"evil-/;
     if (result.stopReason === null ? result.steps !== steps : !name.test(result.stopReason))
       fail(`training ended at step ${result.steps}: ${result.stopReason}`);
-    const receipts = JSON.stringify(snapshots.flatMap(({ id, receipt }) => receipt.filter(({ intact }) => intact !== true).map((one) => [id, one])));
+    const receipts = JSON.stringify(
+      snapshots.flatMap(({ id, receipt }) =>
+        receipt.filter(({ intact }) => intact !== true).map((one) => [id, one]),
+      ),
+    );
     if (isChanged && !name.test(`${result.stopReason}${lines}${receipts}`.replaceAll("\\", "")))
       fail("weights changed without a word");
     if (isChanged || result.stopReason !== null) return;
@@ -123,7 +154,9 @@ export async function callbacks(folder) {
 
 /** Returns an evaluation of which some stages misbehave. */
 function evilEvaluation(pick, act) {
-  const bad = Object.fromEntries(Array.from({ length: pick([0, 1, 2]) }, () => pick(stages)).map((name) => [name, act(name)]));
+  const bad = Object.fromEntries(
+    Array.from({ length: pick([0, 1, 2]) }, () => pick(stages)).map((name) => [name, act(name)]),
+  );
   const plain = {
     name: "evil",
     version: "1",

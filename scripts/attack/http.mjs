@@ -23,17 +23,48 @@ const quickMs = 10_000;
 async function resultsTargets(folder) {
   const root = join(folder, "root");
   const outside = join(folder, "outside");
-  for (const [runDir, reason] of [[join(root, "run"), null], [outside, secret]]) {
+  for (const [runDir, reason] of [
+    [join(root, "run"), null],
+    [outside, secret],
+  ]) {
     const store = fileStore(runDir);
-    for (const step of [0, 20, 40]) await store.put(exampleSnapshot({ step, ...(reason && { reason, status: "partial" }) }), [{ id: "q1", correct: true }]);
+    for (const step of [0, 20, 40])
+      await store.put(exampleSnapshot({ step, ...(reason && { reason, status: "partial" }) }), [
+        { id: "q1", correct: true },
+      ]);
     await store.close();
   }
   writeFileSync(join(outside, "secret.txt"), secret);
   symlinkSync(outside, join(root, "link"));
   mkdirSync(join(root, "hard/periodic_eval/train"), { recursive: true });
-  linkSync(join(outside, "periodic_eval/train/capability_step_0.json"), join(root, "hard/periodic_eval/train/capability_step_0.json"));
-  const dirs = ["", "run", "link", "hard", "../outside", outside, "..%2foutside", "run/../../outside", "/etc", "run%00", "%2e%2e", "....//", "C:\\", "\\\\x", "~", "%", "é", "run/".repeat(2000)];
-  const paths = dirs.flatMap((dir) => [`/v1/eval?results_dir=${dir}`, `/v1/eval?results_dir=${encodeURIComponent(dir)}&steps=all`]);
+  linkSync(
+    join(outside, "periodic_eval/train/capability_step_0.json"),
+    join(root, "hard/periodic_eval/train/capability_step_0.json"),
+  );
+  const dirs = [
+    "",
+    "run",
+    "link",
+    "hard",
+    "../outside",
+    outside,
+    "..%2foutside",
+    "run/../../outside",
+    "/etc",
+    "run%00",
+    "%2e%2e",
+    "....//",
+    "C:\\",
+    "\\\\x",
+    "~",
+    "%",
+    "é",
+    "run/".repeat(2000),
+  ];
+  const paths = dirs.flatMap((dir) => [
+    `/v1/eval?results_dir=${dir}`,
+    `/v1/eval?results_dir=${encodeURIComponent(dir)}&steps=all`,
+  ]);
   const targets = [];
   for (const token of [undefined, key]) {
     const { address, close } = await serveResults({ root, port: 0, ...(token && { token }) });
@@ -61,7 +92,11 @@ async function feedbackTarget(folder, failures) {
     async openModel({ seed }) {
       const base = await loadCausalLM(world);
       const model = withLora(base, { rank: 2, seed: String(seed) });
-      return { model, tokenizer: await loadTokenizer(world), dispose: () => [model, base].forEach((one) => one.dispose()) };
+      return {
+        model,
+        tokenizer: await loadTokenizer(world),
+        dispose: () => [model, base].forEach((one) => one.dispose()),
+      };
     },
     onFailure: (error) => failures.push(error),
   });
@@ -73,12 +108,24 @@ async function feedbackTarget(folder, failures) {
     "/v1/chat/completions/batch": { model, messages: [messages, messages], max_tokens: 2, seeds: [1, 2] },
     "/v1/score": score,
     "/v1/lora/init": { lora_id: "mine", seed: 1, steps_per_batch: 1 },
-    "/v1/feedback": { lora_id: "mine", requests: [{ prompt: "Hi", response: "Hello", feedback: "Shorter." }] },
+    "/v1/feedback": {
+      lora_id: "mine",
+      requests: [{ prompt: "Hi", response: "Hello", feedback: "Shorter." }],
+    },
   };
   return {
     name: "feedback",
     url: new URL(url),
-    paths: [...Object.keys(bodies), ...Object.keys(bodies), "/v1/health", "/", "/v1/../etc/passwd", "/v1/lora/init/%2e%2e", "//", "*"],
+    paths: [
+      ...Object.keys(bodies),
+      ...Object.keys(bodies),
+      "/v1/health",
+      "/",
+      "/v1/../etc/passwd",
+      "/v1/lora/init/%2e%2e",
+      "//",
+      "*",
+    ],
     bodies: Object.values(bodies).map((body) => JSON.stringify(body)),
     good: [{ path: "/v1/health" }, { path: "/v1/score", body: JSON.stringify(score) }],
     close,
@@ -87,13 +134,38 @@ async function feedbackTarget(folder, failures) {
 
 /** Returns the bytes of a request, most of whose parts may be wrong. */
 function rawRequest({ url, paths, bodies }, random, pick) {
-  const method = pick(["GET", "GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "\u0000", "M".repeat(5000)]);
-  const body = random() < 0.5 ? pick(bodies) : mutate(pick(bodies.filter((one) => one[0] === "{").concat("{}")), "json", random);
+  const method = pick([
+    "GET",
+    "GET",
+    "GET",
+    "POST",
+    "POST",
+    "POST",
+    "HEAD",
+    "PUT",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "get",
+    "\u0000",
+    "M".repeat(5000),
+  ]);
+  const body =
+    random() < 0.5
+      ? pick(bodies)
+      : mutate(pick(bodies.filter((one) => one[0] === "{").concat("{}")), "json", random);
   const bytes = Buffer.from(body);
   const wrongLength = [-1, 0, 1, bytes.length + 50, 1e18, "1e3", "0x10", "5, 5", ""];
   const headers = [
-    [0.9, `Host: ${pick([url.host, url.host, url.host, url.host, "evil.example", "", "localhost", "[::1]", `${url.host}@evil`])}`],
-    [0.7, `Authorization: ${pick([`Bearer ${key}`, `Bearer ${key}`, `Bearer ${key}x`, "Bearer", `Basic ${btoa(`:${key.slice(1)}`)}`, "é".repeat(50), "Bearer \u0001"])}`],
+    [
+      0.9,
+      `Host: ${pick([url.host, url.host, url.host, url.host, "evil.example", "", "localhost", "[::1]", `${url.host}@evil`])}`,
+    ],
+    [
+      0.7,
+      `Authorization: ${pick([`Bearer ${key}`, `Bearer ${key}`, `Bearer ${key}x`, "Bearer", `Basic ${btoa(`:${key.slice(1)}`)}`, "é".repeat(50), "Bearer \u0001"])}`,
+    ],
     [0.8, "Content-Type: application/json"],
     [0.7, `Content-Length: ${random() < 0.8 ? bytes.length : pick(wrongLength)}`],
     [0.05, `Content-Length: ${pick(wrongLength)}`],
@@ -111,7 +183,11 @@ function rawRequest({ url, paths, bodies }, random, pick) {
   const version = pick(["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "X"]);
   const head = `${method} ${random() < 0.1 ? url.origin : ""}${pick(paths)} ${version}\r\n${lines.join("\r\n")}\r\n\r\n`;
   const chunk = pick([`${bytes.length.toString(16)}\r\n`, "fffffffff\r\n", "-1\r\n", ""]);
-  return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(head.includes("chunked") ? chunk : ""), bytes]);
+  return Buffer.concat([
+    Buffer.from(head, "latin1"),
+    Buffer.from(head.includes("chunked") ? chunk : ""),
+    bytes,
+  ]);
 }
 
 /** Sends requests on one connection, whole or in part, and stays, waits or leaves. Returns the connection. */
@@ -121,23 +197,40 @@ function abuse(target, random, pick) {
   if (random() < 0.4) bytes = bytes.subarray(0, Math.floor(bytes.length * random()));
   const socket = connect(Number(target.url.port), target.url.hostname);
   let received = "";
-  socket.on("error", () => undefined).on("data", (piece) => (received = (received + piece.toString("latin1")).slice(-1_000_000)));
+  socket
+    .on("error", () => undefined)
+    .on("data", (piece) => (received = (received + piece.toString("latin1")).slice(-1_000_000)));
   const cut = Math.floor(bytes.length * random());
   socket.write(bytes.subarray(0, cut));
   const timers = [setTimeout(() => socket.write(bytes.subarray(cut)), pick([0, 1, 10]))];
-  if (random() < 0.4) timers.push(setTimeout(() => socket.destroy(), 30 * random()));
-  else if (random() < 0.2) timers.push(setTimeout(() => socket.resetAndDestroy(), 30 * random()));
-  else if (random() < 0.2) timers.push(setTimeout(() => socket.end(), 30 * random()));
-  return { socket, sent: bytes, end: () => (timers.forEach(clearTimeout), socket.destroy()), received: () => received };
+  const leave = pick([null, null, null, "destroy", "destroy", "resetAndDestroy", "end"]);
+  if (leave !== null) timers.push(setTimeout(() => socket[leave](), 30 * random()));
+  return {
+    socket,
+    sent: bytes,
+    end: () => (timers.forEach(clearTimeout), socket.destroy()),
+    received: () => received,
+  };
 }
 
 async function good({ url, good: requests }, pick) {
   const { path, body } = pick(requests);
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "application/json" };
+  const headers = {
+    authorization: `Bearer ${key}`,
+    "content-type": "application/json",
+    accept: "application/json",
+  };
   const started = performance.now();
-  const reply = await fetch(new URL(path, url), { headers, ...(body && { method: "POST", body }), signal: AbortSignal.timeout(quickMs) });
+  const reply = await fetch(new URL(path, url), {
+    headers,
+    ...(body && { method: "POST", body }),
+    signal: AbortSignal.timeout(quickMs),
+  });
   const text = await reply.text();
-  if (reply.status !== 200) throw new Error(`a good request for ${path} got ${reply.status} after ${Math.round(performance.now() - started)} ms: ${text.slice(0, 300)}`);
+  if (reply.status !== 200)
+    throw new Error(
+      `a good request for ${path} got ${reply.status} after ${Math.round(performance.now() - started)} ms: ${text.slice(0, 300)}`,
+    );
 }
 
 export async function http(folder) {
@@ -155,18 +248,23 @@ export async function http(folder) {
     if (failures.length > 0) throw failures.splice(0)[0];
     for (const { received, sent } of all) {
       const text = received();
-      const leak = [key, secret, folder, world, "node_modules", "\n    at "].find((one) => text.includes(one) && !sent.includes(one));
-      if (leak !== undefined) throw new Error(`a reply contains ${leak}: ${text.slice(0, 500)}\nto ${sent.toString("latin1").slice(0, 500)}`);
+      const leak = [key, secret, folder, world, "node_modules", "\n    at "].find(
+        (one) => text.includes(one) && !sent.includes(one),
+      );
+      if (leak !== undefined)
+        throw new Error(
+          `a reply contains ${leak}: ${text.slice(0, 500)}\nto ${sent.toString("latin1").slice(0, 500)}`,
+        );
       const status = /^HTTP\/1\.1 (?!1|2|3|4|501|503|505)\d+/m.exec(text)?.[0];
       if (status !== undefined) throw new Error(`${status} to ${sent.toString("latin1").slice(0, 1500)}`);
     }
   }
 
-  return async (seed) => {
+  const kinds = [...targets, ...targets, judge, hub, logger];
+  const attack = async (seed) => {
     const random = namedStream(seed);
-    const kinds = [...targets, ...targets, judge, hub, logger];
     const kind = kinds[Math.floor(kinds.length * random())];
-    if (typeof kind === "function") return kind(random, folder);
-    return attackServer(kind, random);
+    return typeof kind === "function" ? kind(random, folder) : attackServer(kind, random);
   };
+  return Object.assign(attack, { close: () => Promise.all(targets.map(({ close }) => close())) });
 }

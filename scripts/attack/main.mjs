@@ -31,7 +31,13 @@ if (!(minutes > 0)) usage(`--minutes ${options.minutes}, expected a positive num
 const seed = options.seed ?? String(Date.now() % 1_000_000);
 
 /** An area: `prepare(folder)` returns `attack(seed)`, which throws if the case breaks a promise, and `close()`. */
-const all = { kills, errnos: inWorker("errnos"), fuzz: inWorker("fuzz"), http: inWorker("http"), callbacks: inWorker("callbacks") };
+const all = {
+  kills,
+  errnos: inWorker("errnos"),
+  fuzz: inWorker("fuzz"),
+  http: inWorker("http"),
+  callbacks: inWorker("callbacks"),
+};
 const wanted = options.case?.split("/")[1] ?? options.area;
 if (wanted !== undefined && !(wanted in all))
   usage(`area ${wanted}, expected ${Object.keys(all).join(", ")}`);

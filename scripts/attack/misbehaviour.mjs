@@ -1,3 +1,4 @@
+// oxlint-disable unicorn/no-thenable -- user code returns thenables
 // What user code can do wrong.
 import * as tf from "@tensorflow/tfjs-core";
 import { oddValues } from "./mutate.mjs";
@@ -41,20 +42,22 @@ export function misbehaviour(random, model, report) {
     report(`changes ${name}`);
     tf.tidy(() => read().assign(tf.add(read(), 0.01)));
   };
-  const later = (work) => void setTimeout(work, 20 * random());
+  const later = (work) => void setTimeout(() => work(), 20 * random());
+  // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- user code rejects with anything
+  const reject = () => Promise.reject(error);
   const acts = {
-    mutates: (...given) => void given.forEach((one) => spoil(one, pick, 0)),
+    mutates: (...given) => given.forEach((one) => spoil(one, pick, 0)),
     throws() {
       throw error;
     },
-    rejects: () => Promise.reject(error),
+    rejects: reject,
     "throws later": async () => {
       await turn(random);
       throw error;
     },
-    "leaves a rejection": () => void Promise.reject(error),
-    "leaves a late rejection": () => void turn(random).then(() => Promise.reject(error)),
-    "leaves a timer that rejects": () => later(() => void Promise.reject(error)),
+    "leaves a rejection": () => void reject(),
+    "leaves a late rejection": () => void turn(random).then(reject),
+    "leaves a timer that rejects": () => later(() => void reject()),
     "never settles": never,
     "returns an odd value": () => pick(oddValues),
     "resolves to an odd value": async () => pick(oddValues),

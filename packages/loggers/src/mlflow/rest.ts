@@ -25,12 +25,14 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
   async function call(path: string, init: RequestInit, signal: AbortSignal): Promise<unknown> {
     const headers = { "content-type": "application/json", ...(authorization !== null && { authorization }) };
     const url = `${base}/api/2.0/mlflow/${path}`;
-    const reply = await fetchBounded(url, { ...init, headers, signal, redirect: "error" }, { timeoutSeconds }).catch(
-      (error: unknown) => {
-        if (!(error instanceof ReplyTooLargeError)) throw error;
-        throw new AbortError(`MLflow sent ${error.message} to ${path.split("?")[0]}`);
-      },
-    );
+    const reply = await fetchBounded(
+      url,
+      { ...init, headers, signal, redirect: "error" },
+      { timeoutSeconds },
+    ).catch((error: unknown) => {
+      if (!(error instanceof ReplyTooLargeError)) throw error;
+      throw new AbortError(`MLflow sent ${error.message} to ${path.split("?")[0]}`);
+    });
     const { response } = reply;
     const text = reply.text();
     if (response.ok) return text === "" ? {} : JSON.parse(text);
@@ -53,7 +55,12 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
 function secretsIn(authorization: string | null): readonly string[] {
   const [scheme = "", secret = ""] = authorization?.split(" ") ?? [];
   if (scheme !== "Basic") return [secret];
-  return [secret, Buffer.from(secret, "base64").toString().replace(/^[^:]*:/, "")];
+  return [
+    secret,
+    Buffer.from(secret, "base64")
+      .toString()
+      .replace(/^[^:]*:/, ""),
+  ];
 }
 
 function errorOf(text: string): { readonly error_code?: string; readonly message?: string } {

@@ -69,7 +69,10 @@ describe("what hooks and evaluations receive", () => {
     const abort = new AbortController();
     const seen: boolean[] = [];
     const evil: TrainerCallback = { id: "evil", onTrainBegin: ({ signal }) => spoil(signal) };
-    const other: TrainerCallback = { id: "other", onTrainEnd: ({ signal }) => void seen.push(signal.aborted) };
+    const other: TrainerCallback = {
+      id: "other",
+      onTrainEnd: ({ signal }) => void seen.push(signal.aborted),
+    };
     const options = toy.options([evil, other, half(toyEvaluation())], { signal: abort.signal });
     await withSession(options, async (session) => {
       await train(toy, 5)(session);

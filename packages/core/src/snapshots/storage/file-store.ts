@@ -4,14 +4,14 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import { checkKey, runPaths, snapshotName } from "./layout.ts";
+import { checkKey, runPaths, snapshotName, snapshotPaths } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
-import { readRows, writeSnapshot } from "./snapshot-file.ts";
+import { dropNext, readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
 
 export interface FileStoreOptions {
@@ -48,6 +48,8 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
+  /** Whether a write that failed may have left the index older than the files. */
+  let isIndexOld = false;
   let queue: Promise<unknown> = Promise.resolve();
 
   /** Runs writes one after another: background grading may write while a window does. */
@@ -73,7 +75,10 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, release !== null);
-  const reindex = async () => finder.rememberAll(await writeIndexAgain(runDir, fs));
+  const reindex = async () => {
+    finder.rememberAll(await writeIndexAgain(runDir, fs));
+    isIndexOld = false;
+  };
 
   return {
     open: () => inTurn(open),
@@ -82,9 +87,13 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
+        const wasIndexOld = isIndexOld;
+        isIndexOld = true;
         const written = await writeSnapshot(path, snapshot, rows, fs);
         finder.remember(written, path);
-        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
+        const isAdded = await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs);
+        if (wasIndexOld || !isAdded) await reindex();
+        isIndexOld = false;
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -98,8 +107,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
       inTurn(async () => {
         checkKey(key);
         await open();
+        for (const path of snapshotPaths(paths.root, layout, key)) await dropNext(path, fs);
         const found = await find(key);
         if (found === null) return;
+        // The index must know the snapshot that is moved, or it would name another one that is lost.
+        if (isIndexOld) await reindex();
         const { phase, id, step } = key;
         const target = { folder: phase, name: snapshotName(key), suffix: ".json" } as const;
         await moveToSuperseded(runDir, found.path, target, { key: { phase, id, step }, why }, fs);
