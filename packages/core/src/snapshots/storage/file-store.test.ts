@@ -38,12 +38,12 @@ it("reads no other snapshot when it writes one", async () => {
 
 describe("a snapshot that is superseded after its write failed", () => {
   const key = { phase: "train", id: "capability", step: 1 };
-  /** Writes mark 1, then mark 2 with one failing operation, and supersedes. Returns what a new process finds. */
-  async function supersedeAfter(isFaulty: (operation: FileOperation) => boolean) {
+  /** Writes mark 1 if `hasEarlier`, then mark 2 with a failing operation, and supersedes. Returns what a new process finds. */
+  async function supersedeAfter(hasEarlier: boolean, isFaulty: (operation: FileOperation) => boolean) {
     let isSecond = false;
     const fs = faultyFiles((operation) => (isSecond && isFaulty(operation) ? { errno: "EIO" } : "none"));
     const store = fileStore(runDir, { fs, ...quiet });
-    await store.put(exampleSnapshot({ step: 1, mark: 1 }), rows);
+    if (hasEarlier) await store.put(exampleSnapshot({ step: 1, mark: 1 }), rows);
     isSecond = true;
     await expect(store.put(exampleSnapshot({ step: 1, mark: 2 }), rows)).rejects.toMatchObject({
       code: "store",
@@ -60,7 +60,7 @@ describe("a snapshot that is superseded after its write failed", () => {
 
   it("does not come back when the next session completes interrupted writes", async () => {
     const isFaulty = ({ name, path }: FileOperation) => name === "rename" && path.endsWith("step_1.json");
-    expect(await supersedeAfter(isFaulty)).toEqual({ found: null, problems: [] });
+    expect(await supersedeAfter(false, isFaulty)).toEqual({ found: null, problems: [] });
   });
 
   it("is not reported as lost if the index named the snapshot before it", async () => {
@@ -69,7 +69,7 @@ describe("a snapshot that is superseded after its write failed", () => {
       if (name === "rename" && path.endsWith("step_1.json")) renamed = 1;
       return name === "syncFolder" && renamed === 1;
     };
-    expect(await supersedeAfter(isFaulty)).toEqual({ found: null, problems: [] });
+    expect(await supersedeAfter(true, isFaulty)).toEqual({ found: null, problems: [] });
   });
 });
 
