@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
@@ -48,8 +48,6 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
-  /** Whether a write that failed may have left the index older than the files. */
-  let isIndexOld = false;
   let queue: Promise<unknown> = Promise.resolve();
 
   /** Runs writes one after another: background grading may write while a window does. */
@@ -75,10 +73,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, release !== null);
-  const reindex = async () => {
-    finder.rememberAll(await writeIndexAgain(runDir, fs));
-    isIndexOld = false;
-  };
+  const index = keptIndex(runDir, finder, fs);
 
   return {
     open: () => inTurn(open),
@@ -87,13 +82,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const wasIndexOld = isIndexOld;
-        isIndexOld = true;
-        const written = await writeSnapshot(path, snapshot, rows, fs);
-        finder.remember(written, path);
-        const isAdded = await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs);
-        if (wasIndexOld || !isAdded) await reindex();
-        isIndexOld = false;
+        await index.addAfter(path, () => writeSnapshot(path, snapshot, rows, fs));
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -103,19 +92,19 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     },
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
-    supersede: (key, why) =>
+    supersede: ({ phase, id, step }, why) =>
       inTurn(async () => {
+        const key = { phase, id, step };
         checkKey(key);
         await open();
         for (const path of snapshotPaths(paths.root, layout, key)) await dropNext(path, fs);
         const found = await find(key);
         if (found === null) return;
-        // The index must know the snapshot that is moved, or it would name another one that is lost.
-        if (isIndexOld) await reindex();
-        const { phase, id, step } = key;
+        // The index must name the snapshot that is moved, or it would report the one before it as lost.
+        if (index.isOld()) await index.renew();
         const target = { folder: phase, name: snapshotName(key), suffix: ".json" } as const;
-        await moveToSuperseded(runDir, found.path, target, { key: { phase, id, step }, why }, fs);
-        await reindex();
+        await moveToSuperseded(runDir, found.path, target, { key, why }, fs);
+        await index.renew();
       }),
     recordClosing: (closing) =>
       inTurn(async () => {
@@ -128,5 +117,29 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         await release?.();
         release = null;
       }),
+  };
+}
+
+/** The index of a run, while its store writes. */
+function keptIndex(runDir: string, finder: ReturnType<typeof snapshotFinder>, fs: FileSystem) {
+  const { index, root } = runPaths(runDir);
+  /** Whether a write that failed may have left the index older than the files. */
+  let isOld = false;
+  const renew = async () => {
+    finder.rememberAll(await writeIndexAgain(runDir, fs));
+    isOld = false;
+  };
+  return {
+    isOld: () => isOld,
+    renew,
+    /** Adds the snapshot that `write` writes to `path`. */
+    async addAfter(path: string, write: () => Promise<Snapshot>): Promise<void> {
+      const wasOld = isOld;
+      isOld = true;
+      const snapshot = await write();
+      finder.remember(snapshot, path);
+      if (!(await addToIndex(index, root, { path, snapshot }, fs)) || wasOld) await renew();
+      isOld = false;
+    },
   };
 }
