@@ -43,7 +43,7 @@ const waits = [
 ];
 const statuses = [204, 304, 400, 401, 403, 404, 408, 413, 418, 422, 429, 429, 500, 500, 502, 503, 529];
 
-/** What a server does instead of its reply `good`. */
+/** Acts of a server instead of its reply `good`. */
 const acts = {
   status: ({ request, response, pick }) => {
     const { authorization, "x-api-key": token } = request.headers;

@@ -1,5 +1,5 @@
 // oxlint-disable unicorn/no-thenable -- user code returns thenables
-// What user code can do wrong.
+// Ways in which user code misbehaves.
 import * as tf from "@tensorflow/tfjs-core";
 import { oddValues } from "./mutate.mjs";
 
