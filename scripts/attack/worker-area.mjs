@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { memoryOf } from "./memory.mjs";
 
 const worker = fileURLToPath(new URL("worker.mjs", import.meta.url));
-/** Longer than any case takes on a busy machine. */
-const deadlineSeconds = 30;
+/** Longer than any case takes on a busy machine, the start of its process included. */
+const deadlineSeconds = 90;
 
 /** Returns an area whose cases run in another process, because a case may hang or end it. */
 export const inWorker = (name) => ({

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import { checkKey, runPaths, snapshotName, snapshotPaths } from "./layout.ts";
+import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
-import { repairRun } from "./repair-run.ts";
+import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
-import { dropNext, readRows, writeSnapshot } from "./snapshot-file.ts";
+import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
 
 export interface FileStoreOptions {
@@ -48,14 +48,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
-  let queue: Promise<unknown> = Promise.resolve();
-
-  /** Runs writes one after another: background grading may write while a window does. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = queue.then(work);
-    queue = turn.catch(() => undefined);
-    return turn;
-  }
+  const { inTurn, change } = turns(async () => {
+    if (release === null) return;
+    await finishWrites(paths.root, fs);
+    await reindex();
+  });
 
   async function open(): Promise<void> {
     if (release !== null) return;
@@ -73,16 +70,18 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, release !== null);
-  const index = keptIndex(runDir, finder, fs);
+  const reindex = async () => finder.rememberAll(await writeIndexAgain(runDir, fs));
 
   return {
     open: () => inTurn(open),
     put: (snapshot, rows) =>
-      inTurn(async () => {
+      change(async () => {
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        await index.addAfter(path, () => writeSnapshot(path, snapshot, rows, fs));
+        const written = await writeSnapshot(path, snapshot, rows, fs);
+        finder.remember(written, path);
+        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -92,19 +91,16 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     },
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
-    supersede: ({ phase, id, step }, why) =>
-      inTurn(async () => {
-        const key = { phase, id, step };
+    supersede: (key, why) =>
+      change(async () => {
         checkKey(key);
         await open();
-        for (const path of snapshotPaths(paths.root, layout, key)) await dropNext(path, fs);
         const found = await find(key);
         if (found === null) return;
-        // The index must name the snapshot that is moved, or it would report the one before it as lost.
-        if (index.isOld()) await index.renew();
+        const { phase, id, step } = key;
         const target = { folder: phase, name: snapshotName(key), suffix: ".json" } as const;
-        await moveToSuperseded(runDir, found.path, target, { key, why }, fs);
-        await index.renew();
+        await moveToSuperseded(runDir, found.path, target, { key: { phase, id, step }, why }, fs);
+        await reindex();
       }),
     recordClosing: (closing) =>
       inTurn(async () => {
@@ -120,26 +116,24 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   };
 }
 
-/** The index of a run, while its store writes. */
-function keptIndex(runDir: string, finder: ReturnType<typeof snapshotFinder>, fs: FileSystem) {
-  const { index, root } = runPaths(runDir);
-  /** Whether a write that failed may have left the index older than the files. */
-  let isOld = false;
-  const renew = async () => {
-    finder.rememberAll(await writeIndexAgain(runDir, fs));
-    isOld = false;
-  };
-  return {
-    isOld: () => isOld,
-    renew,
-    /** Adds the snapshot that `write` writes to `path`. */
-    async addAfter(path: string, write: () => Promise<Snapshot>): Promise<void> {
-      const wasOld = isOld;
-      isOld = true;
-      const snapshot = await write();
-      finder.remember(snapshot, path);
-      if (!(await addToIndex(index, root, { path, snapshot }, fs)) || wasOld) await renew();
-      isOld = false;
-    },
-  };
+/**
+ * Returns a queue of writes: background grading may write while a window does. `change` is for those of several steps: after one
+ * that failed half-way, it first calls `complete`.
+ */
+function turns(complete: () => Promise<void>) {
+  let queue: Promise<unknown> = Promise.resolve();
+  let isHalfway = false;
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = queue.then(work);
+    queue = turn.catch(() => undefined);
+    return turn;
+  }
+  const change = (work: () => Promise<void>) =>
+    inTurn(async () => {
+      if (isHalfway) await complete();
+      isHalfway = true;
+      await work();
+      isHalfway = false;
+    });
+  return { inTurn, change };
 }

@@ -5,7 +5,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { parseSnapshot, parseSnapshotJson } from "../parse-snapshot.ts";
 import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
 import { hashSnapshot, sha256 } from "./content-hash.ts";
-import { errnoOf, storeError, type FileReader, type FileSystem } from "./file-system.ts";
+import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { nextPath, samplesPath } from "./layout.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
 
@@ -32,26 +32,19 @@ export async function writeSnapshot(
   const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
   const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
+  const next = nextPath(path);
   if (samples === null) {
-    await dropNext(path, fs);
+    // An earlier write that failed half-way must not replace this snapshot later.
+    await fs.remove(next).catch(() => undefined);
     await writeFileAtomic(path, json, fs);
     // A replaced snapshot may have had rows; the new one names none, so a file that stays is not read.
     await fs.remove(samplesPath(path)).catch(() => undefined);
   } else {
-    await writeFileAtomic(nextPath(path), json, fs);
+    await writeFileAtomic(next, json, fs);
     await writeFileAtomic(samplesPath(path), text, fs);
     await renameNext(path, fs);
   }
   return record;
-}
-
-/** Removes what an earlier write that failed half-way left, so that it cannot be completed later. */
-export async function dropNext(path: string, fs: FileSystem): Promise<void> {
-  try {
-    await fs.remove(nextPath(path));
-  } catch (error) {
-    if (errnoOf(error) !== "ENOENT") throw storeError(path, error);
-  }
 }
 
 /** Renames the file at `nextPath` into the place of its snapshot. */
