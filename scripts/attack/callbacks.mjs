@@ -69,7 +69,7 @@ export async function callbacks(folder) {
       config: { maxSteps: steps, batchSize: 2, learningRate: 0.01, saveSteps: 2 },
       callbacks: [honest(), ...others(model)],
       loggers: [logger],
-      session: { budget: { overheadPercent: null, drainSeconds: 0.2 }, patienceSeconds: 0.05 },
+      session: { budget: { overheadPercent: null, drainSeconds: 1 }, patienceSeconds: 1 },
     });
     try {
       const result = await trainer.train();
