@@ -22,6 +22,7 @@ export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./
 export { errorMessage } from "./error-message.ts";
 export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
+export { maskSecret } from "./mask-secret.ts";
 export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";

@@ -1,11 +1,11 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { configError, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
+import { configError, maxReplyBytes, parseOptions, maskSecret } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import { z } from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
 import { at, isString } from "./reply-fields.ts";
 import { requestLimits } from "./request-limits.ts";
-import { describeFailure, environmentValue, maskSecret, parseAddress } from "./secrets.ts";
+import { describeFailure, environmentValue, parseAddress } from "./secrets.ts";
 
 export interface JsonServiceOptions {
   /** The address: `http://127.0.0.1:8000`, with or without `/v1` at its end. */

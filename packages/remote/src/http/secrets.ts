@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, maskSecret } from "@periodic-eval/core/internal";
 
 const maximumReasonLength = 300;
 
@@ -24,12 +24,4 @@ export function describeFailure(error: unknown, secret: string | null): string {
   }
   const reason = maskSecret(parts.length === 0 ? errorMessage(error) : parts.join(": "), secret);
   return reason.length > maximumReasonLength ? `${reason.slice(0, maximumReasonLength)}…` : reason;
-}
-
-/**
- * Replaces the secret by `***`, because a server may echo the request. Does not mask a secret of less than 6 characters: it is a
- * placeholder such as `none`, which replies contain as an ordinary word.
- */
-export function maskSecret(text: string, secret: string | null): string {
-  return secret === null || secret.length < 6 ? text : text.replaceAll(secret, "***");
 }

@@ -7,7 +7,7 @@ import {
   type Prompt,
   type Sampling,
 } from "@periodic-eval/core";
-import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions, maskSecret } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { divertMathRandom } from "@periodic-eval/core/session";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -17,7 +17,7 @@ import { z } from "zod";
 import { abortable } from "../http/abortable.ts";
 import { totalTokens } from "../http/reply-fields.ts";
 import { requestLimits } from "../http/request-limits.ts";
-import { describeFailure, environmentValue, maskSecret, parseAddress } from "../http/secrets.ts";
+import { describeFailure, environmentValue, parseAddress } from "../http/secrets.ts";
 import { trackCall } from "../http/track-requests.ts";
 import type { Complete, Provider, ServedModelOptions } from "./provider.ts";
 import { chatOf } from "./served-chat.ts";
