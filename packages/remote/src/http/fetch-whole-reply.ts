@@ -31,11 +31,15 @@ export function fetchWholeReply(
         const reply = await fetchBounded(url, { ...init, redirect }, limits);
         const { ok, status, statusText, headers } = reply.response;
         const body = reply.text();
-        if (ok && isJson) expectJson(body);
+        const isParsed = ok && isJson;
+        if (isParsed) expectJson(body);
+        const sent = normalizeHeaders(headers);
+        // Clients parse a body of another type as text.
+        if (isParsed) sent.set("content-type", "application/json");
         return new Response(body === "" ? null : body, {
           status,
           statusText,
-          headers: normalizeHeaders(headers),
+          headers: sent,
         });
       } catch (error) {
         if (error instanceof ReplyTooLargeError) return tooLarge(error);

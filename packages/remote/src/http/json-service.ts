@@ -1,11 +1,11 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { configError, maxReplyBytes, parseOptions, maskSecret } from "@periodic-eval/core/internal";
+import { configError, maskSecret, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import { z } from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
 import { at, isString } from "./reply-fields.ts";
 import { requestLimits } from "./request-limits.ts";
-import { describeFailure, environmentValue, parseAddress } from "./secrets.ts";
+import { describeFailure, environmentValue, parseAddress, parseMasked } from "./secrets.ts";
 
 export interface JsonServiceOptions {
   /** The address: `http://127.0.0.1:8000`, with or without `/v1` at its end. */
@@ -131,7 +131,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       const response = await (body === undefined
         ? client.get(path, given)
         : client.post(path, { ...given, json: body }));
-      return { status: response.status, body: parseMasked(await response.text(), token) };
+      return { status: response.status, body: maskedOrNull(await response.text(), token) };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof HTTPError)) {
@@ -139,7 +139,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
         throw unavailable(endpoint, describeFailure(error, token), failed);
       }
       const { status, headers } = error.response;
-      const parsed = parseMasked(await error.response.text(), token);
+      const parsed = maskedOrNull(await error.response.text(), token);
       const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
       const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
       if (status === 401 || status === 403)
@@ -205,14 +205,10 @@ function parseUrl(text: string): string {
   });
 }
 
-/** Parses JSON and masks the token in every string and key; null if the text is not JSON. */
-function parseMasked(text: string, token: string | null): unknown {
+/** Parses JSON and masks the token; null if the text is not JSON. */
+function maskedOrNull(text: string, token: string | null): unknown {
   try {
-    return JSON.parse(text, (_, value: unknown) => {
-      if (isString(value)) return maskSecret(value, token);
-      if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-      return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, token), one]));
-    }) as unknown;
+    return parseMasked(text, token);
   } catch {
     return null;
   }

@@ -25,3 +25,20 @@ export function describeFailure(error: unknown, secret: string | null): string {
   const reason = maskSecret(parts.length === 0 ? errorMessage(error) : parts.join(": "), secret);
   return reason.length > maximumReasonLength ? `${reason.slice(0, maximumReasonLength)}…` : reason;
 }
+
+/** Returns a JSON value with the secret masked in every string and field name. */
+export const maskJson = (value: unknown, secret: string | null): unknown =>
+  secret === null ? value : parseMasked(JSON.stringify(value), secret);
+
+/**
+ * Parses JSON and masks the secret in every string and field name.
+ *
+ * @throws SyntaxError for a string that is not JSON; RangeError for very deep JSON.
+ */
+export function parseMasked(text: string, secret: string | null): unknown {
+  return JSON.parse(text, (_, value: unknown) => {
+    if (typeof value === "string") return maskSecret(value, secret);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, secret), one]));
+  }) as unknown;
+}

@@ -7,7 +7,7 @@ import {
   type Prompt,
   type Sampling,
 } from "@periodic-eval/core";
-import { configError, errorMessage, parseOptions, maskSecret } from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { divertMathRandom } from "@periodic-eval/core/session";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -66,7 +66,8 @@ export function servedModel(
     const request = await client;
     try {
       const completion = await abortable(signal, request(chat, sampling, signal));
-      return { ...completion, text: maskSecret(completion.text, key) };
+      checkTextLength(where, completion, sampling);
+      return completion;
     } catch (error) {
       signal.throwIfAborted();
       if (PeriodicEvalError.is(error)) throw error;
@@ -95,6 +96,22 @@ export function servedModel(
         return completions;
       }),
   };
+}
+
+/** Maximum characters per token of any tokenizer, and a minimum, because `body` can override the number of tokens. */
+const [charactersPerToken, minimumCharacters] = [256, 2 ** 16];
+
+/** Checks that the text has about the requested length. Callers keep many texts in memory, and a reply may have megabytes. */
+function checkTextLength(where: string, { text }: Completion, { maxNewTokens }: Sampling): void {
+  const most = Math.max(minimumCharacters, charactersPerToken * maxNewTokens);
+  if (text.length <= most) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `a completion of ${text.length} characters`,
+    expected: `at most ${most}, for ${maxNewTokens} tokens`,
+    fix: "Check the server: it ignores the maximum number of tokens.",
+  });
 }
 
 /** Returns the names of the body's fields and a hash that distinguishes two bodies. SHA-256 does not reveal the values. */
