@@ -12,6 +12,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { loadDataset } from "@periodic-eval/trainers";
 import { runCli } from "../../packages/cli/dist/index.js";
+import { processTerminal } from "../../packages/cli/dist/terminal/terminal.js";
 import { mutate } from "./mutate.mjs";
 
 const world = fileURLToPath(new URL("../../packages/cli/assets/micro-world", import.meta.url));
@@ -37,8 +38,7 @@ let isRefused = false;
 async function command(...args) {
   const lines = [];
   const text = (line) => void lines.push(line);
-  const colours = new Proxy({}, { get: () => (string) => string });
-  const code = await runCli(args, { out: text, err: text, isInteractive: false, colours });
+  const code = await runCli(args, { ...processTerminal, out: text, err: text, isInteractive: false });
   const printed = lines.join("\n");
   if (code !== 0) isRefused = true;
   if (![0, 1, 2].includes(code) || /\n\s+at .*\.js:\d+/.test(printed))

@@ -22,6 +22,7 @@ export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./
 export { errorMessage } from "./error-message.ts";
 export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
+export { maskSecret } from "./mask-secret.ts";
 export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
@@ -29,7 +30,6 @@ export { isRecord } from "./is-record.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
-export { maskSecret } from "./mask-secret.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";

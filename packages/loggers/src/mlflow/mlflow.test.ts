@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -181,6 +182,30 @@ it("reports a rejection without credentials and stops sending", async () => {
   expect(error!.message).toMatch(/^\d+ of \d+ points were not sent \(MLflow answered 403/);
   expect(error!.message).not.toContain("hunter2");
   expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
+});
+
+it("masks credentials that the server echoes", async () => {
+  const echo = Buffer.from("me:hunter2").toString("base64");
+  const server = await fakeServer(() => ({ status: 403, body: { message: `no Basic ${echo}, hunter2` } }));
+  const trackingUri = server.trackingUri.replace("://", "://me:hunter2@");
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder() });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  await expect(logger.close?.()).rejects.toThrow("no Basic ***, ***");
+});
+
+it("sends no value to a server that it is redirected to", async () => {
+  const other = await fakeServer();
+  const redirecting = createHttpServer((_, response) =>
+    response.writeHead(307, { location: other.trackingUri }).end(),
+  );
+  await new Promise<void>((resolve) => redirecting.listen(0, "127.0.0.1", resolve));
+  const trackingUri = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}`;
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder(), closeSeconds: 0.1 });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  await expect(logger.close?.()).rejects.toThrow("1 of 1 points were not sent (MLflow answered 307");
+  redirecting.closeAllConnections();
+  redirecting.close();
+  expect(other.received).toEqual([]);
 });
 
 it("stops sending after a reply of more than 8 MiB", async () => {

@@ -3,7 +3,7 @@ import { readConfigFile } from "@periodic-eval/core/config";
 import { checkWritable, readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import type { TrainConfig } from "./training-file.ts";
 
 /** Options that define a run. A checkpoint does not record the weights under its adapter, so only these reveal another model. */

@@ -68,12 +68,17 @@ export class Hooks {
   /** Receives errors of promises that a callback left behind. */
   readonly #owners = new Map<TrainerCallback, OnLeftBehind>();
 
+  /** The signal of each callback. Callbacks share none, because a signal cannot be frozen. */
+  readonly #signals: ReadonlyMap<TrainerCallback, AbortSignal>;
+
   /** Callbacks that run no code of the user, and so leave no promise behind. */
   readonly #own: ReadonlySet<TrainerCallback>;
 
   constructor(options: HooksOptions) {
     this.#options = options;
     this.#own = new Set(options.callbacks.filter(isOwn));
+    const { callbacks, signal } = options;
+    this.#signals = new Map(callbacks.map((callback) => [callback, ownSignal(signal)]));
   }
 
   get running(): string | null {
@@ -247,13 +252,13 @@ export class Hooks {
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
-    const { progress, signal, requests, control, log, writer } = this.#options;
+    const { progress, requests, control, log, writer } = this.#options;
     const { callback } = call;
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
-      signal,
+      signal: this.#signals.get(callback)!,
       metrics,
       async rows(key) {
         call.use();
@@ -282,6 +287,21 @@ export class Hooks {
       },
     };
   }
+}
+
+/** Returns another signal that aborts with this one. Neither depends on what a callback does to the other. */
+function ownSignal(signal: AbortSignal): AbortSignal {
+  const own = new AbortController();
+  const abort = () => {
+    try {
+      own.abort(signal.reason);
+    } catch {
+      // The callback changed its signal, which then cannot dispatch.
+    }
+  };
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return own.signal;
 }
 
 function readState(callback: TrainerCallback): Awaitable<Json | undefined> {

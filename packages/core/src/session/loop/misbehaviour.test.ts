@@ -62,6 +62,27 @@ describe("what hooks and evaluations receive", () => {
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
   });
 
+  it.each([
+    ["loses its prototype", (signal: AbortSignal) => void Object.setPrototypeOf(signal, null)],
+    ["is said to be aborted", (signal: AbortSignal) => void signal.dispatchEvent(new Event("abort"))],
+  ])("measures as without a hook whose signal %s, and still aborts the others'", async (_, spoil) => {
+    const toy = toyTraining();
+    const abort = new AbortController();
+    const seen: boolean[] = [];
+    const evil: TrainerCallback = { id: "evil", onTrainBegin: ({ signal }) => spoil(signal) };
+    const other: TrainerCallback = {
+      id: "other",
+      onTrainEnd: ({ signal }) => void seen.push(signal.aborted),
+    };
+    const options = toy.options([evil, other, half(toyEvaluation())], { signal: abort.signal });
+    await withSession(options, async (session) => {
+      await train(toy, 5)(session);
+      abort.abort();
+    });
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete"]);
+    expect(seen).toEqual([true]);
+  });
+
   it("freezes snapshots and rows for hooks, and leaves the loop's own metrics writable", async () => {
     const toy = toyTraining();
     const seen: unknown[] = [];

@@ -7,7 +7,7 @@ import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
-import { repairRun } from "./repair-run.ts";
+import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
@@ -51,14 +51,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
-  let queue: Promise<unknown> = Promise.resolve();
-
-  /** Runs writes one after another: background grading may write while a window does. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = queue.then(work);
-    queue = turn.catch(() => undefined);
-    return turn;
-  }
+  const { inTurn, change } = turns(async () => {
+    if (release === null) return;
+    await finishWrites(paths.root, fs);
+    await reindex();
+  });
 
   async function open(): Promise<void> {
     if (release !== null) return;
@@ -81,7 +78,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   return {
     open: () => inTurn(open),
     put: (snapshot, rows) =>
-      inTurn(async () => {
+      change(async () => {
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
@@ -98,7 +95,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
     supersede: (key, why) =>
-      inTurn(async () => {
+      change(async () => {
         checkKey(key);
         await open();
         const found = await find(key);
@@ -135,4 +132,26 @@ async function writeAnnounced(
 ): Promise<Snapshot> {
   const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
   return writeSnapshot(path, snapshot, rows, fs, announce);
+}
+
+/**
+ * Returns a queue of writes: background grading may write while a window does. `change` is for those of several steps: after one
+ * that failed half-way, it first calls `complete`.
+ */
+function turns(complete: () => Promise<void>) {
+  let queue: Promise<unknown> = Promise.resolve();
+  let isHalfway = false;
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = queue.then(work);
+    queue = turn.catch(() => undefined);
+    return turn;
+  }
+  const change = (work: () => Promise<void>) =>
+    inTurn(async () => {
+      if (isHalfway) await complete();
+      isHalfway = true;
+      await work();
+      isHalfway = false;
+    });
+  return { inTurn, change };
 }
