@@ -18,6 +18,7 @@ import { formatCost, hasNoCeiling, isElsewhere } from "./overhead.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { phaseText } from "../charts/phase-text.ts";
 import { runState } from "./run-state.ts";
+import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
@@ -26,7 +27,7 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
   return html`<header>
       <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
-      ${note}
+      ${note} ${summarySection(run)}
       ${factList(facts(run))}
     </header>`;
 }
@@ -56,6 +57,7 @@ function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
+    ["State", runState(run).state],
     [
       "Phases",
       list(
