@@ -69,6 +69,10 @@ dd { margin: 0; overflow-wrap: anywhere; }
 button { font: inherit; color: inherit; cursor: pointer; background: none; border: 1px solid var(--muted); border-radius: 6px; padding: 2px 10px; min-height: 26px; }
 button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .download button { margin: 6px 6px 4px 0; }
+.term { border: 0; border-bottom: 1px dotted var(--muted); border-radius: 0; padding: 0; min-height: 0; font: inherit; color: inherit; letter-spacing: inherit; text-align: inherit; cursor: help; }
+.definition { position: fixed; inset: auto 0 24px; margin: 0 auto; width: min(560px, calc(100vw - 32px)); padding: 14px 18px; background: var(--panel); color: var(--ink); border: 1px solid var(--muted); border-radius: 10px; font-size: 15px; }
+.glossary { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(300px, 100%), 1fr)); gap: 14px 32px; margin: 12px 0 0; }
+.glossary dt { color: var(--ink); font-weight: 600; font-size: 14.5px; } .glossary dd { font-size: 14.5px; }
 .narrow { display: none; }
 .multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: 16px; margin-top: 20px; }
 .multiples .panel { padding: 12px 14px 8px; }
@@ -103,5 +107,5 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
 .multiples.training { grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); }
-@media print { .download, .readout, .cross-hair { display: none; } main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
+@media print { .definition, .download, .readout, .cross-hair { display: none; } main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
 `;

@@ -1,6 +1,7 @@
 import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import { plural } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
@@ -16,8 +17,21 @@ export function summarySection(run: RunRecord): Html | false {
     items.length > 0 &&
     html`<ul class="sentences" aria-label="Summary">
       ${items} ${receipt !== null && html`<li><span class="mark none" aria-hidden="true">·</span> ${receipt}</li>`}
-    </ul>`
+    </ul>
+    ${definitionsOf(items)}`
   );
+}
+
+/** Renders the terms of the sentences, whose text is plain. */
+function definitionsOf(items: readonly Html[]): Html | false {
+  const text = items.map(({ markup }) => markup).join(" ");
+  const used = [
+    ["measurably", term("detectable change")],
+    [" at ", term("level", "tested at")],
+    ["exploratory", term("exploratory")],
+  ] as const;
+  const shown = used.filter(([word]) => text.includes(word)).map(([, one]) => html` · ${one}`);
+  return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("receipt")}</p>`;
 }
 
 function sentence(metric: MetricSummary, phase: string, phaseIndex: number): Html {
