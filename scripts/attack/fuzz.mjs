@@ -55,7 +55,7 @@ export async function fuzz(folder) {
   const snapshots = join(run, "periodic_eval/train");
   const snapshot = "capability_step_20.json";
 
-  /** What is read: the file's name, its content, and how it is read. */
+  /** The file's name, its content, and the function that reads it. */
   const targets = [
     { name: "train.yaml", content: config(folder), kind: "text", read: (path) => command("plan", path) },
     {

@@ -138,7 +138,7 @@ export async function readRowsText(
   return { damage: damageOf(file, text, samples) };
 }
 
-/** What the hash of a file of rows says. `replaced`: a writer replaced or superseded the snapshot since it was read. */
+/** The result of a check of rows. `replaced`: a writer replaced or superseded the snapshot since it was read. */
 type RowsCheck =
   | { readonly state: "sound" | "damaged" }
   | { readonly state: "replaced"; readonly samples: Snapshot["samples"] };
