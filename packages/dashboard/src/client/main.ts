@@ -1,10 +1,15 @@
 import { startCrossHair } from "./cross-hair.ts";
+import { startLive } from "./live.ts";
 import { startDownloads } from "./downloads.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
 const features: readonly (() => void)[] = [startCrossHair, startDownloads];
 
-for (const start of features) {
+function startAll(): void {
+  for (const start of features) attempt(start);
+}
+
+function attempt(start: () => void): void {
   try {
     start();
   } catch (error) {
@@ -12,3 +17,6 @@ for (const start of features) {
     console.warn(error);
   }
 }
+
+startAll();
+attempt(() => startLive(startAll));
