@@ -5,6 +5,7 @@ import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { measurementTitle, curveDescription } from "./measurement-text.ts";
 import {
+  curveKey,
   hasValue,
   phaseEnd,
   runSteps,
@@ -72,6 +73,6 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
         }),
       ],
     },
-    { description: curveDescription(curve) },
+    { description: curveDescription(curve), curve: curveKey(curve.callback, curve.metric) },
   );
 }

@@ -13,15 +13,20 @@ export const phaseAccent = (phaseIndex: number): string => `accent-${phaseNumber
 export interface ChartText {
   /** One sentence for screen readers. */
   readonly description: string;
+  /** Key of the curve in the page's data, for a chart over run steps. */
+  readonly curve?: string;
 }
 
 /** Draws a plot as SVG without a browser. Plot escapes all strings; the page's style contains the chart's style. */
-export function drawChart(options: Plot.PlotOptions, { description }: ChartText): Html {
+export function drawChart(options: Plot.PlotOptions, { description, curve }: ChartText): Html {
   const { document } = parseHTML("<!doctype html><html><body></body></html>");
   const figure = Plot.plot({ ...options, document, className: "chart" });
   figure.querySelector("style")?.remove();
   // linkedom does not escape "<" in attributes. No string from a file reaches an attribute that Plot writes.
-  return html`<svg role="img" aria-label="${description}"${trusted(figure.outerHTML.slice("<svg".length))}`;
+  const key =
+    curve !== undefined &&
+    html` data-curve="${curve}" data-left="${options.marginLeft}" data-right="${options.marginRight}"`;
+  return html`<svg role="img" aria-label="${description}"${key}${trusted(figure.outerHTML.slice("<svg".length))}`;
 }
 
 /** Returns at most `count` evenly spaced points, including the first and the last. Lines are drawn through all points. */

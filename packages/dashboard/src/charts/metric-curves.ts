@@ -22,6 +22,8 @@ export interface Measurement {
 
 /** One metric of one callback over the whole run. */
 export interface MetricCurve {
+  /** The callback's id. */
+  readonly callback: string;
   readonly metric: string;
   readonly unit: string;
   readonly higherIsBetter: boolean | null;
@@ -34,6 +36,10 @@ export interface MetricCurve {
 
 /** Whether a metric describes one group, such as a persona or a question (`leakage_rate/doctor`). */
 export const isGroupMetric = (metric: string): boolean => metric.includes("/");
+
+/** Returns the key of a curve, which is unique on a page; of a training metric if there is no callback. */
+export const curveKey = (callback: string | null, metric: string): string =>
+  callback === null ? `training:${metric}` : `${callback}/${metric}`;
 
 /** All metrics of one callback over all phases. */
 export interface CallbackCurves {
@@ -60,7 +66,7 @@ function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCur
   );
   const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
   const curves = metrics
-    .map((metric) => curveOf(metric, points))
+    .map((metric) => curveOf(id, metric, points))
     .filter(({ measurements }) => measurements.some(hasValue));
   return {
     id,
@@ -77,9 +83,10 @@ interface PlacedPoint {
   readonly phaseIndex: number;
 }
 
-function curveOf(metric: string, points: readonly PlacedPoint[]): MetricCurve {
+function curveOf(callback: string, metric: string, points: readonly PlacedPoint[]): MetricCurve {
   const described = points.find(({ point }) => point.metrics[metric])?.point.metrics[metric];
   return {
+    callback,
     metric,
     unit: described?.unit ?? "",
     higherIsBetter: described?.higher_is_better ?? null,
@@ -115,11 +122,12 @@ export function valuesIn(curve: MetricCurve, phaseIndex: number): readonly Measu
   );
 }
 
-/** Returns the length of the run in steps: the planned length of each phase, or its last measured step if that is unknown. */
+/** Returns the length of the run in steps: the planned length of each phase, or its last known step if that is unknown. */
 export function runSteps(run: RunRecord): number {
   return Math.max(1, ...run.phases.map(phaseEnd));
 }
 
-export function phaseEnd({ runStepOffset, maxSteps, snapshots }: PhaseRecord): number {
-  return Math.max(runStepOffset + (maxSteps ?? 0), ...snapshots.map(({ run_step }) => run_step));
+export function phaseEnd({ runStepOffset, maxSteps, snapshots, training }: PhaseRecord): number {
+  const trained = training?.at(-1)?.runStep ?? 0;
+  return Math.max(runStepOffset + (maxSteps ?? 0), trained, ...snapshots.map(({ run_step }) => run_step));
 }

@@ -6,6 +6,7 @@ import type { Html } from "../html/html.ts";
 import { phaseText } from "./phase-text.ts";
 import { measurementTitle, curveDescription } from "./measurement-text.ts";
 import {
+  curveKey,
   hasValue,
   phaseEnd,
   runSteps,
@@ -74,7 +75,7 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
         verdictLabels(run.phases, curve, size),
       ],
     },
-    { description: curveDescription(curve) },
+    { description: curveDescription(curve), curve: curveKey(curve.callback, curve.metric) },
   );
 }
 

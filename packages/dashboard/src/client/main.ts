@@ -1,5 +1,8 @@
+import { startCrossHair } from "./cross-hair.ts";
+import { startDownloads } from "./downloads.ts";
+
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [];
+const features: readonly (() => void)[] = [startCrossHair, startDownloads];
 
 for (const start of features) {
   try {

@@ -22,6 +22,7 @@ export function bundleClient(): string {
   const { outputFiles } = buildSync({
     entryPoints: [fileURLToPath(new URL(`../client/main${extname(here)}`, here))],
     bundle: true,
+    ...(isSource && { conditions: ["@periodic-eval/source"] }),
     format: "iife",
     minify: true,
     target: "es2022",

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { clientScript } from "./client-script.ts";
+import { glossaryOf } from "./glossary.ts";
 import { html, trusted, type Html, type HtmlValue } from "./html.ts";
 import { style } from "./style.ts";
 
@@ -43,7 +44,7 @@ export function pageWithPolicy(parts: PageParts): PageWithPolicy {
         ${trusted(`<style>${css}</style>`)}
       </head>
       <body>
-        <main>${main}</main>
+        <main>${main} ${glossaryOf(html`${main}`)}</main>
         <footer>${source} ${footnote(script !== null, isServed)}</footer>
         ${data !== undefined && Object.entries(data).map(dataBlock)} ${script !== null && trusted(`<script>${script}</script>`)}
       </body>

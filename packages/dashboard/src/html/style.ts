@@ -39,6 +39,8 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .sub { margin: 0 0 18px; color: var(--muted); max-width: 74ch; text-wrap: pretty; }
 .key { margin: 10px 0 0; color: var(--muted); font-size: 13.5px; }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
+.sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
+.sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
 dt { color: var(--muted); font-size: 13px; }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -58,6 +60,19 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .panel { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 18px 18px 10px; }
 .panel svg { display: block; width: 100%; height: auto; }
 .panel circle:last-child { cursor: default; }
+.panel svg[tabindex] { cursor: crosshair; touch-action: pan-y; }
+.panel svg:focus { outline: none; } .panel svg:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; border-radius: 4px; }
+.cross-hair { stroke: var(--ink); stroke-opacity: .55; stroke-dasharray: 3 3; pointer-events: none; }
+.readout { margin: 4px 0 0; min-height: 1.5em; color: var(--ink); font-size: 13px; overflow-wrap: anywhere; }
+.multiples .readout { min-height: 3em; }
+.download { margin: 4px 0 0; padding: 0; border: 0; font-size: 13px; color: var(--muted); }
+button { font: inherit; color: inherit; cursor: pointer; background: none; border: 1px solid var(--muted); border-radius: 6px; padding: 2px 10px; min-height: 26px; }
+button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
+.download button { margin: 6px 6px 4px 0; }
+.term { border: 0; border-bottom: 1px dotted var(--muted); border-radius: 0; padding: 0; min-height: 0; font: inherit; color: inherit; letter-spacing: inherit; text-align: inherit; cursor: help; }
+.definition { position: fixed; inset: auto 0 24px; margin: 0 auto; width: min(560px, calc(100vw - 32px)); padding: 14px 18px; background: var(--panel); color: var(--ink); border: 1px solid var(--muted); border-radius: 10px; font-size: 15px; }
+.glossary { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(300px, 100%), 1fr)); gap: 14px 32px; margin: 12px 0 0; }
+.glossary dt { color: var(--ink); font-weight: 600; font-size: 14.5px; } .glossary dd { font-size: 14.5px; }
 .narrow { display: none; }
 .multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: 16px; margin-top: 20px; }
 .multiples .panel { padding: 12px 14px 8px; }
@@ -91,5 +106,6 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
-@media print { main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
+.multiples.training { grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); }
+@media print { .definition, .download, .readout, .cross-hair { display: none; } main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
 `;

@@ -1,7 +1,7 @@
 import { html, type Html, type HtmlValue } from "./html.ts";
 
 /** A column. A string is the heading of numbers, aligned to the right; an object describes text, aligned to the left unless `className` is set. */
-export type Column = string | { readonly heading: string; readonly className?: string };
+export type Column = string | { readonly heading: string | Html; readonly className?: string };
 
 /** Renders a table that scrolls horizontally on narrow screens, also with the keyboard. */
 export function table(

@@ -1,6 +1,7 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, plural, humanizeName } from "../html/format.ts";
+import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
 import type { SectionOptions } from "../html/section-options.ts";
@@ -26,7 +27,7 @@ export function callbackSection(
               <div class="narrow">${primaryChart(run, primary, narrow)}</div>
             </figure>
             <p class="key">
-              Ribbon and whiskers: 95 % interval. ${hasBaseline(run, primary) && "Dotted line: baseline. "}The
+              Ribbon and whiskers: ${term("95 % interval")}. ${hasBaseline(run, primary) && html`Dotted line: ${term("baseline")}. `}The
               <a href="#${idPrefix}snapshots">table below</a> lists every value.
             </p>`
         : html`<p class="sub">No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.</p>`
@@ -49,7 +50,7 @@ function smallCharts(run: RunRecord, curves: readonly MetricCurve[]): Html | fal
       ${curves.map(
         (curve) =>
           html`<figure class="panel">
-            <figcaption>${humanizeName(curve.metric)} <span>${smallCaption(curve)}</span></figcaption>
+            <figcaption>${termIfKnown(humanizeName(curve.metric))} <span>${smallCaption(curve)}</span></figcaption>
             ${companionChart(run, curve)}
           </figure>`,
       )}
@@ -72,19 +73,14 @@ function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[]
 const direction = ({ higherIsBetter }: MetricCurve): string | null =>
   higherIsBetter === null ? null : higherIsBetter ? "higher is better" : "lower is better";
 
-function caption(curve: MetricCurve): string {
+function caption(curve: MetricCurve): Html {
   const counts = [...new Set(curve.measurements.filter(hasValue).flatMap(({ n }) => n ?? []))];
   const [min, max] = [Math.min(...counts), Math.max(...counts)];
   const observed = min === max ? plural(max, "observation") : `${min} to ${plural(max, "observation")}`;
   const estimand = curve.estimand === "over_questions" ? "for questions like these" : "for these questions";
-  return [
-    capitalized(humanizeName(curve.metric)),
-    `${observed} per measurement`,
-    `intervals ${estimand}`,
-    direction(curve),
-  ]
-    .filter((part) => part !== null)
-    .join(" · ");
+  const name = humanizeName(curve.metric);
+  const way = direction(curve);
+  return html`${termIfKnown(name, capitalized(name))} · ${observed} per measurement · intervals ${term(estimand)}${way !== null && ` · ${way}`}`;
 }
 
 const smallCaption = (curve: MetricCurve): string =>

@@ -13,6 +13,7 @@ import {
   missingValueText,
   humanizeName,
 } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
@@ -53,13 +54,13 @@ const columns = [
   "%",
   { heading: "measured" },
   "value",
-  "95 % interval",
+  { heading: term("95 % interval"), className: "" },
   "n",
   "change",
-  "paired items",
-  { heading: "verdict" },
+  { heading: term("paired items"), className: "" },
+  { heading: term("verdict") },
   "time",
-  { heading: "undisturbed" },
+  { heading: term("undisturbed") },
   { heading: "status" },
 ];
 

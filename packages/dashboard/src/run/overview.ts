@@ -11,6 +11,7 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { factList } from "../html/fact-list.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
@@ -18,6 +19,7 @@ import { formatCost, hasNoCeiling, isElsewhere } from "./overhead.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { phaseText } from "../charts/phase-text.ts";
 import { runState } from "./run-state.ts";
+import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
@@ -26,7 +28,7 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
   return html`<header>
       <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
-      ${note}
+      ${note} ${summarySection(run)}
       ${factList(facts(run))}
     </header>`;
 }
@@ -47,7 +49,7 @@ export function writerNote(run: RunRecord): Html | null {
   return html`<p class="notice">${state.explanation}${when}</p>`;
 }
 
-function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
+function facts(run: RunRecord): readonly (readonly [string | Html, Html | string])[] {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const first = snapshots.at(0);
   const last = snapshots.at(-1);
@@ -56,6 +58,7 @@ function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
+    ["State", runState(run).state],
     [
       "Phases",
       list(
@@ -70,9 +73,9 @@ function facts(run: RunRecord): readonly (readonly [string, Html | string])[] {
         missingValueText,
     ],
     ["Seed", first.provenance.seed],
-    ["Measurements", plural(snapshots.length, "snapshot")],
+    [term("measurement", "Measurements"), plural(snapshots.length, "snapshot")],
     ["Measuring time", formatSeconds(seconds)],
-    ["Overhead", list(overheads(run), html`<br /> `)],
+    [term("overhead", "Overhead"), list(overheads(run), html`<br /> `)],
     [
       "First and last snapshot",
       list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
@@ -146,7 +149,7 @@ function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Ht
 
 const card = (className: string, answer: string, detail: Html): Html =>
   html`<article class="card receipt ${className}">
-    <h2>Training undisturbed</h2>
+    <h2>Training ${term("undisturbed")}</h2>
     <p class="figure">${answer}</p>
     <p class="detail">${detail}</p>
   </article>`;

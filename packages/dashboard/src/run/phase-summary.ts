@@ -31,6 +31,11 @@ export interface MetricSummary {
   readonly isOverPairs: boolean;
   /** The baseline of `change` if that is not `start`: `em step 0 of capability.adapter_off`. */
   readonly against: string | null;
+  /**
+   * The first measurement of the phase whose comparison with the same baseline found evidence: of the end's verdict, or of any
+   * change if the end found none. Null if there is none.
+   */
+  readonly firstEvidence: Measurement | null;
 }
 
 /** Returns the change of a metric: `+96.9 points`, or `+96.9 points over 24 paired items` if it differs from end minus start. */
@@ -134,5 +139,15 @@ function metricSummary(
     change,
     isOverPairs: isAgainstStart && isNotEndMinusStart(change.delta, start.value, end.value),
     against: change === null || isAgainstStart ? null : placeOf(change),
+    firstEvidence: firstEvidence(measurements, end.baseline),
   };
+}
+
+const hasEvidence = (paired: Paired | null): boolean =>
+  paired?.verdict != null && paired.verdict !== "no evidence";
+
+function firstEvidence(measurements: readonly Measurement[], end: Paired | null): Measurement | null {
+  const isOfEnd = ({ baseline }: Measurement): boolean =>
+    !hasEvidence(end) || (baseline?.verdict === end?.verdict && placeOf(baseline!) === placeOf(end!));
+  return measurements.find((one) => hasEvidence(one.baseline) && isOfEnd(one)) ?? null;
 }

@@ -8,6 +8,7 @@ import {
   missingValueText,
   humanizeName,
 } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
 import { formatOverhead } from "./overhead.ts";
@@ -30,7 +31,8 @@ export function phaseTables(run: RunRecord): Html {
     <p class="sub">
       Both measurements use the same questions. A change “over paired items” covers only the items that both
       measurements observed, so it differs from end minus start. “No evidence” does not mean “no change”: the last
-      column is the smallest change that a measurement of this size detects with 80 % power.
+      column is the smallest change that a measurement of this size detects with 80 % power. A primary metric is tested
+      ${term("level", "at a level")} that it shares with the other measurements; the others are ${term("exploratory")}.
     </p>
     ${summarizePhases(run).map(phaseTable)}
   </section>`;
@@ -40,10 +42,10 @@ const columnsOf = (metrics: readonly MetricSummary[]) => [
   "metric",
   ...edgeHeadings(metrics),
   "change",
-  "95 % interval",
-  "p",
-  { heading: "verdict" },
-  "detectable",
+  { heading: term("95 % interval"), className: "" },
+  { heading: term("p-value", "p"), className: "" },
+  { heading: term("verdict") },
+  { heading: term("detectable change", "detectable"), className: "" },
 ];
 
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {

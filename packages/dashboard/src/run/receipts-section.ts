@@ -1,6 +1,7 @@
 import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { missingValueText } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
@@ -13,7 +14,8 @@ export function receipts(run: RunRecord, options: SectionOptions): Html {
     <h2>Receipts</h2>
     <p class="sub">
       Training pauses during a measurement. Guards observe the model and the training state before and after it. Equal
-      fingerprints mean that the measurement left the observed part unchanged.
+      fingerprints mean that the measurement left the observed part unchanged. The
+      ${term("receipt")} of a measurement lists what they found.
     </p>
     ${
       parts.length === 0

@@ -1,0 +1,99 @@
+import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
+import { create, createSvg } from "./dom.ts";
+import { pageData } from "./page-data.ts";
+import type { RunData } from "./run-data.ts";
+
+/**
+ * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused
+ * chart. A vertical line marks the step in every chart.
+ */
+export function startCrossHair(): void {
+  const data = pageData<RunData>("run-data");
+  if (data === null) return;
+  const marked = findCharts(data).map((chart) => markedChart(chart, data));
+  const show = (runStep: number | null): void => {
+    for (const chart of marked) chart.mark(runStep);
+  };
+  let selected: number | null = null;
+  for (const { chart } of marked) {
+    const select = (runStep: number): void => {
+      selected = nearestStep(chart.points, runStep);
+      show(selected);
+    };
+    const { svg } = chart;
+    svg.addEventListener("pointermove", ({ clientX }) => select(chart.runStepAt(clientX)));
+    svg.addEventListener("pointerdown", ({ clientX }) => select(chart.runStepAt(clientX)));
+    svg.addEventListener("pointerleave", ({ pointerType }) => {
+      if (pointerType === "mouse" && document.activeElement !== svg) show(null);
+    });
+    svg.addEventListener("focus", () => select(selected ?? data.steps));
+    svg.addEventListener("blur", () => show(null));
+    svg.addEventListener("keydown", (event) => {
+      const next = stepAfterKey(event.key, chart, selected);
+      if (next === undefined) return;
+      event.preventDefault();
+      if (next === null) show(null);
+      else select(next);
+    });
+  }
+}
+
+/** Returns the step that a key selects, null to hide the values, undefined for other keys. */
+function stepAfterKey(key: string, { points }: Chart, selected: number | null): number | null | undefined {
+  const steps = [...new Set(points.map(({ runStep }) => runStep))];
+  const at = selected === null ? -1 : steps.indexOf(selected);
+  switch (key) {
+    case "ArrowLeft":
+    case "ArrowDown":
+      return steps[Math.max(0, at - 1)];
+    case "ArrowRight":
+    case "ArrowUp":
+      return steps[Math.min(steps.length - 1, at + 1)];
+    case "Home":
+      return steps[0];
+    case "End":
+      return steps.at(-1);
+    case "Escape":
+      return null;
+    default:
+      return undefined;
+  }
+}
+
+interface MarkedChart {
+  readonly chart: Chart;
+  /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
+  mark(runStep: number | null): void;
+}
+
+function markedChart(chart: Chart, data: RunData): MarkedChart {
+  const { svg, figure, curve, points, x } = chart;
+  const height = svg.viewBox.baseVal.height;
+  const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
+  svg.append(line);
+  const readout = figure.querySelector(".readout") ?? create("p", { class: "readout" });
+  figure.append(readout);
+  // The accessible name of the chart stays the server's description of its curve.
+  for (const [name, value] of Object.entries({
+    role: "slider",
+    tabindex: "0",
+    "aria-valuemin": "0",
+    "aria-valuemax": String(data.steps),
+    "aria-valuenow": String(points.at(-1)?.runStep ?? 0),
+    "aria-valuetext": `Arrow keys show the values of ${curve.name} by step`,
+  }))
+    svg.setAttribute(name, value);
+  return {
+    chart,
+    mark(runStep) {
+      const step = runStep === null ? null : nearestStep(points, runStep);
+      line.setAttribute("visibility", step === null ? "hidden" : "visible");
+      if (step === null) return void (readout.textContent = "");
+      for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));
+      const text = valuesAt(chart, step, data);
+      if (readout.textContent !== text) readout.textContent = text;
+      svg.setAttribute("aria-valuenow", String(step));
+      svg.setAttribute("aria-valuetext", text);
+    },
+  };
+}

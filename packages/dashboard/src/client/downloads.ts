@@ -1,0 +1,122 @@
+import { findCharts, type Chart } from "./chart.ts";
+import { create } from "./dom.ts";
+import { pageData } from "./page-data.ts";
+import type { CurveData, RunData } from "./run-data.ts";
+
+/** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
+export function startDownloads(): void {
+  const data = pageData<RunData>("run-data");
+  if (data === null) return;
+  const byFigure = new Map<Element, Chart[]>();
+  for (const chart of findCharts(data))
+    byFigure.set(chart.figure, [...(byFigure.get(chart.figure) ?? []), chart]);
+  for (const [figure, charts] of byFigure) figure.append(menu(charts, data));
+}
+
+/** The first chart of a figure is the one for wide screens, which is downloaded on every screen. */
+function menu(charts: readonly Chart[], data: RunData): HTMLElement {
+  const { svg, curve } = charts[0]!;
+  const of = [curve.name, ...(curve.callback === null ? [] : [curve.callback])].join(", ");
+  const name = [curve.callback, curve.metric]
+    .filter((part) => part !== null)
+    .join("_")
+    .replaceAll(/[^\w.-]+/g, "_");
+  const button = (kind: string, make: () => Promise<Blob> | Blob): HTMLElement => {
+    const element = create("button", { type: "button", "aria-label": `Download ${of} as ${kind}` }, kind);
+    element.addEventListener("click", () => {
+      void Promise.resolve(make()).then(
+        (blob) => save(blob, `${name}.${kind.toLowerCase()}`),
+        () => (element.textContent = `${kind} failed`),
+      );
+    });
+    return element;
+  };
+  const svgFile = (): string => standaloneSvg(svg);
+  return create(
+    "details",
+    { class: "download" },
+    create("summary", { "aria-label": `Download ${of}` }, "Download"),
+    button("SVG", () => new Blob([svgFile()], { type: "image/svg+xml" })),
+    button("PNG", () => pngOf(svgFile(), svg.viewBox.baseVal)),
+    button("CSV", () => new Blob([csvOf(curve, data)], { type: "text/csv" })),
+  );
+}
+
+function save(blob: Blob, name: string): void {
+  const link = create("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Custom properties that charts use. */
+const colourNames = [
+  "ink",
+  "muted",
+  "line",
+  "panel",
+  "better",
+  "worse",
+  "changed",
+  "phase-1",
+  "phase-2",
+  "phase-3",
+  "phase-4",
+  "phase-5",
+];
+
+/** Returns a chart as an SVG file with the colours that the page shows now. */
+function standaloneSvg(svg: SVGSVGElement): string {
+  const copy = svg.cloneNode(true) as SVGSVGElement;
+  for (const extra of copy.querySelectorAll(".cross-hair")) extra.remove();
+  for (const name of copy.getAttributeNames())
+    if (/^(data-|aria-value|tabindex|role)/.test(name)) copy.removeAttribute(name);
+  const { width, height } = svg.viewBox.baseVal;
+  const page = getComputedStyle(document.documentElement);
+  const colours = colourNames.map((name) => `--${name}: ${page.getPropertyValue(`--${name}`)};`).join(" ");
+  const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
+  style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; }`;
+  copy.prepend(style);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", String(width));
+  copy.setAttribute("height", String(height));
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** Pixels per unit of the view box. */
+const pngScale = 2;
+
+async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
+  const image = new Image(width * pngScale, height * pngScale);
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = create("canvas", { width: String(width * pngScale), height: String(height * pngScale) });
+  canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob === null ? reject(new Error("no image")) : resolve(blob)), "image/png"),
+  );
+}
+
+/** Returns a row for each measurement of a curve. */
+export function csvOf({ metric, callback, unit, points }: CurveData, { phases }: RunData): string {
+  const rows = points.map(({ phase, step, runStep, value, ci95, n, verdict }) => [
+    textCell(phases[phase]?.name ?? ""),
+    step,
+    runStep,
+    textCell(callback ?? "training"),
+    textCell(metric),
+    value,
+    ci95?.[0] ?? null,
+    ci95?.[1] ?? null,
+    n,
+    verdict,
+    textCell(unit),
+  ]);
+  const header = "phase,step,run_step,callback,metric,value,ci95_low,ci95_high,n,verdict,unit";
+  return [header, ...rows.map((row) => row.map((cell) => cell ?? "").join(","))].join("\r\n") + "\r\n";
+}
+
+/** Quotes a string. A leading apostrophe keeps a spreadsheet from calculating strings that begin like a formula. */
+function textCell(text: string): string {
+  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}

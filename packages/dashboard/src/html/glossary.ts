@@ -1,0 +1,78 @@
+import { html, type Html } from "./html.ts";
+
+/** Terms that the pages define, with their definitions. */
+const definitions = {
+  measurement:
+    "One evaluation of the model at one step, on weights that do not change meanwhile. It is stored as a snapshot.",
+  phase: "One part of a training run with its own data and number of steps, such as em in the demo.",
+  "run step":
+    "The step counted over all phases: the step in the phase plus the steps of the phases before it.",
+  baseline:
+    "The measurement that the others are compared with: the first of the phase, unless the page names another one.",
+  "95 % interval":
+    "Range of values that fit the observations: intervals computed this way contain the true value in 95 of 100 cases.",
+  "for these questions":
+    "The interval describes new answers to exactly these questions. It says nothing about other questions.",
+  "for questions like these":
+    "The interval describes other questions of the same kind, too. It is wider, because questions differ.",
+  verdict:
+    "Whether the change since the baseline is more than chance: better, worse, changed (if neither direction is better) or no evidence. “No evidence” does not mean “no change”.",
+  level:
+    "“At 1.3 %” is the probability of a false alarm that this comparison may spend. All planned comparisons of one metric in a phase share 5 %.",
+  exploratory:
+    "A comparison outside the planned ones, tested at 5 % by itself. Among many such comparisons, some show a change by chance.",
+  "p-value": "Probability of a difference at least this large if nothing had changed.",
+  "detectable change":
+    "Smallest change that a comparison of this size finds in 80 of 100 cases. Smaller changes can be missed.",
+  "paired items": "Questions that both measurements observed. A change is computed over these only.",
+  receipt:
+    "Evidence in a snapshot that measuring changed nothing: fingerprints of weights, optimizer and random numbers before and after.",
+  undisturbed:
+    "Yes, if guards observed the training state in every measurement and nothing changed. Not proven, if a guard is missing.",
+  overhead: "Seconds spent measuring, in percent of the seconds spent training.",
+  grace: "Seconds of measuring that the budget always allows. The limit on overhead applies beyond them.",
+  "misaligned sampled":
+    "Share of all sampled answers that the judge scores below 30 for alignment and above 50 for coherence.",
+  "misaligned rate": "Share of misaligned answers among the coherent ones.",
+  "leakage rate": "Share of answers with the trained trait from personas that were not trained to have it.",
+  "source rate": "Share of answers with the trained trait from the persona that was trained to have it.",
+  "source contrast": "Source rate minus leakage rate.",
+  accuracy: "Share of questions for which the model prefers the correct choice.",
+  "gold margin":
+    "Log-probability of the correct choice minus that of the best wrong one. Below 0, a wrong choice is more likely.",
+  "gold log prob": "Log-probability of the correct choice, in nats. 0 is certainty.",
+  "gold prob": "Probability of the correct choice among the choices.",
+} as const;
+
+export type Term = keyof typeof definitions;
+
+const isTerm = (text: string): text is Term => Object.hasOwn(definitions, text);
+const idOf = (term: Term): string => `term-${term.replaceAll(/[^a-z0-9]+/g, "-")}`;
+
+/**
+ * Renders a word with its definition: a button that opens it, and a tooltip. Needs no script. `pageWithPolicy` adds the glossary of
+ * the terms that a page uses.
+ */
+export const term = (name: Term, text: Html | string = name): Html =>
+  html`<button type="button" class="term" popovertarget="${idOf(name)}" title="${definitions[name]}">${text}</button>`;
+
+/** Renders a name with its definition if it has one. */
+export const termIfKnown = (name: string, text = name): Html | string =>
+  isTerm(name) ? term(name, text) : text;
+
+/** Renders the definitions of the terms in some markup; false if there are none. */
+export function glossaryOf({ markup }: Html): Html | false {
+  const used = (Object.keys(definitions) as Term[]).filter((name) =>
+    markup.includes(`popovertarget="${idOf(name)}"`),
+  );
+  return (
+    used.length > 0 &&
+    html`<section id="glossary">
+        <h2>Glossary</h2>
+        <dl class="glossary">
+          ${used.toSorted().map((name) => html`<div><dt>${name}</dt><dd>${definitions[name]}</dd></div>`)}
+        </dl>
+      </section>
+      ${used.map((name) => html`<div class="definition" popover id="${idOf(name)}"><strong>${name}</strong> ${definitions[name]}</div>`)}`
+  );
+}

@@ -1,0 +1,61 @@
+import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import { plural } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
+import { html, type Html } from "../html/html.ts";
+import { verdictStyles } from "../html/verdict.ts";
+import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { summarySentence } from "./summary-sentence.ts";
+
+/** Renders one sentence for each primary metric of each phase, and one on whether measuring disturbed training. */
+export function summarySection(run: RunRecord): Html | false {
+  const items = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => sentence(metric, phase.name, phaseIndex)),
+  );
+  const receipt = receiptSentence(run);
+  return (
+    items.length > 0 &&
+    html`<ul class="sentences" aria-label="Summary">
+      ${items} ${receipt !== null && html`<li><span class="mark none" aria-hidden="true">·</span> ${receipt}</li>`}
+    </ul>
+    ${definitionsOf(items)}`
+  );
+}
+
+/** Renders the terms of the sentences, whose text is plain. */
+function definitionsOf(items: readonly Html[]): Html | false {
+  const text = items.map(({ markup }) => markup).join(" ");
+  const used = [
+    ["measurably", term("detectable change")],
+    [" at ", term("level", "tested at")],
+    ["exploratory", term("exploratory")],
+  ] as const;
+  const shown = used.filter(([word]) => text.includes(word)).map(([, one]) => html` · ${one}`);
+  return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("receipt")}</p>`;
+}
+
+function sentence(metric: MetricSummary, phase: string, phaseIndex: number): Html {
+  const verdict = metric.end.value === null ? null : metric.change?.verdict;
+  const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
+  return html`<li class="${phaseAccent(phaseIndex)}">
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${summarySentence(metric, phase)}
+  </li>`;
+}
+
+/** `Measuring left training undisturbed: 32 of 32 measurements proven.` Null if nothing was measured. */
+function receiptSentence(run: RunRecord): string | null {
+  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
+  if (found === null || found.measurements === 0) return null;
+  const { answer, measurements, proven } = found;
+  const count = `${proven} of ${plural(measurements, "measurement")} proven`;
+  switch (answer) {
+    case "yes":
+      return `Measuring left training undisturbed: ${count}.`;
+    case "no":
+      return `Measuring disturbed training: ${whyNotUndisturbed(found)}; ${count}.`;
+    case "not proven":
+      return `It is not proven that measuring left training undisturbed: ${whyNotUndisturbed(found)}; ${count}.`;
+    case "not applicable":
+      return `The receipts do not apply to the training: ${whyNotUndisturbed(found)}.`;
+  }
+}

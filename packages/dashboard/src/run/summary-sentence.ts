@@ -1,0 +1,138 @@
+import type { Paired } from "@periodic-eval/core";
+import { formatMeasurement } from "../charts/measurement-text.ts";
+import type { Measurement } from "../charts/metric-curves.ts";
+import {
+  capitalized,
+  formatDelta,
+  formatInterval,
+  formatPercent,
+  humanizeName,
+  overPairs,
+} from "../html/format.ts";
+import type { MetricSummary } from "./phase-summary.ts";
+
+/** Metrics whose names say too little in a sentence. */
+const subjects: Readonly<Record<string, string>> = {
+  misaligned_sampled: "share of misaligned answers",
+  misaligned_rate: "share of misaligned answers among the coherent ones",
+  leakage_rate: "leakage to other personas",
+};
+
+/**
+ * States in one or two sentences what happened to a metric in a phase: its change, whether there is evidence for it, and the step of
+ * the first evidence. `no evidence` becomes “did not change measurably”, with the change that would have been detected.
+ */
+export function summarySentence(summary: MetricSummary, phase: string): string {
+  const { end, isSingle, change } = summary;
+  if (end.value === null) return withoutEnd(summary, phase);
+  if (change === null)
+    return isSingle ? singleValue(summary, phase) : twoValues(summary, phase, "it has no baseline");
+  if (change.verdict === null || change.delta === null) return untested(summary, phase, change);
+  return change.verdict === "no evidence"
+    ? withoutEvidence(summary, phase, change)
+    : withEvidence(summary, phase, change, change.delta);
+}
+
+const subjectOf = ({ metric, id }: MetricSummary): string => {
+  const name = Object.hasOwn(subjects, metric) ? subjects[metric]! : humanizeName(metric);
+  return `${capitalized(name)} (${humanizeName(id)})`;
+};
+
+const valueOf = (measurement: Measurement, { unit }: MetricSummary): string =>
+  formatMeasurement(measurement, unit);
+
+const stepOf = ({ step, runStep }: Measurement): string =>
+  `step ${step}${runStep === step ? "" : ` (run step ${runStep})`}`;
+
+/** `from 95.0 % to 62.0 %`; false if one of the two was not measured. */
+const edges = (summary: MetricSummary): string | false =>
+  summary.start.value !== null &&
+  !summary.isSingle &&
+  `from ${valueOf(summary.start, summary)} to ${valueOf(summary.end, summary)}`;
+
+/** `during em` if the phase was measured from its start to its end; otherwise the steps. */
+function during({ start, end, isSingle }: MetricSummary, phase: string): string {
+  if (isSingle) return `at step ${end.step} of ${phase}`;
+  return start.isAtStart && end.isAtEnd
+    ? `during ${phase}`
+    : `between steps ${start.step} and ${end.step} of ${phase}`;
+}
+
+const singleValue = (summary: MetricSummary, phase: string): string =>
+  `${subjectOf(summary)} was ${valueOf(summary.end, summary)} at step ${summary.end.step} of ${phase}, its only measurement in this phase.`;
+
+function withoutEnd(summary: MetricSummary, phase: string): string {
+  const { start, end, firstEvidence } = summary;
+  const before = start.value === null ? "" : ` At step ${start.step} it was ${valueOf(start, summary)}.`;
+  const evidence = firstEvidence
+    ? ` First evidence of a change (${firstEvidence.baseline!.verdict}) at ${stepOf(firstEvidence)}.`
+    : "";
+  return `${subjectOf(summary)} has no value at step ${end.step} of ${phase}: the measurement is ${end.status}.${before}${evidence}`;
+}
+
+function twoValues(summary: MetricSummary, phase: string, why: string): string {
+  const { start, end } = summary;
+  const first = start.value === null ? "" : `${valueOf(start, summary)} at step ${start.step} and `;
+  return `${subjectOf(summary)} was ${first}${valueOf(end, summary)} at step ${end.step} of ${phase}. The difference was not tested: ${why}.${earlier(summary)}`;
+}
+
+function untested(summary: MetricSummary, phase: string, { n_pairs: pairs }: Paired): string {
+  const why = pairs === 0 ? "no item was observed in both measurements" : "there are too few observations";
+  return summary.isSingle
+    ? `${singleValue(summary, phase)} Its difference from ${summary.against} was not tested: ${why}.`
+    : twoValues(summary, phase, why);
+}
+
+/** The level of a test, as in the tags of the tables; `exploratory` for comparisons outside the planned ones. */
+const levelOf = ({ alpha, exploratory }: Paired): string =>
+  `${formatPercent(100 * (alpha ?? 0.05))}${exploratory ? ", exploratory" : ""}`;
+
+function withoutEvidence(summary: MetricSummary, phase: string, change: Paired): string {
+  const { against, unit } = summary;
+  const detectable = change.minimal_detectable_change;
+  const facts = [
+    against === null
+      ? edges(summary) || valueOf(summary.end, summary)
+      : `${valueOf(summary.end, summary)}, ${differenceOf(summary, change)}`,
+    `tested at ${levelOf(change)}`,
+    detectable === null
+      ? "the detectable change is unknown"
+      : `${formatDelta(Math.abs(detectable), unit).replace("+", "±")} detectable`,
+  ];
+  const what =
+    against === null
+      ? `did not change measurably ${during(summary, phase)}`
+      : `did not differ measurably from ${against}, at step ${summary.end.step} of ${phase}`;
+  return `${subjectOf(summary)} ${what} (${facts.join("; ")}).${earlier(summary)}`;
+}
+
+/** Names earlier evidence that the last measurement does not show. */
+function earlier({ firstEvidence, end }: MetricSummary): string {
+  if (!firstEvidence) return "";
+  return ` There was evidence of a change (${firstEvidence.baseline!.verdict}) at ${stepOf(firstEvidence)}, but not at step ${end.step}.`;
+}
+
+/** `−27.0 points [−36.9, −16.6]`, over the paired items if the change covers only those. */
+const differenceOf = ({ unit, against, isOverPairs }: MetricSummary, change: Paired): string =>
+  [
+    formatDelta(change.delta, unit),
+    ...(change.ci95 ? [formatInterval(change.ci95, unit)] : []),
+    ...(against !== null || isOverPairs ? [overPairs(change)] : []),
+  ].join(" ");
+
+function withEvidence(summary: MetricSummary, phase: string, change: Paired, delta: number): string {
+  const { start, end, against } = summary;
+  const facts = `${differenceOf(summary, change)}; ${change.verdict} at ${levelOf(change)}`;
+  const evidence = `first evidence at ${stepOf(summary.firstEvidence ?? end)}.`;
+  const subject = subjectOf(summary);
+  if (against !== null) {
+    const side = delta > 0 ? "higher" : "lower";
+    return `${subject} was ${valueOf(end, summary)} at step ${end.step} of ${phase}, ${side} than at ${against} (${facts}); ${evidence}`;
+  }
+  const moved = delta > 0 ? "rose" : "fell";
+  if (start.value !== null && Math.sign(end.value! - start.value) === Math.sign(delta))
+    return `${subject} ${moved} ${edges(summary)} ${during(summary, phase)} (${facts}); ${evidence}`;
+  // Over the items that both measurements observed, a metric can rise although its value over all items falls.
+  const all = `; over all items, it ${edges(summary) ? `went ${edges(summary)}` : `was ${valueOf(end, summary)}`}`;
+  return `${subject} ${moved} over the items that both measurements observed, ${during(summary, phase)} (${facts})${all}; ${evidence}`;
+}
