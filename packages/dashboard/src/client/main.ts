@@ -1,9 +1,10 @@
+import { startAnswers } from "./answers/start-answers.ts";
 import { startCrossHair } from "./cross-hair.ts";
 import { startLive } from "./live.ts";
 import { startDownloads } from "./downloads.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads];
+const features: readonly (() => void)[] = [startCrossHair, startDownloads, startAnswers];
 
 function startAll(): void {
   for (const start of features) attempt(start);
