@@ -4,7 +4,12 @@ import { startLive } from "./live.ts";
 import { startDownloads } from "./downloads.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads, startAnswers];
+const features: readonly (() => void)[] = [startCrossHair, startDownloads, startAnswersOnce];
+
+/** An update keeps what the reader has selected among the answers. */
+function startAnswersOnce(): void {
+  if (document.querySelector("[data-answers][data-kept]") === null) startAnswers();
+}
 
 function startAll(): void {
   for (const start of features) attempt(start);
