@@ -1,8 +1,9 @@
 import { startCrossHair } from "./cross-hair.ts";
 import { startDownloads } from "./downloads.ts";
+import { startPrinting } from "./print.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads];
+const features: readonly (() => void)[] = [startCrossHair, startDownloads, startPrinting];
 
 for (const start of features) {
   try {
