@@ -1,9 +1,11 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { ScatterData } from "../client/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
+import { scatterSection } from "./scatter-section.ts";
 import { heatMap } from "./heat-map.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "../charts/metric-curves.ts";
@@ -16,6 +18,7 @@ export function callbackSection(
   run: RunRecord,
   callback: CallbackCurves,
   { idPrefix }: SectionOptions,
+  scatter: ScatterData | undefined,
 ): Html {
   const { id, evaluation, on, primary, companions } = callback;
   const whole = companions.filter(({ metric }) => !isGroupMetric(metric));
@@ -40,7 +43,7 @@ export function callbackSection(
       whole.filter((curve) => !isConstant(curve)),
     )}
     ${constants(whole.filter(isConstant))}
-    ${heatMap(callback)}
+    ${scatter !== undefined && scatterSection(run, scatter)} ${heatMap(callback)}
     ${groups(
       run,
       companions.filter(({ metric }) => isGroupMetric(metric)),
