@@ -40,7 +40,7 @@ html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 var(--sans); font-variant-numeric: tabular-nums lining-nums; }
 main { max-width: 1080px; margin: 0 auto; padding: 56px 32px 8px; }
 a { color: inherit; text-decoration-color: var(--muted); text-underline-offset: 2px; }
-a:focus-visible, summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
+a:focus-visible, summary:focus-visible, .scroll:focus-visible, pre:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
 h1, section > h2 { font-family: var(--serif); font-weight: 600; letter-spacing: -.012em; line-height: 1.15; text-wrap: balance; }
 h1 { margin: 0 0 24px; font-size: clamp(30px, 5vw, 46px); overflow-wrap: anywhere; }
 section { margin-top: 60px; }
