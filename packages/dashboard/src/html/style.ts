@@ -129,7 +129,8 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .definition, .download, .readout, .cross-hair { display: none; }
   main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
-  table { font-size: 8.5pt; } th, td { padding: 4px 8px 4px 0; white-space: normal; overflow-wrap: anywhere; } th:first-child { position: static; }
+  table, thead th, td.code { font-size: 7.5pt; } small { font-size: 6.5pt; } th:first-child { position: static; }
+  th, td, .heat td, .heat thead th:not(:first-child) { padding: 3px 6px 3px 0; white-space: normal; overflow-wrap: break-word; min-width: 0; } .code, td.text { overflow-wrap: anywhere; }
   details::details-content { content-visibility: visible; block-size: auto; }
 }
 `;

@@ -123,6 +123,37 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
     await tab.close();
   });
 
+  it("downloads the answers of a scatter plot", async () => {
+    const { tab } = await pages.open(pages.address, light);
+    const figure = tab.locator('[data-kind="chosen"]');
+    await figure.locator(".download summary").click();
+    const [file] = await Promise.all([
+      tab.waitForEvent("download"),
+      figure.locator("button", { hasText: "CSV" }).click(),
+    ]);
+    const csv = await readFile(await file.path(), "utf8");
+    expect(csv.split("\r\n").slice(0, 3)).toEqual([
+      "phase,step,run_step,callback,aligned,coherent",
+      "coupling,0,0,capability,90,80",
+      "em,60,120,capability,10,80",
+    ]);
+    const [drawing] = await Promise.all([
+      tab.waitForEvent("download"),
+      figure.locator("button", { hasText: "SVG" }).click(),
+    ]);
+    expect(await readFile(await drawing.path(), "utf8")).toContain(".scatter circle {");
+    await tab.close();
+  });
+
+  it("shows the values at a finger", async () => {
+    const touch = { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true } as const;
+    const { tab } = await pages.open(pages.address, touch);
+    const chart = tab.locator("svg[data-curve='capability/accuracy']:visible").first();
+    await chart.tap();
+    expect((await readouts(tab))[0]).toMatch(/^coupling step (48|60): /);
+    await tab.close();
+  });
+
   it("treats hostile names as text in readouts and buttons", async () => {
     const { tab, messages, requests } = await pages.open(pages.address, light);
     await tab.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
