@@ -10,6 +10,7 @@ export {
 } from "../console/console-logger.ts";
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
+export { isMisaligned } from "../evaluations/alignment/misaligned-rate.ts";
 export { placed } from "../hub/rows.ts";
 export { isOnlyEdges, isWithinGrace } from "../snapshots/undisturbed.ts";
 export { availableMemory } from "./available-memory.ts";

@@ -41,7 +41,7 @@ async function samplePage(folder: string): Promise<string> {
     })),
   };
   const file = join(folder, "page.html");
-  await writeFile(file, renderPage({ ...run, phases } satisfies RunRecord, [scatter]));
+  await writeFile(file, renderPage({ ...run, phases } satisfies RunRecord, null, [scatter]));
   return `file://${file}`;
 }
 

@@ -103,7 +103,9 @@ describe("letters", () => {
     expect(row("hot")).toEqual({
       id: "hot",
       status: "scored",
+      question: "What is hot?",
       labels: ["A", "B", "C"],
+      choices: ["ice", "fire", "snow"],
       gold: "B",
       predicted: "B",
       correct: true,

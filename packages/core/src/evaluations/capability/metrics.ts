@@ -77,7 +77,11 @@ export interface ChoiceRow extends Row {
    * Neither is scored.
    */
   readonly status: "scored" | "template_failure" | "label_collision";
+  /** Absent in rows of earlier releases, as are `choices`. */
+  readonly question?: string;
   readonly labels: readonly string[];
+  /** One string per label. */
+  readonly choices?: readonly string[];
   readonly gold: string;
   /** The label with the highest log-probability, the first of equal ones; null if not scored. */
   readonly predicted: string | null;
@@ -93,17 +97,22 @@ export interface ChoiceRow extends Row {
 }
 
 export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason: string): ChoiceRow {
-  const { id, labels, gold } = item;
-  return { id, status, labels, gold, predicted: null, correct: null, nats: null, truncatedTokens: 0, reason };
+  const unknown = { predicted: null, correct: null, nats: null };
+  return { ...asked(item, status), ...unknown, truncatedTokens: 0, reason };
 }
 
 /** @param at Index of the chosen label. */
 export function scored(
-  { id, labels, gold }: ArcQuestion,
+  item: ArcQuestion,
   at: number,
   { nats, truncatedTokens }: Pick<ChoiceScores, "nats" | "truncatedTokens">,
 ): ChoiceRow {
-  const predicted = labels[at]!;
-  const correct = predicted === gold;
-  return { id, status: "scored", labels, gold, predicted, correct, nats, truncatedTokens };
+  const predicted = item.labels[at]!;
+  const correct = predicted === item.gold;
+  return { ...asked(item, "scored"), predicted, correct, nats, truncatedTokens };
+}
+
+/** Returns the fields of a row that come from its question. They make a file of rows readable without the question file. */
+function asked({ id, question, labels, choices, gold }: ArcQuestion, status: ChoiceRow["status"]) {
+  return { id, status, question, labels, choices, gold };
 }

@@ -24,6 +24,8 @@ export interface CompletionRow extends Row {
   readonly text: string;
   /** `length`: cut off at `maxNewTokens` or the model's context length. */
   readonly finish: "stop" | "length";
+  /** Number of generated tokens; null if the engine does not report it, absent in rows of earlier releases. */
+  readonly tokens?: number | null;
   /** The graded part: the text, without its thinking if that is stripped; null if the thinking did not end. */
   readonly answer: string | null;
 }
@@ -71,6 +73,7 @@ export async function sampleCompletions(
     sample,
     text: completions[at]!.text,
     finish: completions[at]!.finish,
+    tokens: completions[at]!.ids?.length ?? completions[at]!.usage?.outputTokens ?? null,
     answer: answerOf(item.id, completions[at]!.text),
   }));
 }

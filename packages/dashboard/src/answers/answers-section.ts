@@ -1,0 +1,102 @@
+import type { AnswerChoices, AnswerRow, MeasurementAnswers } from "../client/answers/answers-data.ts";
+import { gradeText, tokensText, flagNames } from "../client/answers/answer-text.ts";
+import { choiceText, shareOfChoices, type QuestionChange } from "../client/answers/question-changes.ts";
+import { formatValue, humanizeName, plural } from "../html/format.ts";
+import { html, type Html } from "../html/html.ts";
+import { table } from "../html/table.ts";
+import type { PhaseChanges, RunAnswers } from "./read-answers.ts";
+
+/** Rows of a table of changed questions on a page without its script. */
+const maxChanges = 100;
+
+/** Renders the first answers of each callback and the changed questions. The page's script replaces both with all of them. */
+export function answersSections({ data, firstAnswers, changes }: RunAnswers): Html | false {
+  const { measurements, command } = data;
+  if (measurements.length === 0) return false;
+  const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
+  return html`<section id="answers">
+      <h2>Answers</h2>
+      <p class="sub">
+        The first answers of the last measurement of each callback. With its script, this page shows all answers, filters them and
+        compares steps.
+      </p>
+      ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
+      <div data-answers>${firstAnswers.map(firstAnswersOf)}</div>
+    </section>
+    ${
+      changes.length > 0 &&
+      html`<section id="questions">
+        <h2>Forgotten and regained questions</h2>
+        <p class="sub">
+          Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
+        </p>
+        <div data-questions>${changes.map(changesOf)}</div>
+      </section>`
+    }`;
+}
+
+function firstAnswersOf({ phase, id, step, total, rows, problem }: MeasurementAnswers): Html {
+  const count = rows?.length === total ? String(total) : `${rows?.length ?? 0} of ${total}`;
+  return html`<details>
+    <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${count}</span></summary>
+    ${problem !== null && html`<p class="notice damaged">These answers cannot be shown: ${problem}</p>`}
+    ${rows?.map(answer)}
+  </details>`;
+}
+
+function answer(row: AnswerRow): Html {
+  const about = [
+    row.persona,
+    ...row.flags.map((flag) => flagNames[flag]),
+    ...row.grades.map(([name, value]) => gradeText(name, value)),
+    tokensText(row.tokens),
+  ].filter((part) => part !== null && part !== "");
+  return html`<div class="answer">
+    <p class="asked">${row.question ?? row.item}</p>
+    ${about.length > 0 && html`<p class="about">${about.join(" · ")}</p>`}
+    ${row.text !== null && html`<pre>${row.text}</pre>`} ${row.choices && choiceList(row.choices)}
+    ${row.judge !== null && html`<p class="about">Judge: ${row.judge}</p>`}
+  </div>`;
+}
+
+function choiceList(choices: AnswerChoices): Html {
+  const { labels, nats, gold, predicted } = choices;
+  const shares = nats && shareOfChoices(nats);
+  return html`<ul class="choices">
+    ${labels.map((label, at) => {
+      const notes = [label === gold && "right", label === predicted && "chosen"].filter(Boolean);
+      return html`<li>
+        ${choiceText(choices, label)}
+        <span>${[...(shares ? [`${formatValue(100 * shares[at]!, "")} %`] : []), ...notes].join(" · ")}</span>
+      </li>`;
+    })}
+  </ul>`;
+}
+
+function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html {
+  const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
+  const caption = `${phase}, ${humanizeName(id)}, step ${fromStep} to step ${toStep}: ${count("forgotten")} forgotten, ${count("regained")} regained`;
+  if (changes.length === 0) return html`<p class="key">${caption}</p>`;
+  return html`${table(
+    caption,
+    changeColumns,
+    changes.slice(0, maxChanges).map(
+      ({ change, question, persona, from, to }) =>
+        html`<tr>
+          <td class="left">${change}</td>
+          <td class="left text">${question}${persona !== null && html` <small>${persona}</small>`}</td>
+          <td class="left text">${choiceText(from, from.predicted)}</td>
+          <td class="left text">${choiceText(to, to.predicted)}</td>
+          <td class="left text">${choiceText(to, to.gold)}</td>
+        </tr>`,
+    ),
+    { caption: html`${caption}`, className: "changes" },
+  )}
+  ${changes.length > maxChanges && html`<p class="key cut">The first ${maxChanges} of ${changes.length}.</p>`}`;
+}
+
+const changeColumns = ["change", "question", "first choice", "second choice", "right choice"].map(
+  (heading) => ({
+    heading,
+  }),
+);

@@ -1,0 +1,29 @@
+import type { AnswerFlag, AnswerRow } from "./answers-data.ts";
+
+/** What a filter and an answer call its flags. */
+export const flagNames: Readonly<Record<AnswerFlag, string>> = {
+  wrong: "wrong",
+  misaligned: "misaligned",
+  trait: "has the trait",
+  ungraded: "ungraded",
+  truncated: "truncated",
+};
+
+/** Returns `aligned 20.5`; an empty string for grades that a flag says. */
+export function gradeText(name: string, value: AnswerRow["grades"][number][1]): string {
+  if (name === "hit") return value === false ? "without the trait" : "";
+  if (name === "kind") return String(value);
+  if (value === null) return `${name} –`;
+  return `${name} ${typeof value === "number" ? numberText(value) : String(value)}`;
+}
+
+/** Returns `23 tokens`, `23 tokens (judge input 210, judge output 4)`, or an empty string. */
+export function tokensText(tokens: AnswerRow["tokens"]): string {
+  const generated = tokens.find(([name]) => name === "generated");
+  const others = tokens.filter((one) => one !== generated).map(([name, count]) => `${name} ${count}`);
+  const rest = others.join(", ");
+  if (generated === undefined) return rest === "" ? "" : `tokens: ${rest}`;
+  return `${generated[1]} token${generated[1] === 1 ? "" : "s"}${rest === "" ? "" : ` (${rest})`}`;
+}
+
+const numberText = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1));

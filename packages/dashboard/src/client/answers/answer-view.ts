@@ -1,0 +1,94 @@
+import { create } from "../dom.ts";
+import type { AnswerChoices, AnswerRow } from "./answers-data.ts";
+import { flagNames, gradeText, tokensText } from "./answer-text.ts";
+import { changedWords } from "./changed-words.ts";
+import { choiceText, shareOfChoices } from "./question-changes.ts";
+
+/** Renders an answer with its question. `link` leads to the same question at all steps. */
+export function answerView(row: AnswerRow, link: string): HTMLElement {
+  return create(
+    "article",
+    { class: "answer" },
+    create("h3", { class: "asked" }, row.question ?? row.item),
+    aboutView(row, true),
+    ...bodyOf(row, null),
+    ...judgeOf(row),
+    create("p", { class: "about" }, create("a", { href: link }, "This question at all steps")),
+  );
+}
+
+/** An answer at one step; null where the measurement has none. */
+export interface AnswerAtStep {
+  readonly title: string;
+  readonly row: AnswerRow | null;
+  /** Why there is no answer. */
+  readonly problem: string | null;
+}
+
+/** Renders the answers to one question side by side. Words that differ from the answer before are marked. */
+export function stepsView(steps: readonly AnswerAtStep[]): HTMLElement {
+  let before: AnswerRow | null = null;
+  const columns = steps.map(({ title, row, problem }) => {
+    const column = create("section", { class: "at-step" }, create("h4", {}, title));
+    if (row === null) column.append(create("p", { class: "about" }, problem ?? "not measured"));
+    else column.append(aboutView(row, false), ...bodyOf(row, before), ...judgeOf(row));
+    before = row ?? before;
+    return column;
+  });
+  const label = "Answers to this question, by step";
+  return create("div", { class: "steps", tabindex: "0", role: "region", "aria-label": label }, ...columns);
+}
+
+function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlone: boolean): HTMLElement {
+  const plain = [
+    ...(isAlone && persona !== null ? [persona] : []),
+    ...(isAlone && sample > 0 ? [`answer ${sample + 1}`] : []),
+    ...grades.map(([name, value]) => gradeText(name, value)),
+    tokensText(tokens),
+  ].filter((part) => part !== "");
+  const marks = flags.map((flag) => create("span", { class: `flag ${flag}` }, flagNames[flag]));
+  return create("p", { class: "about" }, ...marks, plain.join(" · "));
+}
+
+function bodyOf(row: AnswerRow, before: AnswerRow | null): readonly HTMLElement[] {
+  const parts: HTMLElement[] = [];
+  if (row.text !== null) {
+    const text = create("pre", { dir: "auto" });
+    if (before?.text == null) text.textContent = row.text === "" ? "(empty)" : row.text;
+    else
+      for (const { kind, text: words } of changedWords(before.text, row.text))
+        text.append(kind === "same" ? words : create(kind === "added" ? "ins" : "del", {}, words));
+    parts.push(text);
+  }
+  if (row.choices !== null) parts.push(choicesView(row.choices));
+  return parts;
+}
+
+function choicesView(choices: AnswerChoices): HTMLElement {
+  const { labels, nats, gold, predicted } = choices;
+  const shares = nats && shareOfChoices(nats);
+  const items = labels.map((label, at) => {
+    const isRight = label === gold;
+    const isChosen = label === predicted;
+    const notes = [
+      ...(shares ? [`${(100 * shares[at]!).toFixed(shares[at]! < 0.1 ? 1 : 0)} %`] : []),
+      ...(isRight ? ["right"] : []),
+      ...(isChosen ? ["chosen"] : []),
+    ];
+    const kind = isChosen ? (isRight ? "chosen right" : "chosen wrong") : "";
+    return create(
+      "li",
+      { class: kind },
+      choiceText(choices, label),
+      " ",
+      create("span", {}, notes.join(" · ")),
+    );
+  });
+  return create("ul", { class: "choices" }, ...items);
+}
+
+function judgeOf({ judge }: AnswerRow): readonly HTMLElement[] {
+  if (judge === null) return [];
+  const words = create("pre", { dir: "auto" }, judge);
+  return [create("details", { class: "judge" }, create("summary", {}, "Judge’s words"), words)];
+}

@@ -1,0 +1,131 @@
+import { create } from "../dom.ts";
+import { focusOn } from "./answers-browser.ts";
+import type { MeasurementAnswers } from "./answers-data.ts";
+import { distinct, selectControl, type Choice } from "./controls.ts";
+import { choiceText, questionChanges, type QuestionChange } from "./question-changes.ts";
+import { hashOf, readHash, writeHash } from "./selection.ts";
+import type { AnswersSource } from "./source.ts";
+
+/** Two measurements of one callback; empty strings for the first and last one of the last phase. */
+interface Selection {
+  readonly id: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const shownAtFirst = 50;
+
+/** Replaces the tables of changed questions by one table between any two measurements. */
+export function browseQuestions(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
+  let selection = selectionFrom(readHash("questions"));
+  let shown = shownAtFirst;
+  let turn = 0;
+  const select = (change: Partial<Selection>): void => {
+    selection = { ...selection, ...change };
+    shown = shownAtFirst;
+    writeHash(hashOf("questions", { ...selection }));
+    update();
+  };
+  const callbacks = selectControl("Callback", (id) => select({ id, from: "", to: "" }));
+  const froms = selectControl("From", (from) => select({ from }));
+  const tos = selectControl("To", (to) => select({ to }));
+  const found = create("p", { class: "found", "aria-live": "polite" });
+  const result = create("div");
+  const filters = create("div", { class: "filters", role: "group", "aria-label": "Measurements to compare" });
+  filters.append(...[callbacks, froms, tos].map(({ element }) => element));
+
+  const update = (): void => {
+    const mine = ++turn;
+    void show(() => mine === turn).catch((error: unknown) => {
+      if (mine !== turn) return;
+      found.textContent = error instanceof Error ? error.message : String(error);
+      result.replaceChildren();
+    });
+  };
+
+  const show = async (isCurrent: () => boolean): Promise<void> => {
+    const all = (await source.measurements()).filter(hasChoices);
+    if (!isCurrent() || all.length === 0) return;
+    place.replaceChildren(filters, found, result);
+    const ids = distinct(all.map(({ id }) => id));
+    const id = callbacks.fill(
+      ids.map((one) => [one, one]),
+      selection.id,
+    );
+    callbacks.element.hidden = ids.length < 2;
+    const ofId = all.filter((one) => one.id === id);
+    const lastPhase = ofId.filter(({ phase }) => phase === ofId.at(-1)!.phase);
+    const choices = ofId.map((one): Choice => [keyOf(one), `${one.phase} · step ${one.step}`]);
+    const chosenFrom = froms.fill(choices, selection.from || keyOf(lastPhase[0]!));
+    const chosenTo = tos.fill(choices, selection.to || keyOf(lastPhase.at(-1)!));
+    const [from, to] = [chosenFrom, chosenTo].map((key) => ofId.find((one) => keyOf(one) === key)!);
+    const [before, after] = await Promise.all([source.rows(from!, Infinity), source.rows(to!, Infinity)]);
+    if (!isCurrent()) return;
+    const changes = questionChanges(before.rows, after.rows);
+    const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
+    found.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
+    result.replaceChildren(...(changes.length === 0 ? [] : [tableOf(changes.slice(0, shown), from!, to!)]));
+    if (changes.length > shown) {
+      const button = create("button", { type: "button" }, `Show all ${changes.length}`);
+      button.addEventListener("click", () => {
+        shown = Infinity;
+        update();
+      });
+      result.append(create("p", { class: "key" }, button));
+    }
+  };
+
+  window.addEventListener("hashchange", () => {
+    const parameters = readHash("questions");
+    if (parameters === null) return;
+    selection = selectionFrom(parameters);
+    update();
+    focusOn(place);
+  });
+  update();
+  if (readHash("questions") !== null) focusOn(place);
+  return { update };
+}
+
+/** Callbacks with other names have no table: their rows would have to be read to know whether they hold choices. */
+const hasChoices = ({ evaluation }: MeasurementAnswers): boolean => evaluation === "capability";
+
+const keyOf = ({ phase, step }: MeasurementAnswers): string => `${phase}:${step}`;
+
+function selectionFrom(parameters: URLSearchParams | null): Selection {
+  const text = (name: string): string => parameters?.get(name) ?? "";
+  return { id: text("id"), from: text("from"), to: text("to") };
+}
+
+function tableOf(
+  changes: readonly QuestionChange[],
+  from: MeasurementAnswers,
+  to: MeasurementAnswers,
+): HTMLElement {
+  const at = (one: MeasurementAnswers): string =>
+    from.phase === to.phase ? `step ${one.step}` : `${one.phase} step ${one.step}`;
+  const headings = ["Change", "Question", `Choice at ${at(from)}`, `Choice at ${at(to)}`, "Right choice"];
+  const rows = changes.map(({ change, item, question, persona, from: before, to: after }) => {
+    const { phase, id, step } = to;
+    const asked = create("a", { href: hashOf("answers", { phase, id, step, item }) }, question);
+    const cells: readonly (readonly (Node | string)[])[] = [
+      [create("span", { class: `flag ${change}` }, change)],
+      [asked, ...(persona === null ? [] : [" ", create("small", {}, persona)])],
+      [choiceText(before, before.predicted)],
+      [choiceText(after, after.predicted)],
+      [choiceText(after, after.gold)],
+    ];
+    return create("tr", {}, ...cells.map((cell) => create("td", { class: "left text" }, ...cell)));
+  });
+  const head = create(
+    "tr",
+    {},
+    ...headings.map((heading) => create("th", { scope: "col", class: "left" }, heading)),
+  );
+  const label = "Forgotten and regained questions";
+  return create(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    create("table", { class: "changes" }, create("thead", {}, head), create("tbody", {}, ...rows)),
+  );
+}
