@@ -58,7 +58,7 @@ function count(name: "blocks" | "documents" | "seed"): number {
 
 const { folder, remove } = await modelFolder(values.model);
 const backend = await useBackend(values.backend === undefined ? {} : { backend: values.backend });
-const { model, dispose } = await openCheckpoint({ folder });
+const { model, dispose } = await openCheckpoint(folder);
 const suite = await readSuite(defaultSuitePath);
 const names = values.tasks?.split(",") ?? Object.keys(suite.tasks);
 const rows = [];
@@ -69,7 +69,7 @@ try {
     console.log(rowText(rows.at(-1)!));
   }
 } finally {
-  dispose();
+  await dispose();
   await remove();
 }
 const total = rows.reduce((sum, { seconds }) => sum + seconds, 0);

@@ -1,13 +1,10 @@
 // Measures checkpoints as another program writes them to a folder.  Run: npm run example 05 (after 01)
 import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { openCheckpoint, useBackend } from "@periodic-eval/models";
 import { watchCheckpoints } from "@periodic-eval/remote";
 import { runDir, isShort, microWorld } from "./micro-world/paths.ts";
 
 await useBackend();
-const tokenizer = await loadTokenizer(microWorld());
 const callbacks = [
   new PeriodicCapabilityCallback({
     questions: microWorld("questions.jsonl"),
@@ -16,13 +13,13 @@ const callbacks = [
   }),
 ];
 
-let open = await loadCausalLM(microWorld());
+let open = await openCheckpoint(microWorld());
 await withSession(
   {
     run: runDir("watched"),
     phase: "coupling",
     maxSteps: null,
-    model: () => inMemory(open, tokenizer),
+    model: () => open.model,
     callbacks,
     budget: { overheadPercent: null }, // no limit: training runs in another process and does not wait
   },
@@ -31,9 +28,10 @@ await withSession(
     for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, {
       follow: false,
     })) {
-      open.dispose();
-      open = await loadCausalLM(checkpoint.path);
+      await open.dispose();
+      open = await openCheckpoint(microWorld(), checkpoint.path, { tokenizer: microWorld() });
       await session.stepEnd(checkpoint);
     }
   },
 );
+await open.dispose();

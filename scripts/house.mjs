@@ -70,6 +70,7 @@ export const rooms = {
     "lora/",
     "outline/",
     "tokenizer/",
+    "shared.ts",
     "open-checkpoint.ts",
     "transformers/",
     "judges/",
@@ -136,7 +137,7 @@ export const rooms = {
     "harness/",
     "service/",
   ],
-  remote: ["http/", "models/", "judges/", "checkpoints/"],
+  remote: ["http/", "models/", "judges/", "engine/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
 

@@ -12,6 +12,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { loadDataset } from "@periodic-eval/trainers";
 import { runCli } from "../../packages/cli/dist/index.js";
+import { processTerminal } from "../../packages/cli/dist/terminal/terminal.js";
 import { mutate } from "./mutate.mjs";
 
 const world = fileURLToPath(new URL("../../packages/cli/assets/micro-world", import.meta.url));
@@ -37,8 +38,7 @@ let isRefused = false;
 async function command(...args) {
   const lines = [];
   const text = (line) => void lines.push(line);
-  const colours = new Proxy({}, { get: () => (string) => string });
-  const code = await runCli(args, { out: text, err: text, isInteractive: false, colours });
+  const code = await runCli(args, { ...processTerminal, out: text, err: text, isInteractive: false });
   const printed = lines.join("\n");
   if (code !== 0) isRefused = true;
   if (![0, 1, 2].includes(code) || /\n\s+at .*\.js:\d+/.test(printed))
@@ -55,7 +55,7 @@ export async function fuzz(folder) {
   const snapshots = join(run, "periodic_eval/train");
   const snapshot = "capability_step_20.json";
 
-  /** What is read: the file's name, its content, and how it is read. */
+  /** The file's name, its content, and the function that reads it. */
   const targets = [
     { name: "train.yaml", content: config(folder), kind: "text", read: (path) => command("plan", path) },
     {

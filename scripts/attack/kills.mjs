@@ -43,7 +43,7 @@ async function outcome(runDir) {
   if (problems.length > 0) throw new Error(`problems: ${JSON.stringify(problems)}`);
   const snapshots = phases.map(({ name, snapshots: all }) => [
     name,
-    all.map(({ created_at: _when, timing: _seconds, ...lasting }) => lasting),
+    all.map(({ created_at: _when, timing: _seconds, sha256: _ofBoth, ...lasting }) => lasting),
   ]);
   const checkpoints = join(runDir, "checkpoints");
   const hashes = readdirSync(checkpoints, { recursive: true })

@@ -1,10 +1,12 @@
 // Runs cases of one area in a process of their own. Usage: forked with an area's name and a folder; receives `{ seed }`.
 import { inspect } from "node:util";
+import { callbacks } from "./callbacks.mjs";
 import { errnos } from "./errnos.mjs";
 import { fuzz } from "./fuzz.mjs";
+import { http } from "./http.mjs";
 
 const [name, folder] = process.argv.slice(2);
-const attack = await { errnos, fuzz }[name](folder);
+const attack = await { callbacks, errnos, fuzz, http }[name](folder);
 process.on("message", async ({ seed }) => {
   const failure = await attack(seed).then(
     () => null,

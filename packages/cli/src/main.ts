@@ -1,5 +1,13 @@
-import { runCli } from "./program.ts";
-import { ignoreClosedOutput } from "./terminal/terminal.ts";
+// Node opens its debugger at SIGUSR1. Once a listener has been removed, the signal ends the process, as it ends other programs,
+// until a command listens itself.
+const none = (): void => undefined;
+if (process.platform !== "win32") process.on("SIGUSR1", none).off("SIGUSR1", none);
+
+// Imported only now: a signal may arrive while modules load.
+const [{ runCli }, { ignoreClosedOutput }] = await Promise.all([
+  import("./program.ts"),
+  import("./terminal/terminal.ts"),
+]);
 
 ignoreClosedOutput();
 process.exitCode = await runCli(process.argv.slice(2));

@@ -266,3 +266,11 @@ it("keeps running when its output is closed", async () => {
   const [code] = (await once(child, "close")) as [number];
   expect([code, errors]).toEqual([0, ""]);
 });
+
+it.skipIf(process.platform === "win32")("does not open the debugger at SIGUSR1", async () => {
+  const main = JSON.stringify(builtMain());
+  const code = `process.argv.push("--version"); await import(${main}); process.kill(process.pid, "SIGUSR1"); setTimeout(() => {}, 5000)`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code, "periodic-eval"]);
+  const [exitCode, signal] = (await once(child, "close")) as [number | null, string | null];
+  expect([exitCode, signal]).toEqual([null, "SIGUSR1"]);
+});

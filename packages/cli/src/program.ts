@@ -17,6 +17,7 @@ import { addReport } from "./commands/report/command.ts";
 import { addServe } from "./commands/serve/command.ts";
 import { addTrain } from "./commands/train/command.ts";
 import { addVerify } from "./commands/verify/command.ts";
+import { addWatch } from "./commands/watch/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
 import { CommandFailure } from "./terminal/command-failure.ts";
 import { checkHelp } from "./terminal/check-help.ts";
@@ -31,6 +32,7 @@ const commands = [
   addDemo,
   addInit,
   addTrain,
+  addWatch,
   addEval,
   addAudit,
   addData,

@@ -15,7 +15,7 @@ export {
   openCheckpoint,
   outlineCheckpoint,
   type CheckpointOutline,
-  type CheckpointToOpen,
-  type OpenCheckpoint,
+  type OpenedCheckpoint,
+  type OpenOptions,
 } from "./open-checkpoint.ts";
 export { supportedModelTypes } from "./families/registry.ts";

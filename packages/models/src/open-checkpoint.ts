@@ -1,90 +1,163 @@
-import { readdir } from "node:fs/promises";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { EvaluableModel, Tokenizer } from "@periodic-eval/core";
+import type { EvaluableModel, OpenCheckpointOptions, OpenedModel, Tokenizer } from "@periodic-eval/core";
+import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
 import { hashFiles } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
+import type { CheckpointLM } from "./checkpoint/model.ts";
 import { modelError } from "./folder/model-error.ts";
 import { modelFolder } from "./hub/model-folder.ts";
 import { loadLora } from "./lora/load-lora.ts";
-import { outlineCausalLM } from "./outline/outline.ts";
+import { outlineCausalLM, type CausalLMOutline } from "./outline/outline.ts";
+import { sharing } from "./shared.ts";
 import { loadTokenizer } from "./tokenizer/load-tokenizer.ts";
 
-/** The checkpoint and its parts. Each is a local folder, or `owner/name` on the hub. */
-export interface CheckpointToOpen {
-  readonly folder: string;
-  /** An adapter in PEFT's format; null (default) for none. */
-  readonly adapter?: string | null;
-  /** Null (default) for the checkpoint's own tokenizer. */
-  readonly tokenizer?: string | null;
+/** A checkpoint that was opened in this process. */
+export interface OpenedCheckpoint extends OpenedModel {
+  fingerprint(): Promise<string>;
+  baseFingerprint(): Promise<string>;
+  /** Frees an adapter, and the base model once no other opened checkpoint uses it. */
+  dispose(): Promise<void>;
 }
 
-export interface OpenCheckpoint {
-  readonly model: EvaluableModel;
-  /** Returns the hash of all weights, including the adapter's. */
+/** Progress of downloads and of loading weights, beside the options of the contract. */
+export interface OpenOptions extends OpenCheckpointOptions, Pick<LoadOptions, "onDownload" | "onLoad"> {}
+
+/** The weights of a model without an adapter, which adapters share. */
+interface Loaded {
+  readonly lm: CheckpointLM;
   fingerprint(): Promise<string>;
-  /** Returns the hash of the weights without the adapter's. */
-  baseFingerprint(): Promise<string>;
   dispose(): void;
 }
 
+const sharedWeights = sharing<Loaded>();
+
 /**
- * Loads a checkpoint, its tokenizer and, if named, an adapter, as a model to measure. It is the `openModel` of an `Evaluator`:
+ * Opens a checkpoint of a base model, in this process: an `OpenCheckpoint`, such as the `openModel` of an `Evaluator`.
  *
  *     Evaluator.fromCheckpoint("path/to/model", { name: "base", tasks, openModel: openCheckpoint });
  *
- * The caller disposes the result. Call `useBackend` first.
+ * Opened checkpoints with the same weights share them: adapters do not load the base again while another part of the program has
+ * it open. The caller disposes the result. Call `useBackend` first.
  *
- * @param progress Receives the progress of downloads and of loading the weights.
- * @throws PeriodicEvalError `model` as `loadTokenizer`, `loadCausalLM` and `loadLora`; for another tokenizer with more tokens than the
- *   model has embeddings.
+ * @param base A folder, or `owner/name` on the hub.
+ * @param path A folder with a full checkpoint (`config.json`) or an adapter in PEFT's format (`adapter_config.json`); for an
+ *   adapter also `owner/name` on the hub. Null (default): the base model itself.
+ * @throws PeriodicEvalError `model` as `loadTokenizer`, `loadCausalLM` and `loadLora`; for an adapter of another base model; for a
+ *   tokenizer with more tokens than the model has embeddings.
  */
 export async function openCheckpoint(
-  { folder, adapter = null, tokenizer: tokenizerSource = null }: CheckpointToOpen,
-  progress: Pick<LoadOptions, "onDownload" | "onLoad"> = {},
-): Promise<OpenCheckpoint> {
+  base: string,
+  path: string | null = null,
+  { tokenizer: tokenizerSource = null, signal, ...progress }: OpenOptions = {},
+): Promise<OpenedCheckpoint> {
   const { onDownload } = progress;
   const downloads = onDownload && { onDownload };
-  const tokenizer = await loadTokenizer(tokenizerSource ?? folder, downloads);
-  if (tokenizerSource !== null) await checkVocabulary(tokenizer, tokenizerSource, folder);
-  const base = await loadCausalLM(folder, progress);
+  const parts = await partsOf(base, path, tokenizerSource);
+  const checkBase = parts.adapter === null ? null : await checkAdapterBase(parts.adapter, base);
+  signal?.throwIfAborted();
+  const tokenizer = await loadTokenizer(parts.tokenizer, downloads);
+  if (parts.tokenizer !== parts.weights)
+    checkVocabulary(tokenizer, await outlineCausalLM(parts.weights, downloads), parts);
+  signal?.throwIfAborted();
+  const shared = sharedWeights(await weightsKey(parts.weights), () => load(parts.weights, progress));
+  const loaded = await shared.open();
   try {
-    const model = adapter === null ? base : await loadLora(base, adapter, downloads);
+    await checkBase?.(loaded.fingerprint);
+    signal?.throwIfAborted();
+    const adapted = parts.adapter === null ? null : await loadLora(loaded.lm, parts.adapter, downloads);
+    const model = adapted ?? loaded.lm;
     return {
       model: inMemory(model, tokenizer),
-      fingerprint: () => fingerprintWeights(model.weights(), { method: "exact" }),
-      baseFingerprint: () => fingerprintWeights(base.weights(), { method: "exact" }),
-      dispose() {
-        if (model !== base) model.dispose();
-        base.dispose();
+      fingerprint: adapted === null ? loaded.fingerprint : () => fingerprintOf(adapted),
+      baseFingerprint: loaded.fingerprint,
+      async dispose() {
+        adapted?.dispose();
+        await shared.close();
       },
     };
   } catch (error) {
-    base.dispose();
+    await shared.close();
     throw error;
   }
+}
+
+const fingerprintOf = (model: CheckpointLM): Promise<string> =>
+  fingerprintWeights(model.weights(), { method: "exact" });
+
+async function load(source: string, progress: Pick<LoadOptions, "onDownload" | "onLoad">): Promise<Loaded> {
+  const lm = await loadCausalLM(source, progress);
+  let hash: Promise<string> | null = null;
+  return { lm, fingerprint: () => (hash ??= fingerprintOf(lm)), dispose: () => lm.dispose() };
+}
+
+/** Names the weights of a model: a folder with the sizes and times of its files, because it may be saved again. */
+async function weightsKey(source: string): Promise<string> {
+  const names = await readdir(source).catch(() => null);
+  if (names === null) return source;
+  const files = names.filter((name) => /\.(safetensors|json)$/.test(name)).sort();
+  const stats = await Promise.all(
+    files.map(async (name) => {
+      const { size, mtimeMs } = await stat(join(source, name));
+      return [name, size, mtimeMs];
+    }),
+  );
+  return JSON.stringify([await realpath(source), stats]);
+}
+
+/** Where the parts of an opened model are read from. */
+interface CheckpointParts {
+  readonly weights: string;
+  readonly adapter: string | null;
+  readonly tokenizer: string;
+}
+
+async function partsOf(
+  base: string,
+  path: string | null,
+  tokenizer: string | null,
+): Promise<CheckpointParts> {
+  if (path === null) return { weights: base, adapter: null, tokenizer: tokenizer ?? base };
+  const names = await readdir(path).catch(() => null);
+  const own = names?.includes("tokenizer.json") === true ? path : base;
+  // A trainer may save the base model's config.json beside an adapter.
+  if (names === null || names.includes("adapter_config.json"))
+    return { weights: base, adapter: path, tokenizer: tokenizer ?? own };
+  if (names.includes("config.json")) return { weights: path, adapter: null, tokenizer: tokenizer ?? own };
+  throw modelError({
+    where: path,
+    got: "a folder without config.json and without adapter_config.json",
+    expected: "a full checkpoint, or an adapter in PEFT's format",
+    fix: "Name the folder of one checkpoint, such as checkpoint-500.",
+  });
 }
 
 /** A checkpoint's configuration and tokenizer, without its weights. */
 export interface CheckpointOutline {
   /** Renders prompts and reads data; its logits throw. */
   readonly model: EvaluableModel;
-  /** Returns a hash of the weights' files; for a model on the hub, its commit. Null for a folder without weights. */
+  /** Returns, without an adapter's, a hash of the weights' files; for a model on the hub, its commit. Null for a folder without weights. */
   weights(): Promise<string | null>;
 }
 
 /**
- * Opens only a model's configuration and tokenizer, so that prompts and options are checked before weights load.
+ * Opens only the configuration and tokenizer of a checkpoint, so that prompts and options are checked before weights load.
  *
- * @param source A folder, or `owner/name` on the hub.
+ * @param base As for `openCheckpoint`.
+ * @param path As for `openCheckpoint`.
  * @throws PeriodicEvalError `model` as `loadTokenizer` and `outlineCausalLM`.
  */
 export async function outlineCheckpoint(
-  source: string,
-  options: Pick<LoadOptions, "onDownload"> = {},
+  base: string,
+  path: string | null = null,
+  { tokenizer: tokenizerSource = null, ...options }: Pick<OpenOptions, "tokenizer" | "onDownload"> = {},
 ): Promise<CheckpointOutline> {
-  const tokenizer = await loadTokenizer(source, options);
-  const { name, vocabSize, contextLength } = await outlineCausalLM(source, options);
+  const parts = await partsOf(base, path, tokenizerSource);
+  const tokenizer = await loadTokenizer(parts.tokenizer, options);
+  const outline = await outlineCausalLM(parts.weights, options);
+  checkVocabulary(tokenizer, outline, parts);
+  const { name, vocabSize, contextLength } = outline;
   const logits = () => {
     throw modelError({
       where: name,
@@ -95,7 +168,7 @@ export async function outlineCheckpoint(
   };
   return {
     model: inMemory({ name, vocabSize, contextLength, logits }, tokenizer),
-    weights: async () => weightsHash(await modelFolder(source, { need: "config" })),
+    weights: async () => weightsHash(await modelFolder(parts.weights, { need: "config" })),
   };
 }
 
@@ -107,14 +180,17 @@ async function weightsHash(folder: string): Promise<string | null> {
   return hashFiles(files.map((file) => join(folder, file)));
 }
 
-/** @throws PeriodicEvalError `model` for a tokenizer with ids that the model has no embedding for. Loads no weights. */
-async function checkVocabulary({ vocabSize }: Tokenizer, source: string, folder: string): Promise<void> {
-  const model = await outlineCausalLM(folder);
+/** @throws PeriodicEvalError `model` for a tokenizer with ids that the model has no embedding for. */
+function checkVocabulary(
+  { vocabSize }: Tokenizer,
+  model: Pick<CausalLMOutline, "vocabSize">,
+  { tokenizer, weights }: CheckpointParts,
+): void {
   if (vocabSize <= model.vocabSize) return;
   throw modelError({
-    where: `the tokenizer ${source}`,
+    where: `the tokenizer ${tokenizer}`,
     got: `${vocabSize} tokens`,
-    expected: `at most ${model.vocabSize}, the embeddings of ${folder}`,
+    expected: `at most ${model.vocabSize}, the embeddings of ${weights}`,
     fix: "Name a tokenizer that the model was trained with.",
   });
 }

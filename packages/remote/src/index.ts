@@ -1,6 +1,9 @@
+export { readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
+export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
 export {
   watchCheckpoints,
   type WatchedCheckpoint,
+  type WatchEnd,
   type WatchOptions,
 } from "./checkpoints/watch-checkpoints.ts";
 export {
@@ -9,11 +12,13 @@ export {
   type JsonService,
   type JsonServiceOptions,
 } from "./http/json-service.ts";
+export type { ServedModel, ServerOptions } from "./engine/options.ts";
+export { openAICompatible, vllm } from "./engine/server.ts";
 export { arrayOrNull, at, isString, totalTokens, usageOf } from "./http/reply-fields.ts";
 export { requestLimits, type RequestLimits } from "./http/request-limits.ts";
 export { trackCall, type TrackedCall } from "./http/track-requests.ts";
 export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./judges/open-judge.ts";
 export { anthropicModel } from "./models/anthropic.ts";
-export { completionOf, openAiCompatible, seedNumber } from "./models/openai.ts";
+export { completionOf, chatCompletionsModel, seedNumber } from "./models/openai.ts";
 export type { ServedModelOptions } from "./models/provider.ts";
 export { chatOf, type ServedChat } from "./models/served-chat.ts";

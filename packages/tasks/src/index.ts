@@ -110,12 +110,11 @@ export {
 export type { ComparisonOptions, OpenPairJudge } from "./comparisons/comparison-entries.ts";
 export { type ReferenceEngine, type ReferenceSource } from "./comparisons/reference-model.ts";
 export { Evaluator, type SuiteRun } from "./evaluator/evaluator.ts";
-export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./evaluator/evaluator-options.ts";
 export type {
-  CheckpointSource,
+  CheckpointOptions,
   EvaluableTrainer,
-  OpenedModel,
-  OpenModel,
+  EvaluatorOptions,
+  TaskProgress,
 } from "./evaluator/evaluator-options.ts";
 export { readSamples, type DocumentParts, type RunSamples } from "./results/read-samples.ts";
 export {

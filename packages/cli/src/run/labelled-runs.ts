@@ -2,8 +2,8 @@ import { realpath } from "node:fs/promises";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
-import { problemNames } from "@periodic-eval/dashboard";
 import type { Terminal } from "../terminal/terminal.ts";
+import { warnOfProblems } from "./warn-of-problems.ts";
 
 /** A run and its condition in a comparison. */
 export interface LabelledRun {
@@ -26,8 +26,7 @@ export async function readLabelledRuns(
   for (const name of names) {
     const { run, condition } = await readLabelled(name);
     const folder = run.runDir;
-    for (const { file, kind, message } of run.problems)
-      terminal.err(`${folder}: ${problemNames[kind]}: ${file}: ${message}`);
+    warnOfProblems(run, terminal);
     if (run.phases.length === 0) {
       throw new PeriodicEvalError({
         code: "data",

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { isNode, LineCounter, parse, visit, type Document } from "yaml";
+import { isAlias, isNode, LineCounter, parse, visit, type Document } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
@@ -36,7 +36,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
     throw new PeriodicEvalError({
       code: "config",
       where: `${file}:${lines.linePos(fault.pos[0]).line}`,
-      got: fault.message.split("\n")[0]!.replace(/ at line \d+, column \d+:?$/, ""),
+      got: fault.message.split("\n")[0]!,
       expected: "YAML or JSON",
       fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause: fault,
@@ -71,10 +71,12 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
     return JSON.parse(JSON.stringify(document.toJS() ?? {}));
   } catch (cause) {
     let at: number | null = null;
+    const anchors = new Set<string>();
     visit(document, {
-      Alias(_key, alias) {
-        if (alias.resolve(document) !== undefined) return undefined;
-        at = alias.range?.[0] ?? null;
+      Node(_key, node) {
+        if (!isAlias(node)) return void (node.anchor !== undefined && anchors.add(node.anchor));
+        if (anchors.has(node.source)) return undefined;
+        at = node.range?.[0] ?? null;
         return visit.BREAK;
       },
     });

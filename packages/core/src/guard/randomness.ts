@@ -23,6 +23,9 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
+/** Whether a window or a hook is open, in which `Math.random` draws from a seeded stream. */
+export const isMathRandomReplaced = (): boolean => replacements.length > 0;
+
 /** Returns the caller's separate stream, or undefined if it has none. */
 type StreamOf = () => (() => number) | undefined;
 const diversions = new Set<StreamOf>();

@@ -6,11 +6,8 @@ import { configError } from "../internal/config-error.ts";
  * @throws PeriodicEvalError `config` for a malformed variable. The error does not repeat the token.
  */
 export function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string } {
-  const endpoint = process.env["HF_ENDPOINT"]?.replace(/\/+$/, "");
+  const endpoint = endpointOf("HF_ENDPOINT", "the URL of a hub");
   const token = process.env["HF_TOKEN"]?.trim();
-  const fix = "Correct the environment variable, or unset it.";
-  if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
-    throw configError({ where: "HF_ENDPOINT", value: endpoint, expected: "the URL of a hub", fix });
   if (token && !token.startsWith("hf_"))
     throw configError({
       where: "HF_TOKEN",
@@ -19,6 +16,29 @@ export function readAccess(): { readonly hubUrl?: string; readonly accessToken?:
       fix,
     });
   return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };
+}
+
+const fix = "Correct the environment variable, or unset it.";
+
+/**
+ * Returns the URL in an environment variable, without a slash at its end; null if it is not set.
+ *
+ * @throws PeriodicEvalError `config` for any other value, and for a URL with a user name, which `fetch` refuses and quotes.
+ */
+export function endpointOf(variable: string, expected: string): string | null {
+  const given = process.env[variable]?.trim().replace(/\/+$/, "");
+  if (!given) return null;
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "")
+    return given;
+  throw configError({
+    where: variable,
+    ...(given.includes("@")
+      ? { got: "a value that is not repeated here, because it may contain a password" }
+      : { value: given }),
+    expected: `${expected}, without a user name`,
+    fix,
+  });
 }
 
 /** Whether HF_HUB_OFFLINE forbids requests. */

@@ -57,6 +57,18 @@ describe("decodeParquet of a damaged file", () => {
     });
   });
 
+  it.each([
+    ["a", "a"],
+    ["a", "__proto__"],
+  ])("refuses the columns %s and %s, of which a row would lose one", async (...names) => {
+    const columnData = names.map((name) => ({ name, data: ["x"], type: "STRING" as const }));
+    await expect(
+      decode(await fileOf(new Uint8Array(parquetWriteBuffer({ columnData })))),
+    ).rejects.toMatchObject({
+      got: `the column "${names[1]}" twice, or a name that no object can hold`,
+    });
+  });
+
   it("names the file where the decoder throws", async () => {
     await expect(decode(await changed(4, 0xff))).rejects.toMatchObject({
       code: "data",

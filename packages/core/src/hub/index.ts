@@ -1,4 +1,5 @@
 /** Models and datasets of the Hugging Face hub in the cache shared with huggingface_hub, and rows of files. Node only. */
+export { checkAdapterBase } from "./adapter-base.ts";
 export { isOffline } from "./access.ts";
 export { hubNameOf, openHubCache, type HubCache } from "./cache.ts";
 export { isHubSource, parseDatasetName } from "./dataset-name.ts";

@@ -51,11 +51,25 @@ const parsers = {
   jsonFromBytes: (bytes) => decoded(bytes, JSON.parse),
 };
 
+/** Throws for names that a row can hold only once. Returns the index after the element and its children. */
+const checkNames = (schema, at = 0) => {
+  const names = new Set(["__proto__"]);
+  let next = at + 1;
+  for (let child = 0; child < (schema[at].num_children ?? 0); child += 1) {
+    const { name } = schema[next];
+    if (names.has(name)) throw new Error(\`the column \${JSON.stringify(name)} twice, or a name that no object can hold\`);
+    names.add(name);
+    next = checkNames(schema, next);
+  }
+  return next;
+};
+
 async function* rowsOf({ hyparquet, path }) {
   const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = await import(hyparquet);
   const file = await asyncBufferFromFile(path);
   if (file.byteLength < 12) throw new Error(\`a file of \${file.byteLength} bytes\`);
   const metadata = await parquetMetadataAsync(file);
+  checkNames(metadata.schema);
   const counts = metadata.row_groups.map((group) => Number(group.num_rows));
   const sum = counts.reduce((all, one) => all + one, 0);
   if (sum !== Number(metadata.num_rows)) throw new Error(\`\${metadata.num_rows} rows in row groups of \${sum}\`);

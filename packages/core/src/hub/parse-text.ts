@@ -24,7 +24,7 @@ const parseJsonLines: ParseText = async (text, file) => jsonLines(text, file);
 const parseJsonList: ParseText = async (text, file) => {
   const value = parseJson(text, file, "Write an array of objects, or rename a JSON Lines file to .jsonl.");
   if (Array.isArray(value)) return value.map((row, at) => placed(`${file}[${at}]`, row));
-  const got = abbreviated(JSON.stringify(value));
+  const got = abbreviated(quoteValue(value));
   const fix = "Write [{…}, {…}], or rename a JSON Lines file to .jsonl.";
   throw dataError(file, got, "an array of objects", fix);
 };
@@ -36,7 +36,23 @@ export const textFormats: Readonly<Record<string, ParseText>> = {
   json: parseJsonList,
 };
 
-/** @throws PeriodicEvalError `data` for a string that is not JSON, or has an object with a key twice. */
+/** Deeper values overflow the stack of recursive readers. */
+const maximumDepth = 400;
+
+/** Returns the first part of a parsed value that is lost in UTF-8 or JSON, or is nested too deep; null if there is none. */
+function faultOf(value: unknown, depth = 0): string | null {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "half of a surrogate pair" : null;
+  if (typeof value === "number") return Number.isFinite(value) ? null : "a number beyond those of JSON";
+  if (typeof value !== "object" || value === null) return null;
+  if (depth === maximumDepth) return `values nested deeper than ${maximumDepth} levels`;
+  for (const inner of Object.values(value)) {
+    const fault = faultOf(inner, depth + 1);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/** @throws PeriodicEvalError `data` for a string that is not JSON, or has a part that would be lost. */
 function parseJson(text: string, where: string, fix: string): unknown {
   let value: unknown;
   try {
@@ -44,6 +60,9 @@ function parseJson(text: string, where: string, fix: string): unknown {
   } catch (cause) {
     throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
+  const fault = faultOf(value);
+  if (fault !== null)
+    throw dataError(where, fault, "finite values of Unicode text", "Correct or remove the value.");
   const key = repeatedKey(text);
   if (key === null) return value;
   const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;

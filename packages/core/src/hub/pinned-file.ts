@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { PeriodicEvalError } from "../errors.ts";
-import { configError } from "../internal/config-error.ts";
 import { makeFolder, writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
 import { readIfPresent } from "../snapshots/storage/read-file.ts";
-import { isOffline } from "./access.ts";
+import { endpointOf, isOffline } from "./access.ts";
 import { cacheFolder } from "./cache.ts";
 import { reasonOf } from "./request-error.ts";
 import { dataError } from "../internal/data-error.ts";
+import { fetchBounded, ReplyTooLargeError } from "../internal/fetch-bounded.ts";
 import { utf8Text } from "../snapshots/storage/utf8.ts";
 
 /** A UTF-8 file of a public GitHub repository, at one commit and with one content. */
@@ -69,7 +69,8 @@ export async function fetchPinnedFile(file: PinnedFile, where: string): Promise<
       "a cached file, or a network",
       `Unset HF_HUB_OFFLINE, or ${byHand(file)}`,
     );
-  const url = urlAt(endpoint(), file);
+  const expected = `the URL of a server with the paths of ${github}`;
+  const url = urlAt(endpointOf("GITHUB_RAW_ENDPOINT", expected) ?? github, file);
   const bytes = await download(url, file, where);
   const found = hashOf(bytes);
   if (found !== sha256)
@@ -90,19 +91,7 @@ const byHand = (file: PinnedFile): string =>
 
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-function endpoint(): string {
-  const given = process.env["GITHUB_RAW_ENDPOINT"]?.trim().replace(/\/+$/, "");
-  if (!given) return github;
-  if (/^https?:\/\/[^/]/.test(given)) return given;
-  throw configError({
-    where: "GITHUB_RAW_ENDPOINT",
-    value: given,
-    expected: `the URL of a server with the paths of ${github}`,
-    fix: "Correct the environment variable, or unset it.",
-  });
-}
-
-/** Returns the content at a URL, cut after one byte more than the file has. */
+/** Returns the content at a URL, at most as many bytes as the file has. */
 async function download(url: string, file: PinnedFile, where: string): Promise<Uint8Array> {
   const failed = (got: string, cause?: unknown): PeriodicEvalError =>
     dataError(
@@ -112,20 +101,14 @@ async function download(url: string, file: PinnedFile, where: string): Promise<U
       `Check the network and GITHUB_RAW_ENDPOINT, try again later, or ${byHand(file)}`,
       cause,
     );
-  const chunks: Uint8Array[] = [];
-  let status = 200;
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(1000 * timeoutSeconds) });
-    status = response.status;
-    if (status !== 200) await response.body?.cancel();
-    let length = 0;
-    for await (const chunk of (status === 200 && response.body) || []) {
-      chunks.push(chunk);
-      if ((length += chunk.length) > file.bytes) break;
-    }
-  } catch (cause) {
-    throw failed(`no complete response (${reasonOf(cause)})`, cause);
-  }
+  const limits = { timeoutSeconds, maxBytes: file.bytes };
+  const reply = await fetchBounded(url, {}, limits).catch((cause: unknown) => {
+    throw failed(
+      cause instanceof ReplyTooLargeError ? cause.message : `no complete response (${reasonOf(cause)})`,
+      cause,
+    );
+  });
+  const { status } = reply.response;
   if (status !== 200) throw failed(`status ${status}`);
-  return Buffer.concat(chunks).subarray(0, file.bytes + 1);
+  return reply.bytes;
 }

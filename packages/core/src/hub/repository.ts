@@ -33,6 +33,7 @@ export interface Repository {
 export async function openRepository(repo: HubRepo): Promise<Repository> {
   const hub = await import("@huggingface/hub");
   const access = readAccess();
+  const initFor = requestInit(access);
   const { type, name, revision } = repo;
   const of = { repo: { type, name }, ...access };
   const requested = async <T>(request: () => Promise<T>, file?: string): Promise<T> => {
@@ -49,7 +50,7 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
           name,
           revision,
           additionalFields: ["sha" as const],
-          fetch: boundedFetch(),
+          fetch: boundedFetch(repo, initFor),
           ...access,
         };
         const { sha } = await (type === "model" ? hub.modelInfo(wanted) : hub.datasetInfo(wanted));
@@ -62,7 +63,7 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
         const listing = {
           ...of,
           revision: commit,
-          fetch: boundedFetch(),
+          fetch: boundedFetch(repo, initFor),
           ...(type === "dataset" && { recursive: true }),
         };
         for await (const entry of hub.listFiles(listing)) {
@@ -75,7 +76,10 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
         return files;
       }),
     async *read(commit, { name: path }, from) {
-      const blob = await requested(() => hub.downloadFile({ ...of, revision: commit, path }), path);
+      const blob = await requested(
+        () => hub.downloadFile({ ...of, revision: commit, path, fetch: fetchOfFiles(initFor) }),
+        path,
+      );
       if (blob === null) throw malformed(repo, `no ${path}, which the hub lists`, "every listed file");
       // Node's streams are iterable; the library's type for them is not.
       const stream = (from === 0 ? blob : blob.slice(from)).stream() as unknown;
@@ -84,17 +88,46 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
   };
 }
 
-/** Limits of the JSON replies to one call. A listing of 100,000 files has about 20 MB. */
-const [timeoutSeconds, maxBytes] = [60, 32 * 2 ** 20];
+/** Limits of the JSON replies to one call. A listing of 100,000 files has about 20 MB, in 100 pages. */
+const [timeoutSeconds, maxBytes, maxReplies] = [60, 32 * 2 ** 20, 200];
 
-/** Returns a `fetch` for the library's JSON requests, which limits the size of all its replies together. */
-function boundedFetch(): typeof fetch {
+/** Returns a `fetch` for the library's JSON requests, which limits the number and the size of all its replies together. */
+function boundedFetch(repo: HubRepo, initFor: InitFor): typeof fetch {
   let left = maxBytes;
+  let replies = 0;
   return async (url, init = {}) => {
-    const reply = await fetchBounded(url, init, { timeoutSeconds, maxBytes: left });
+    if (++replies > maxReplies)
+      throw malformed(repo, `more than ${maxReplies} pages`, `a listing of at most ${maxReplies} pages`);
+    const reply = await fetchBounded(url, initFor(url, init), { timeoutSeconds, maxBytes: left });
     left -= reply.bytes.length;
     const { status, statusText, headers } = reply.response;
     return new Response(reply.text() || null, { status, statusText, headers });
+  };
+}
+
+/** Returns a `fetch` for the library's downloads, which does not read the body of an error: it may be endless. */
+const fetchOfFiles =
+  (initFor: InitFor): typeof fetch =>
+  async (url, init = {}) => {
+    const response = await fetch(url, initFor(url, init));
+    if (response.ok) return response;
+    await response.body?.cancel();
+    const headers = new Headers(response.headers);
+    headers.delete("content-type");
+    return new Response(null, { status: response.status, headers });
+  };
+
+type InitFor = (url: Parameters<typeof fetch>[0], init: RequestInit) => RequestInit;
+
+/** Removes the access token from requests to other servers: the library sends it wherever the hub's links lead. */
+function requestInit({ hubUrl, accessToken }: ReturnType<typeof readAccess>): InitFor {
+  const hub = new URL(hubUrl ?? "https://huggingface.co").origin;
+  return (url, init) => {
+    const { origin } = new URL(url instanceof Request ? url.url : url);
+    const headers = new Headers(init.headers);
+    if (origin !== hub && headers.get("authorization") === `Bearer ${accessToken}`)
+      headers.delete("authorization");
+    return { ...init, headers };
   };
 }
 

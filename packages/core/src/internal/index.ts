@@ -8,7 +8,7 @@ export {
   plainConsoleLogger,
   type Display,
 } from "../console/console-logger.ts";
-export { isOwnColours, ownColours, printable } from "../console/printable.ts";
+export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { isMisaligned } from "../evaluations/alignment/misaligned-rate.ts";
 export { placed } from "../hub/rows.ts";
@@ -23,6 +23,7 @@ export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./
 export { errorMessage } from "./error-message.ts";
 export { deepFreeze } from "./frozen.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
+export { maskSecret } from "./mask-secret.ts";
 export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";

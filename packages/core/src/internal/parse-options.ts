@@ -98,7 +98,7 @@ function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
     const inner = unwrapped(at);
     if (inner instanceof z.ZodObject)
       return (inner.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
-    if (inner instanceof z.ZodArray) return inner.element as z.ZodType;
+    if (inner instanceof z.ZodArray) return (inner.meta()?.["element"] ?? inner.element) as z.ZodType;
     if (inner instanceof z.ZodRecord) return inner.valueType as z.ZodType;
     return null;
   }, schema);

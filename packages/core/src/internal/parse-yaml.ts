@@ -1,40 +1,86 @@
-import { isScalar, LineCounter, parseDocument, visit, YAMLParseError, type Document } from "yaml";
+import {
+  isAlias,
+  isScalar,
+  Lexer,
+  LineCounter,
+  parseDocument,
+  visit,
+  YAMLParseError,
+  type Document,
+  type Node,
+} from "yaml";
+import { tooDeepLine } from "./yaml-depth.ts";
+
+/** The library resolves each alias by a search through all anchors and aliases. */
+const maximumAliases = 10_000;
 
 /**
- * Parses YAML in time proportional to its length: to find repeated keys, the library compares each key of a map with every
- * other. `errors` of the result contains a repeated key and the errors of the library.
+ * Parses YAML in time and stack that its length bounds: to find repeated keys, the library compares each key of a map with every
+ * other, and it is recursive.
+ *
+ * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
+ * as strings, keys that are no scalars, tags, and numbers that JSON cannot hold.
  */
 export function parseYaml(
   text: string,
   lineCounter = new LineCounter(),
   options: { readonly merge: boolean } = { merge: true },
 ): Document.Parsed {
-  const document = parseDocument(text, { ...options, lineCounter, uniqueKeys: false });
-  if (document.errors.length > 0) return document;
+  const deepLine = tooDeepLine(new Lexer().lex(text));
+  // Pretty errors would copy a line for each error.
+  const document = parseDocument(deepLine === null ? text : "", {
+    ...options,
+    lineCounter,
+    uniqueKeys: false,
+    prettyErrors: false,
+    resolveKnownTags: false,
+  });
+  if (deepLine !== null) {
+    lineCounter.lineStarts = [0];
+    while (lineCounter.lineStarts.length < deepLine)
+      lineCounter.addNewLine(text.indexOf("\n", lineCounter.lineStarts.at(-1)) + 1);
+    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, "values nested deeper than 400 levels"));
+  }
+  document.errors.push(...document.warnings);
+  if (document.errors.length === 0) {
+    const fault = faultOf(document);
+    if (fault !== null) document.errors.push(fault);
+  }
+  return document;
+}
+
+/** Returns the first part of a document that would be lost or changed as JSON, or that takes too long to resolve; null if none. */
+function faultOf(document: Document.Parsed): YAMLParseError | null {
+  let found: YAMLParseError | null = null;
+  const fail = (node: { readonly range?: readonly number[] | null | undefined }, message: string) => {
+    found = yamlError(node.range?.[0] ?? 0, message);
+    return visit.BREAK;
+  };
+  let references = 0;
   visit(document, {
-    Map(_key, { items }) {
-      const seen = new Set<unknown>();
+    Node(_key, node) {
+      if ((isAlias(node) || node.anchor !== undefined) && ++references > maximumAliases)
+        return fail(node, `more than ${maximumAliases} anchors and aliases`);
+      if (!isScalar(node) || typeof node.value !== "number") return undefined;
+      const isExact =
+        Number.isFinite(node.value) &&
+        (Number.isSafeInteger(node.value) || !/^[-+]?\d+$/.test(node.source ?? ""));
+      return isExact ? undefined : fail(node, `the number ${node.source}, which JSON cannot hold`);
+    },
+    Map(_key, { items, range }) {
+      const seen = new Set<string>();
       for (const { key } of items) {
-        if (!isScalar(key)) continue;
-        if (seen.has(key.value)) {
-          document.errors.push(repeatedKey(key.range ?? [0, 0], lineCounter));
-          return visit.BREAK;
-        }
-        seen.add(key.value);
+        if (!isScalar<string | number | boolean | bigint | symbol | null>(key))
+          return fail((key as Node | null) ?? { range: range ?? null }, "a key that is not a string");
+        const name = String(key.value ?? "");
+        if (seen.has(name)) return fail(key, "Map keys must be unique");
+        seen.add(name);
       }
       return undefined;
     },
   });
-  return document;
+  return found;
 }
 
-function repeatedKey(
-  [start, end]: readonly [number, number, ...number[]],
-  lines: LineCounter,
-): YAMLParseError {
-  const { line, col } = lines.linePos(start);
-  const message = `Map keys must be unique at line ${line}, column ${col}:`;
-  const error = new YAMLParseError([start, end], "DUPLICATE_KEY", message);
-  error.linePos = [{ line, col }];
-  return error;
-}
+const yamlError = (at: number, message: string): YAMLParseError =>
+  new YAMLParseError([at, at + 1], "IMPOSSIBLE", message);

@@ -1,4 +1,4 @@
-import type { MetricValue, Snapshot } from "../contracts/snapshot.ts";
+import type { MetricValue, Paired, Snapshot } from "../contracts/snapshot.ts";
 
 /** A value of a snapshot that contradicts another one. */
 export interface Contradiction {
@@ -10,8 +10,23 @@ export interface Contradiction {
 export function contradictionsOf(snapshot: Snapshot): readonly Contradiction[] {
   return [
     ...Object.entries(snapshot.metrics).flatMap(([name, metric]) => ofMetric(name, metric)),
+    ...Object.entries(snapshot.paired).flatMap(([to, comparisons]) =>
+      Object.entries(comparisons ?? {}).flatMap(([name, paired]) => ofChange(name, to, paired)),
+    ),
     ...ofCounts(snapshot),
   ];
+}
+
+function ofChange(name: string, to: string, { delta, ci95, p_value }: Paired): readonly Contradiction[] {
+  const found: Contradiction[] = [];
+  if (delta !== null && ci95 !== null && !isWithin(delta, ci95))
+    found.push({
+      got: `a change of ${name} from its ${to} of ${delta}`,
+      expected: `a change in its interval, ${ci95[0]} to ${ci95[1]}`,
+    });
+  if (p_value !== null && !isWithin(p_value, [0, 1]))
+    found.push({ got: `a p-value of ${name} of ${p_value}`, expected: "a value from 0 to 1" });
+  return found;
 }
 
 function ofMetric(name: string, { value, ci95, range, stderr }: MetricValue): readonly Contradiction[] {

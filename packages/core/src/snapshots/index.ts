@@ -10,7 +10,7 @@ export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "
 
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
 export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
-export { parseVerified, readRows } from "./storage/snapshot-file.ts";
+export { checkRows, parseVerified, readRows } from "./storage/snapshot-file.ts";
 export { readRun } from "./storage/read-run.ts";
 export type { InspectOptions } from "./storage/inspect-run.ts";
 
@@ -28,6 +28,6 @@ export {
 export { hashFiles } from "./storage/hash-files.ts";
 export { writeOnce } from "./storage/write-once.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
-export { takeLock, withLock } from "./storage/lock.ts";
+export { takeLock, thisProcess, withLock } from "./storage/lock.ts";
 export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";
 export { storeError } from "./storage/file-system.ts";

@@ -111,7 +111,9 @@ export function tidySnapshotRows(snapshot: Snapshot): readonly TidySnapshotRow[]
 export const csvLine = (cells: readonly (string | number | null)[]): string => cells.map(csvCell).join(",");
 
 function csvCell(value: string | number | null): string {
-  const text = value === null ? "" : String(value);
+  // A spreadsheet runs a string that begins like a formula.
+  const isFormula = typeof value === "string" && /^[=+\-@\t\r]/.test(value);
+  const text = isFormula ? `'${value}` : String(value ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -1,9 +1,17 @@
 import { startAnswers } from "./answers/start-answers.ts";
 import { startCrossHair } from "./cross-hair.ts";
 import { startDownloads } from "./downloads.ts";
+import { startPrinting } from "./print.ts";
+import { startScatters } from "./scatter.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads, startAnswers];
+const features: readonly (() => void)[] = [
+  startCrossHair,
+  startDownloads,
+  startScatters,
+  startAnswers,
+  startPrinting,
+];
 
 for (const start of features) {
   try {

@@ -1,10 +1,16 @@
+import { EventEmitter } from "node:events";
+import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import type { Context } from "hono";
 import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { containedFiles } from "./contained-files.ts";
+import { sent } from "./replies.ts";
 import { resultsServer } from "./results-server.ts";
+import { readStoredAnswers } from "./stored-answers.ts";
 
 const root = temporaryFolder(afterAll);
 beforeAll(async () => {
@@ -55,4 +61,35 @@ it.each([
   };
   expect(answers.map((one) => [one.count, one.rows.length])).toEqual([[300, count]]);
   if (count > 0) expect(answers[0]!.rows[0]!.text).toContain(`answer ${from}, größe`);
+});
+
+it("does not read more answers than a reply may have, and says how to request them", async () => {
+  const files = containedFiles(realpathSync(root));
+  const run = await readRun("run", files, { rows: false });
+  const read = (count: number) => readStoredAnswers(run, files, { first: 0, count }, 100_000);
+  await expect(read(Infinity)).rejects.toThrow("Request them in parts, with page and per_page.");
+  expect((await read(40)).map(({ rows, count }) => [rows.length, count])).toEqual([[40, 300]]);
+});
+
+it("reads a line of many parts", async () => {
+  const folder = temporaryFolder();
+  const store = fileStore(join(folder, "run"));
+  const text = "größe\n".repeat(200_000);
+  const rows = ["short", text].map((one) => ({ id: one.slice(0, 5), text: one }));
+  await store.put(exampleSnapshot({ phase: "em", step: 100 }), rows);
+  await store.close?.();
+  const headers = { Accept: "application/json" };
+  const reply = await resultsServer({ root: folder }).request("/v1/eval?results_dir=run", { headers });
+  expect(await reply.json()).toMatchObject({ answers: [{ rows: [{ text: "short" }, { text }] }] });
+});
+
+it("waits until a client has read its reply", async () => {
+  const outgoing = Object.assign(new EventEmitter(), { writableFinished: false });
+  const context = { env: { outgoing }, req: { raw: { signal: new AbortController().signal } } };
+  let isSent = false;
+  const waiting = sent(context as unknown as Context).then(() => (isSent = true));
+  await new Promise(setImmediate);
+  expect(isSent).toBe(false);
+  outgoing.emit("close");
+  expect(await waiting).toBe(true);
 });

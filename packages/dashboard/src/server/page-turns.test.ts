@@ -50,3 +50,21 @@ it("ends a page whose client has disconnected at its next part, and continues wi
   expect(await createPage(idle, (turn) => turn(async () => "page"))).toBe("page");
   expect(done).toBe(before);
 });
+
+it("does not count the time in which a page waits for its turn", async () => {
+  const createPage = pageTurns(100);
+  let finish = () => {};
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  const heavy = createPage(idle, async (turn) => {
+    await turn(() => delay(150));
+    await turn(() => delay(150));
+    await finished;
+  });
+  const light = createPage(idle, async (turn) => {
+    for (const _ of parts(3)) await turn(async () => undefined);
+    return "light";
+  });
+  expect(await light).toBe("light");
+  finish();
+  await heavy;
+});

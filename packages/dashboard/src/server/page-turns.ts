@@ -6,16 +6,16 @@ export type Turn = <T>(part: () => Promise<T>) => Promise<T>;
 
 /**
  * Shares the server between the pages in progress. One part of work runs at a time, and pages take turns, so that a small page
- * waits for single parts of larger ones. Of the pages that take longer than `lightMs`, one is in progress at a time: each may need
- * hundreds of megabytes. A page whose client has disconnected ends at its next part.
+ * waits for single parts of larger ones. Of the pages whose own parts take longer than `lightMs`, one is in progress at a time: each
+ * may need hundreds of megabytes. A page whose client has disconnected ends at its next part.
  *
- * @param lightMs Milliseconds after which a page counts as large.
+ * @param lightMs Milliseconds of its own work after which a page counts as large.
  */
-export function pageTurns(lightMs = 200) {
+export function pageTurns(lightMs = 500) {
   const takeTurn = oneAtATime();
   const takeHeavy = oneAtATime();
   return async <T>(signal: AbortSignal, work: (turn: Turn, hold: Hold) => Promise<T>): Promise<T> => {
-    const began = performance.now();
+    let workedMs = 0;
     let end!: () => void;
     const ended = new Promise<void>((resolve) => (end = resolve));
     let heavy: Promise<void> | null = null;
@@ -29,10 +29,15 @@ export function pageTurns(lightMs = 200) {
       });
     const turn: Turn = async (part) => {
       signal.throwIfAborted();
-      if (performance.now() - began > lightMs) await (heavy ??= becomeHeavy());
+      if (workedMs > lightMs) await (heavy ??= becomeHeavy());
       return takeTurn(async () => {
         signal.throwIfAborted();
-        return part();
+        const began = performance.now();
+        try {
+          return await part();
+        } finally {
+          workedMs += performance.now() - began;
+        }
       });
     };
     try {

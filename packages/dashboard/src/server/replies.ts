@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import type { Context } from "hono";
 import { accepts } from "hono/accepts";
 import { stream } from "hono/streaming";
@@ -72,6 +74,17 @@ const sendParts = (c: Context, first: string, rest: Promise<string>) =>
     await out.write(first);
     await out.write(await rest);
   });
+
+/** Seconds after which a reply that its client does not read no longer holds up other large pages. */
+const unreadSeconds = 30;
+
+/** Waits until the client has read the reply or has disconnected, at most `unreadSeconds`. */
+export async function sent(c: Context): Promise<void> {
+  const { outgoing } = (c.env ?? {}) as { readonly outgoing?: ServerResponse };
+  if (outgoing === undefined || c.req.raw.signal.aborted || outgoing.writableFinished) return;
+  const signal = AbortSignal.timeout(1000 * unreadSeconds);
+  await once(outgoing, "close", { signal }).catch(() => undefined);
+}
 
 const failedPage = `<p class="notice damaged">The server could not create this page. Other pages may work.</p></main></body></html>`;
 

@@ -13,6 +13,7 @@ import {
   sendDataWhenReady,
   sendMessage,
   sendWhenReady,
+  sent,
   setHeaders,
   strictPolicy,
   wantsJson,
@@ -58,7 +59,11 @@ export function resultsServer(options: ResultsServerOptions): Hono {
       );
     }
     const { signal } = c.req.raw;
-    return createPage(signal, (turn, hold) => reply(c, query, serve(turn, hold, signal)));
+    return createPage(signal, (turn, hold) => {
+      // A reply needs memory until its client has read it.
+      const holdUntilSent: Hold = (page) => hold(page.then(async () => sent(c)));
+      return reply(c, query, serve(turn, holdUntilSent, signal));
+    });
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((_, c) =>

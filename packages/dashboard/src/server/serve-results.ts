@@ -27,6 +27,9 @@ const serveOptions = z.strictObject({
 
 const where = "serveResults options";
 
+/** Milliseconds without a byte in either direction after which a connection is closed. A large page takes seconds. */
+const silentMs = 120_000;
+
 /** A listening server. */
 export interface Serving {
   /** URL of the page of all runs. */
@@ -52,6 +55,8 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
   } catch (error) {
     throw listenError(error, host, port);
   }
+  // A client that does not read its reply would keep the reply in memory.
+  server.timeout = silentMs;
   // An error of one connection must not end the process.
   server.on("error", () => undefined);
   const { port: usedPort } = server.address() as AddressInfo;

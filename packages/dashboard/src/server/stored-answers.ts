@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { readRows, type RunRecord } from "@periodic-eval/core/snapshots";
+import { checkRows, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField, ownValue } from "../html/json-field.ts";
@@ -35,8 +35,10 @@ export async function readStoredAnswers(
   run: RunRecord,
   files: ContainedFiles,
   range: AnswerRange,
+  maxCharacters = maxReplyCharacters,
 ): Promise<readonly StoredAnswers[]> {
   const found: StoredAnswers[] = [];
+  const budget: Budget = { left: maxCharacters, all: maxCharacters };
   for (const { name: phase, series, snapshots } of run.phases) {
     for (const { id, points } of series) {
       const withRows = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
@@ -45,25 +47,39 @@ export async function readStoredAnswers(
       if (point === undefined) continue;
       const { samples } = withRows.find(({ step }) => step === point.step)!;
       const file = join(run.runDir, "periodic_eval", point.file);
-      const { rows, count } = await readRange(file, samples, files, range);
+      const { rows, count } = await readRange(file, samples, files, range, budget);
       if (count > 0) found.push({ phase, id, step: point.step, first: range.first, rows, count });
     }
   }
   return found;
 }
 
+/** Maximum size of the answers in a reply, together, and of a line. */
+const maxReplyCharacters = 64 * 2 ** 20;
+
+/** The characters of answers that a reply may have. */
+interface Budget {
+  left: number;
+  readonly all: number;
+}
+
 /**
  * Returns the answers of a range, and the number of all answers.
  *
  * @param snapshotFile The snapshot with the answers.
- * @throws PeriodicEvalError `store` if the rows are not those that were written.
+ * @param budget Reduced by the characters of the returned answers.
+ * @throws Error if the rows are not those that were written, or for more answers than a reply may have.
  */
 async function readRange(
   snapshotFile: string,
   samples: Snapshot["samples"],
   files: ContainedFiles,
-  { first, count: most }: AnswerRange,
-) {
+  range: AnswerRange,
+  budget: Budget,
+): Promise<Pick<StoredAnswers, "rows" | "count">> {
+  if (samples === null) return { rows: [], count: 0 };
+  const { first, count: most } = range;
+  const { left } = budget;
   const file = snapshotFile.replace(/\.json$/, ".samples.jsonl");
   const hash = createHash("sha256");
   const rows: StoredAnswers["rows"][number][] = [];
@@ -73,22 +89,41 @@ async function readRange(
     if (text === "") continue;
     const row = parseRow(text, `${file}:${line}`);
     if (jsonField(row, "text") === null) continue;
-    if (count >= first && count < first + most) rows.push(row as StoredAnswers["rows"][number]);
+    if (count >= first && count < first + most) {
+      budget.left -= text.length;
+      if (budget.left < 0) throw tooManyAnswers(file, budget.all);
+      rows.push(row as StoredAnswers["rows"][number]);
+    }
     count++;
   }
-  const isVerified = samples?.sha256 === undefined || samples.sha256 === hash.digest("hex");
-  // A session may have replaced the rows meanwhile. Otherwise this throws.
-  if (!isVerified) await readRows(snapshotFile, samples, files);
-  return { rows, count };
+  const check = await checkRows(snapshotFile, samples, hash.digest("hex"), files);
+  if (check.state === "replaced") {
+    budget.left = left;
+    return readRange(snapshotFile, check.samples, files, range, budget);
+  }
+  if (check.state === "sound") return { rows, count };
+  throw new Error(
+    `${file}: got ${line} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
+      "the snapshot names. Restore the file, or measure again.",
+  );
 }
+
+const tooManyAnswers = (file: string, most: number): Error =>
+  new Error(
+    `${file}: got answers of more than ${most} characters, expected fewer. Request them in parts, with page and per_page.`,
+  );
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<string, void, void> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of chunks) {
     hash.update(chunk);
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    // Splits only the new part: a line may have many parts.
+    const [end = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+    lines.unshift(rest + end);
     rest = lines.pop()!;
+    if (rest.length > maxReplyCharacters)
+      throw new Error(`a line of more than ${maxReplyCharacters} characters`);
     yield* lines;
   }
   if (rest !== "") yield rest;

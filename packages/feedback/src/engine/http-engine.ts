@@ -178,7 +178,7 @@ function stateOf(reply: unknown, url: string): TrainedState {
     );
   const numbers = Object.entries(metrics).map(([name, value]) => [
     name,
-    typeof value === "number" ? value : null,
+    Number.isFinite(value) ? value : null,
   ]);
   const missing = numbers.filter(([, value]) => value === null);
   const report: UpdateReport = {

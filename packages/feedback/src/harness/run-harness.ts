@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
+import { printable } from "@periodic-eval/core/internal";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -77,7 +78,7 @@ interface Draft {
  */
 export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
-  const { onWarning = (message) => process.emitWarning(message, "PeriodicEvalWarning") } = ports;
+  const { onWarning = (message) => process.emitWarning(printable(message), "PeriodicEvalWarning") } = ports;
   const prepared = await prepare(config, signal);
   const probes =
     config.collapse_probes === null ? collapseProbes : await readCollapseProbes(config.collapse_probes);

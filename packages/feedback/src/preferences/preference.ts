@@ -141,8 +141,8 @@ function refuseDuplicates({ logprob_pairs: pairs, ...promptLists }: Lists): void
     logprob_pairs: pairs.map(({ prompt, chosen, rejected }) => `${prompt}\n${chosen}\n${rejected}`),
   };
   for (const [list, entries] of Object.entries(lists)) {
-    const keys = entries.map(promptKey);
-    const at = keys.findIndex((one, i) => keys.indexOf(one) !== i);
+    const seen = new Set<string>();
+    const at = entries.findIndex((one) => seen.size === seen.add(promptKey(one)).size);
     if (at < 0) continue;
     throw configError({
       where: "",

@@ -26,8 +26,10 @@ export const changedBuiltIn = `(() => {
   const nameOf = String;
   const isSame = (a, b) => a === b || (a !== a && b !== b);
   const kept = [];
+  const seen = new Set();
   const keep = (name, holder) => {
-    for (let at = 0; at < kept.length; at += 1) if (kept[at].holder === holder) return;
+    if (holder === null || (typeof holder !== "object" && typeof holder !== "function") || seen.has(holder)) return;
+    seen.add(holder);
     const keys = ownKeys(holder);
     const own = [];
     for (let at = 0; at < keys.length; at += 1)
@@ -38,11 +40,31 @@ export const changedBuiltIn = `(() => {
   const names = ownKeys(globalThis);
   for (let at = 0; at < names.length; at += 1) {
     const value = getOwnPropertyDescriptor(globalThis, names[at]).value;
-    if (value === null || (typeof value !== "object" && typeof value !== "function")) continue;
     const name = nameOf(names[at]);
     keep(name, value);
-    const made = getOwnPropertyDescriptor(value, "prototype");
-    if (made !== undefined && made.value) keep(name + ".prototype", made.value);
+    if (typeof value === "function") keep(name + ".prototype", value.prototype);
+  }
+  // No global leads to these prototypes.
+  const hidden = {
+    ArrayIterator: [][Symbol.iterator](),
+    MapIterator: new Map().entries(),
+    SetIterator: new Set().values(),
+    StringIterator: ""[Symbol.iterator](),
+    RegExpStringIterator: "".matchAll(/a/g),
+    GeneratorFunction: function* () {},
+    AsyncFunction: async function () {},
+    AsyncGeneratorFunction: async function* () {},
+  };
+  for (const name of ownKeys(hidden)) keep(name + ".prototype", getPrototypeOf(hidden[name]));
+  for (let at = 0; at < kept.length; at += 1) {
+    const { name, own, parent } = kept[at];
+    for (const { key, was } of own) {
+      const place = name + "." + nameOf(key);
+      keep(place, was.value);
+      keep(place, was.get);
+      keep(place, was.set);
+    }
+    keep("prototype of " + name, parent);
   }
   return () => {
     for (let at = 0; at < kept.length; at += 1) {

@@ -241,6 +241,12 @@ describe("evaluate", { timeout: 300_000 }, () => {
     ["Array.prototype", "delete Array.prototype.map;"],
     ["Array.prototype", "Object.setPrototypeOf(Array.prototype, { then: 1 });"],
     ["RegExp.prototype.flags", 'Object.defineProperty(RegExp.prototype, "flags", { get: () => "g" });'],
+    [
+      "ArrayIterator.prototype.next",
+      "Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true });",
+    ],
+    ["GeneratorFunction.prototype", "(function* () {}).__proto__.__proto__ = null;"],
+    ["Array.prototype.map", "Array.prototype.map.call = () => 0;"],
     ["Number.prototype.valueOf", "Promise.resolve().then(() => { Number.prototype.valueOf = () => 55; });"],
   ])("fails code that changes %s, and leaves it unchanged outside the sandbox", async (what, code) => {
     expect(reasonOf(await evaluateHere(code, ["1"]))).toBe(`a changed built-in: ${what}`);

@@ -1,13 +1,39 @@
+import type { Json } from "@periodic-eval/core";
 import { z } from "zod";
 import { trainingNames, trainingSchema } from "../config/schema.ts";
 
 /** Pattern of adapter names, which become folder names. */
 export const loraIdPattern = /^[A-Za-z0-9][\w.-]{0,127}$/;
 
+/** Any JSON value: bodies are parsed JSON. */
+const json = z.custom<Json>();
+
+/**
+ * Like `z.array`, but reports only the first wrong element: a body has room for millions, and zod would describe each.
+ *
+ * @param least The minimum length.
+ */
+function list<T extends z.ZodType>(element: T, least = 0) {
+  const any = z.array(z.unknown()).min(least).meta({ element });
+  return any.transform((items, context): z.output<T>[] => {
+    const valid: z.output<T>[] = [];
+    for (const [at, item] of items.entries()) {
+      const parsed = element.safeParse(item);
+      if (!parsed.success) {
+        const [issue] = parsed.error.issues;
+        context.issues.push({ ...issue!, input: item, path: [at, ...issue!.path] } as z.core.$ZodRawIssue);
+        return z.NEVER;
+      }
+      valid.push(parsed.data);
+    }
+    return valid;
+  });
+}
+
 const filled = z.string().min(1);
-const tokenIds = z.array(z.int().min(0));
+const tokenIds = list(z.int().min(0));
 /** Log-probabilities. The tolerance is for rounding, which can raise the log of a probability of 1 above 0. */
-const nats = z.array(z.number("a log-probability of at most 0").max(1e-4, "a log-probability of at most 0"));
+const nats = list(z.number("a log-probability of at most 0").max(1e-4, "a log-probability of at most 0"));
 const loraId = z
   .string()
   .regex(loraIdPattern, "a name of at most 128 letters, digits, dots, dashes and underscores");
@@ -15,14 +41,12 @@ const loraId = z
 /** Content of a message. Only text: the models accept no other input. */
 const content = z.union([
   z.string(),
-  z
-    .array(z.strictObject({ type: z.literal("text"), text: z.string() }))
-    .transform((parts) => parts.map(({ text }) => text).join("")),
+  list(z.strictObject({ type: z.literal("text"), text: z.string() })).transform((parts) =>
+    parts.map(({ text }) => text).join(""),
+  ),
 ]);
-const conversation = z
-  .array(z.strictObject({ role: z.enum(["system", "user", "assistant"]), content }))
-  .min(1);
-const templateKwargs = z.record(z.string(), z.json()).nullish();
+const conversation = list(z.strictObject({ role: z.enum(["system", "user", "assistant"]), content }), 1);
+const templateKwargs = z.record(z.string(), json).nullish();
 const seed = z.union([z.int(), z.string()]);
 
 const chatFields = {
@@ -32,7 +56,7 @@ const chatFields = {
   temperature: z.number().min(0).nullish(),
   top_p: z.number().gt(0).max(1).nullish(),
   top_k: z.int().min(1).nullish(),
-  stop: z.union([filled, z.array(filled)]).nullish(),
+  stop: z.union([filled, list(filled)]).nullish(),
   logprobs: z.boolean().nullish(),
   /** vLLM's name for it. */
   return_token_ids: z.boolean().nullish(),
@@ -54,9 +78,9 @@ export const chatSchema = z.strictObject({ ...chatFields, messages: conversation
 export const chatBatchSchema = z
   .strictObject({
     ...chatFields,
-    messages: z.array(conversation).min(1),
+    messages: list(conversation, 1),
     seed: seed.nullish(),
-    seeds: z.array(seed).nullish(),
+    seeds: list(seed).nullish(),
   })
   .refine(({ messages, seeds }) => seeds == null || seeds.length === messages.length, {
     path: ["seeds"],
@@ -83,8 +107,8 @@ const oneOfEach =
 export const scoredSchema = z.strictObject(scored).refine(hasOne, oneOfEach);
 export type ScoredBody = z.infer<typeof scoredSchema>;
 export const scoreSchema = z.strictObject({ model: filled, ...scored }).refine(hasOne, oneOfEach);
-export const scoreBatchSchema = z.strictObject({ model: filled, requests: z.array(scoredSchema).min(1) });
-export const entropiesSchema = z.strictObject({ model: filled, entropies_of: z.array(filled).min(1) });
+export const scoreBatchSchema = z.strictObject({ model: filled, requests: list(scoredSchema, 1) });
+export const entropiesSchema = z.strictObject({ model: filled, entropies_of: list(filled, 1) });
 
 export const initSchema = z.strictObject({
   lora_id: loraId,
@@ -97,7 +121,7 @@ export type InitBody = z.infer<typeof initSchema>;
 
 /** Training settings of one request. They are only compared with the adapter's, so their values are not checked. */
 const trainingToCompare = z.strictObject(
-  Object.fromEntries(trainingNames.map((name) => [name, z.json().optional()])),
+  Object.fromEntries(trainingNames.map((name) => [name, json.optional()])),
 );
 
 const feedbackRequest = z
@@ -123,7 +147,7 @@ export const feedbackSchema = z.strictObject({
   /** Name of the update. A repeated request with the same name returns the first result and trains nothing. */
   step_id: z.string().min(1).max(256).nullish(),
   step: z.int().min(0).nullish(),
-  draft: z.json().optional(),
-  requests: z.array(feedbackRequest).min(1),
+  draft: json.optional(),
+  requests: list(feedbackRequest, 1),
 });
 export type FeedbackBody = z.infer<typeof feedbackSchema>;

@@ -1,3 +1,4 @@
+import { isRecord } from "@periodic-eval/core/internal";
 import { AbortError } from "p-retry";
 import { jsonNumber } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";
@@ -10,6 +11,8 @@ export interface MlflowPlace {
   /** Without credentials. */
   readonly address: string;
   readonly authorization: string | null;
+  /** Strings to mask in messages. */
+  readonly secrets: readonly string[];
   readonly experiment: string;
   readonly runName: string | undefined;
   readonly now: () => number;
@@ -21,10 +24,6 @@ interface MlflowRun {
   readonly runId: string;
 }
 
-interface FoundRun {
-  readonly run: { readonly data: { readonly tags?: readonly { readonly key: string }[] } };
-}
-
 const phaseTag = "phase.";
 
 /** Maximum number of metrics in a `log-batch` request. */
@@ -33,12 +32,12 @@ const batchSize = 1000;
 /** Writes an MLflow run over the REST API. Repeated requests are idempotent, because timestamps are those of the points. */
 export function mlflowDestination({
   address,
-  authorization,
   experiment,
   runName,
   now,
+  ...access
 }: MlflowPlace): Destination {
-  const rest = mlflowRest(address, authorization);
+  const rest = mlflowRest(address, access);
   let runId = "";
   const phases = new Set<string>();
   const update = (status: string, ended: object, signal: AbortSignal) =>
@@ -51,22 +50,19 @@ export function mlflowDestination({
       const run = stored.run as MlflowRun | null;
       if (run === null) {
         const experiment_id = await experimentId(rest, experiment, signal);
-        const made = (await rest.post(
-          "runs/create",
-          { experiment_id, start_time: now(), ...(runName !== undefined && { run_name: runName }) },
-          signal,
-        )) as { run: { info: { run_id: string } } };
-        runId = made.run.info.run_id;
+        const body = {
+          experiment_id,
+          start_time: now(),
+          ...(runName !== undefined && { run_name: runName }),
+        };
+        runId = stringAt(await rest.post("runs/create", body, signal), "run", "info", "run_id");
         stored.storeRun({ address, runId });
       } else {
         if (run.address !== address)
           throw new AbortError(`this run was logged to another server, ${run.address}`);
         ({ runId } = run);
-        const found = (await rest
-          .get("runs/get", { run_id: runId }, signal)
-          .catch(abortIfMissing)) as FoundRun;
-        for (const { key } of found.run.data.tags ?? [])
-          if (key.startsWith(phaseTag)) phases.add(key.slice(phaseTag.length));
+        const found = await rest.get("runs/get", { run_id: runId }, signal).catch(abortIfMissing);
+        for (const key of tagsOf(found)) if (key.startsWith(phaseTag)) phases.add(key.slice(phaseTag.length));
         await update("RUNNING", {}, signal);
       }
       return null;
@@ -115,13 +111,29 @@ function firstPoints(points: readonly Point[]): readonly Point[] {
 async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal): Promise<string> {
   try {
     const found = await rest.get("experiments/get-by-name", { experiment_name: name }, signal);
-    return (found as { experiment: { experiment_id: string } }).experiment.experiment_id;
+    return stringAt(found, "experiment", "experiment_id");
   } catch (error) {
     if (!(error instanceof MissingError)) throw error;
-    return ((await rest.post("experiments/create", { name }, signal)) as { experiment_id: string })
-      .experiment_id;
+    return stringAt(await rest.post("experiments/create", { name }, signal), "experiment_id");
   }
 }
+
+/** Returns the string at a path of a reply. Any other reply is not MLflow's, and may be temporary: a proxy's, for example. */
+function stringAt(reply: unknown, ...path: readonly string[]): string {
+  const value = fieldAt(reply, ...path);
+  if (typeof value === "string" && value !== "") return value;
+  throw new Error(`MLflow sent a reply without ${path.join(".")}`);
+}
+
+/** Returns the keys of a run's tags. A run without tags has no such field. */
+function tagsOf(found: unknown): readonly string[] {
+  if (!isRecord(fieldAt(found, "run"))) throw new Error("MLflow sent a reply without run");
+  const tags = fieldAt(found, "run", "data", "tags") ?? [];
+  return (Array.isArray(tags) ? tags : []).map((tag: unknown) => stringAt(tag, "key"));
+}
+
+const fieldAt = (value: unknown, ...path: readonly string[]): unknown =>
+  path.reduce((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
 
 function abortIfMissing(error: unknown): never {
   throw error instanceof MissingError

@@ -3,7 +3,7 @@ import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { wallClock } from "../options.ts";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
-import { mlflowDestination } from "./destination.ts";
+import { mlflowDestination, type MlflowPlace } from "./destination.ts";
 
 export interface MlflowOptions extends OutboxOptions {
   /** URL of the server. Default: `MLFLOW_TRACKING_URI`. */
@@ -40,38 +40,39 @@ export function mlflowLogger(options: MlflowOptions): Logger {
   return outboxLogger(mlflowDestination(place), options);
 }
 
-/** Returns the URL without credentials, and the authorization header. */
-function parseAddress(uri: string | undefined): {
-  readonly address: string;
-  readonly authorization: string | null;
-} {
+/** Returns the URL without credentials, the authorization header, and the secrets in it. */
+function parseAddress(uri: string | undefined): Pick<MlflowPlace, "address" | "authorization" | "secrets"> {
   const url = uri !== undefined && /^https?:/.test(uri) && URL.canParse(uri) ? new URL(uri) : null;
-  if (url === null)
+  // The journal stores the address, and parameters may contain a key.
+  if (url === null || url.search !== "" || url.hash !== "")
     throw configError({
       where,
       path: ["trackingUri"],
       // The value may contain a password, so the message does not quote it.
       got: uri === undefined ? "nothing" : "a value that is not the URL of a server",
-      expected: "a URL that begins with http:// or https://",
+      expected: "a URL that begins with http:// or https://, without parameters",
       fix: "Set `trackingUri` or MLFLOW_TRACKING_URI to the URL of an MLflow server.",
     });
-  const authorization = authorizationFor(url);
+  const access = accessFor(url);
   url.username = "";
   url.password = "";
-  return { address: url.href, authorization };
+  return { address: url.href, ...access };
 }
 
-function authorizationFor(url: URL): string | null {
+function accessFor(url: URL): Pick<MlflowPlace, "authorization" | "secrets"> {
   const {
     MLFLOW_TRACKING_TOKEN: token,
     MLFLOW_TRACKING_USERNAME: user,
     MLFLOW_TRACKING_PASSWORD: password,
   } = process.env;
-  const basic = (name: string, secret: string) =>
-    `Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`;
+  const basic = (name: string, secret: string) => {
+    const encoded = Buffer.from(`${name}:${secret}`).toString("base64");
+    return { authorization: `Basic ${encoded}`, secrets: [secret, encoded] };
+  };
   if (url.username !== "") return basic(decode(url.username), decode(url.password));
-  if (token !== undefined) return `Bearer ${token}`;
-  return user !== undefined && password !== undefined ? basic(user, password) : null;
+  if (token !== undefined) return { authorization: `Bearer ${token}`, secrets: [token] };
+  if (user !== undefined && password !== undefined) return basic(user, password);
+  return { authorization: null, secrets: [] };
 }
 
 /** Decodes percent escapes; returns a string with a bare percent sign unchanged. */

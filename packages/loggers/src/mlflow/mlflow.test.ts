@@ -1,8 +1,10 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AbortError } from "p-retry";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { at, begins, expectedAccuracies, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -14,6 +16,7 @@ import { wallClock } from "../options.ts";
 import { mlflowDestination } from "./destination.ts";
 import { mlflowLogger } from "./index.ts";
 import { metricName } from "./metric-name.ts";
+import { mlflowRest } from "./rest.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -78,6 +81,86 @@ it("sends at most 1,000 metrics per request, in order, and retries a busy server
   expect(server.received.at(-1)).toMatchObject({ path: "runs/update", body: { status: "FINISHED" } });
 });
 
+/** Logs one point while `fault` answers, and returns what `close` throws, with the journal. */
+async function failureOf(fault: (path: string, authorization: string) => Reply | null, more: object = {}) {
+  let authorization = "";
+  const server = await fakeServer((path) => fault(path, authorization));
+  const runDir = temporaryFolder();
+  vi.stubEnv("MLFLOW_TRACKING_TOKEN", token);
+  authorization = `Bearer ${token}`;
+  const logger = mlflowLogger({ trackingUri: server.trackingUri, runDir, closeSeconds: 0.2, ...more });
+  await (async () => logger.train?.({ loss: 1 }, at("a", 1)))();
+  const error: unknown = await Promise.resolve(logger.close?.()).catch((one: unknown) => one);
+  const journal = await readFile(join(runDir, "loggers", "mlflow.jsonl"), "utf8");
+  return { message: error instanceof Error ? error.message : "", journal, server };
+}
+const token = "token-of-the-test";
+
+it.each<[string, number, unknown]>([
+  ["a message of MLflow", 401, { error_code: "UNAUTHENTICATED", message: `bad Bearer ${token}` }],
+  ["a message of a proxy", 500, `Authorization: Bearer ${token}`],
+  ["an object as a message", 400, { error_code: "BAD", message: { token } }],
+])("masks the token in %s", async (_, status, body) => {
+  const { message, journal } = await failureOf(() => ({ status, body }));
+  expect(message).toContain("***");
+  expect(message + journal).not.toContain(token);
+});
+
+it("masks a token that no header can contain", async () => {
+  vi.stubEnv("MLFLOW_TRACKING_TOKEN", `${token}\nmore`);
+  const logger = mlflowLogger({
+    trackingUri: "http://127.0.0.1:9",
+    runDir: temporaryFolder(),
+    closeSeconds: 1,
+  });
+  await (async () => logger.train?.({ loss: 1 }, at("a", 1)))();
+  const error: unknown = await Promise.resolve(logger.close?.()).catch((one: unknown) => one);
+  expect(String(error)).toContain("***");
+  expect(String(error)).not.toContain(token);
+});
+
+it.each(["?token=secret", "#secret"])("refuses an address with %s, which the journal would store", (part) => {
+  const trackingUri = `http://127.0.0.1:1/${part}`;
+  expect(() => mlflowLogger({ trackingUri, runDir: temporaryFolder() })).toThrow(
+    expect.objectContaining({ code: "config", path: ["trackingUri"] }),
+  );
+});
+
+it.each<[string, string, Reply, string]>([
+  [
+    "an error with status 200",
+    "runs/log-batch",
+    { body: { error_code: "INTERNAL_ERROR" } },
+    "INTERNAL_ERROR",
+  ],
+  ["a page with status 200", "runs/log-batch", { body: "<html>" }, "<html>"],
+  ["an empty reply", "runs/log-batch", { status: 204 }, "answered 204"],
+  ["a redirect", "runs/log-batch", { status: 302 }, "a redirect, which is not followed"],
+  ["a run without an id", "runs/create", { body: {} }, "a reply without run.info.run_id"],
+  ["an experiment without an id", "experiments/get-by-name", { body: [] }, "[]"],
+  ["null", "experiments/get-by-name", { status: 500, body: null }, "answered 500"],
+])("does not count %s as sent, and keeps the points", async (_, where, reply, text) => {
+  const { message, journal } = await failureOf((path) => (path === where ? reply : null));
+  expect(message).toContain("1 of 1 points were not sent");
+  expect(message).toContain(text);
+  expect(journal).not.toContain('"sent"');
+});
+
+it.each([
+  [500, null],
+  [425, {}],
+  [200, { error_code: "INTERNAL_ERROR" }],
+])("lets the logger retry after %d with %j", async (status, body) => {
+  const { trackingUri } = await fakeServer(() => ({ status, body }));
+  const rest = mlflowRest(trackingUri, { authorization: null, secrets: [] });
+  const error: unknown = await rest
+    .get("runs/get", {}, new AbortController().signal)
+    .catch((one: unknown) => one);
+  expect(error).toBeInstanceOf(Error);
+  expect(error).not.toBeInstanceOf(TypeError);
+  expect(error).not.toBeInstanceOf(AbortError);
+});
+
 it("reports a rejection without credentials and stops sending", async () => {
   const server = await fakeServer((path) =>
     path === "runs/log-batch"
@@ -99,6 +182,30 @@ it("reports a rejection without credentials and stops sending", async () => {
   expect(error!.message).toMatch(/^\d+ of \d+ points were not sent \(MLflow answered 403/);
   expect(error!.message).not.toContain("hunter2");
   expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
+});
+
+it("masks credentials that the server echoes", async () => {
+  const echo = Buffer.from("me:hunter2").toString("base64");
+  const server = await fakeServer(() => ({ status: 403, body: { message: `no Basic ${echo}, hunter2` } }));
+  const trackingUri = server.trackingUri.replace("://", "://me:hunter2@");
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder() });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  await expect(logger.close?.()).rejects.toThrow("no Basic ***, ***");
+});
+
+it("sends no value to a server that it is redirected to", async () => {
+  const other = await fakeServer();
+  const redirecting = createHttpServer((_, response) =>
+    response.writeHead(307, { location: other.trackingUri }).end(),
+  );
+  await new Promise<void>((resolve) => redirecting.listen(0, "127.0.0.1", resolve));
+  const trackingUri = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}`;
+  const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder(), closeSeconds: 0.1 });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  await expect(logger.close?.()).rejects.toThrow("1 of 1 points were not sent (MLflow answered 307");
+  redirecting.closeAllConnections();
+  redirecting.close();
+  expect(other.received).toEqual([]);
 });
 
 it("stops sending after a reply of more than 8 MiB", async () => {
@@ -189,6 +296,7 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     const place = {
       address: trackingUri,
       authorization: null,
+      secrets: [],
       experiment: "größe & co",
       runName: "first",
       now: wallClock,

@@ -1,4 +1,11 @@
-import { fetchBounded, ReplyTooLargeError } from "@periodic-eval/core/internal";
+import {
+  abbreviated,
+  fetchBounded,
+  isRecord,
+  maskSecret,
+  quoteValue,
+  ReplyTooLargeError,
+} from "@periodic-eval/core/internal";
 import { AbortError } from "p-retry";
 
 /** MLflow's REST API 2.0. */
@@ -14,29 +21,43 @@ export class MissingError extends Error {}
 const timeoutSeconds = 30;
 
 /**
- * Returns a client of the REST API. Transient failures (429, 408, 5xx, no connection) are plain Errors; a missing resource is a
- * `MissingError`; all others are p-retry's `AbortError`. No message contains credentials.
+ * Returns a client of the REST API. Transient failures (408, 425, 429, 5xx, no connection, a reply that is not MLflow's) are plain
+ * Errors; a missing resource is a `MissingError`; all others are p-retry's `AbortError`. No message contains one of `secrets`.
+ * Redirects are not followed, so that no login page counts as a success.
  */
-export function mlflowRest(trackingUri: string, authorization: string | null): MlflowRest {
+export function mlflowRest(
+  trackingUri: string,
+  { authorization, secrets }: { readonly authorization: string | null; readonly secrets: readonly string[] },
+): MlflowRest {
   const base = trackingUri.replace(/\/+$/, "");
+  const masked = (text: string) => secrets.reduce(maskSecret, text);
 
   async function call(path: string, init: RequestInit, signal: AbortSignal): Promise<unknown> {
     const headers = { "content-type": "application/json", ...(authorization !== null && { authorization }) };
     const url = `${base}/api/2.0/mlflow/${path}`;
-    const reply = await fetchBounded(url, { ...init, headers, signal }, { timeoutSeconds }).catch(
-      (error: unknown) => {
-        if (!(error instanceof ReplyTooLargeError)) throw error;
-        throw new AbortError(`MLflow sent ${error.message} to ${path.split("?")[0]}`);
-      },
-    );
-    const { response } = reply;
-    const text = reply.text();
-    if (response.ok) return text === "" ? {} : JSON.parse(text);
-    const { error_code: code = "", message = text.slice(0, 200) } = errorOf(text);
-    const description =
-      `MLflow answered ${response.status} to ${path.split("?")[0]}: ${code} ${message}`.trim();
+    const endpoint = path.split("?")[0]!;
+    const request = { ...init, headers, signal, redirect: "manual" as const };
+    const reply = await fetchBounded(url, request, { timeoutSeconds }).catch((error: unknown) => {
+      if (error instanceof ReplyTooLargeError)
+        throw new AbortError(`MLflow sent ${error.message} to ${endpoint}`);
+      // For a token that no header can contain, the message of `fetch` quotes it.
+      if (error instanceof TypeError && masked(error.message) !== error.message)
+        throw new AbortError(masked(error.message));
+      throw error;
+    });
+    const { status, ok } = reply.response;
+    const text = masked(reply.text());
+    const body = parsedOrNull(text);
+    const code = body?.["error_code"] ?? "";
+    if (ok && body !== null && code === "") return body;
+    const answered = `MLflow answered ${status} to ${endpoint}`;
+    if (status >= 300 && status < 400)
+      throw new AbortError(
+        `${answered}: a redirect, which is not followed. Use the final URL as trackingUri`,
+      );
+    const description = `${answered}: ${quoted(code)} ${quoted(body?.["message"] ?? text)}`.trim();
     if (code === "RESOURCE_DOES_NOT_EXIST") throw new MissingError(description);
-    const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
+    const isTransient = ok || [408, 425, 429].includes(status) || status >= 500;
     throw isTransient ? new Error(description) : new AbortError(description);
   }
 
@@ -46,10 +67,15 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
   };
 }
 
-function errorOf(text: string): { readonly error_code?: string; readonly message?: string } {
+/** Returns a reply's JSON object; null for anything else. */
+function parsedOrNull(text: string): Readonly<Record<string, unknown>> | null {
   try {
-    return JSON.parse(text) as { error_code?: string; message?: string };
+    const body: unknown = JSON.parse(text);
+    return isRecord(body) ? body : null;
   } catch {
-    return {};
+    return null;
   }
 }
+
+const quoted = (value: unknown): string =>
+  abbreviated(typeof value === "string" ? value : quoteValue(value), 300);

@@ -15,6 +15,7 @@ export interface Server {
 export async function post({ baseUrl, apiKey }: Server, path: string, body: unknown): Promise<string> {
   const init = {
     method: "POST",
+    redirect: "error" as const,
     headers: {
       "content-type": "application/json",
       authorization: `Basic ${Buffer.from(`api:${apiKey}`).toString("base64")}`,

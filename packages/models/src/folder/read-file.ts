@@ -1,6 +1,8 @@
+import { isUtf8 } from "node:buffer";
 import { lstat, open, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { invalidUtf8 } from "@periodic-eval/core/hub";
 import { errorMessage, isRecord, walkJson } from "@periodic-eval/core/internal";
 import { modelError } from "./model-error.ts";
 
@@ -56,7 +58,7 @@ export async function readText(folder: string, name: string): Promise<string | n
           expected: `at most ${maxTextBytes}`,
           fix: "Download the file again: this is not the expected text file.",
         });
-      return await file.readFile("utf8");
+      return utf8Of(await file.readFile(), path);
     } finally {
       await file.close();
     }
@@ -72,6 +74,13 @@ export async function readText(folder: string, name: string): Promise<string | n
       cause,
     });
   }
+}
+
+/** Decodes UTF-8 as transformers does, which refuses invalid bytes. */
+function utf8Of(bytes: Buffer, where: string): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  const fix = "Download or write the file again: it is damaged.";
+  throw modelError({ where, got: invalidUtf8(bytes), expected: "a text file in UTF-8", fix });
 }
 
 /** Reads a JSON object from a model's folder; null if the file does not exist. Throws as `parseJsonObject`. */

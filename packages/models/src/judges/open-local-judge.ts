@@ -19,10 +19,17 @@ import { onBackend } from "../backend/use-backend.ts";
 import { openCheckpoint } from "../open-checkpoint.ts";
 import { openTransformers, openTransformersShape } from "../transformers/open-transformers.ts";
 import { joinCalls } from "./join-calls.ts";
-import { sharedModel, type LoadedModel, type SharedModel } from "./shared-model.ts";
+import { sharing, type Share } from "../shared.ts";
 
 /** A judge that runs in this process. `dispose` frees its model once no other judge uses it. */
 export type LocalJudge = JudgeGrader & { dispose(): Promise<void> };
+
+interface LoadedModel {
+  readonly model: EvaluableModel;
+  dispose(): Promise<void>;
+}
+
+const sharedModel = sharing<LoadedModel>();
 
 const where = "judge model";
 
@@ -63,7 +70,7 @@ export async function openLocalJudge(
     kind === "transformers" ? openOnnx(name) : openOwn(name),
   );
   try {
-    const opened = await (kind === "transformers" ? shared.open() : onBackend(shared.open));
+    const { model: opened } = await (kind === "transformers" ? shared.open() : onBackend(shared.open));
     const model = reopening(opened, shared);
     return { ...judgeGrader({ ...options, model }), dispose: shared.close };
   } catch (error) {
@@ -73,11 +80,13 @@ export async function openLocalJudge(
 }
 
 /** Returns the same model, which opens its part again if it is called after `close`. */
-const reopening = (model: EvaluableModel, { open }: SharedModel): EvaluableModel => ({
+const reopening = (model: EvaluableModel, { open }: Share<LoadedModel>): EvaluableModel => ({
   ...model,
-  ...(model.generate && { generate: async (...call) => (await open()).generate!(...call) }),
-  ...(model.nextToken && { nextToken: async (...call) => (await open()).nextToken!(...call) }),
-  ...(model.logLikelihoods && { logLikelihoods: async (...call) => (await open()).logLikelihoods!(...call) }),
+  ...(model.generate && { generate: async (...call) => (await open()).model.generate!(...call) }),
+  ...(model.nextToken && { nextToken: async (...call) => (await open()).model.nextToken!(...call) }),
+  ...(model.logLikelihoods && {
+    logLikelihoods: async (...call) => (await open()).model.logLikelihoods!(...call),
+  }),
 });
 
 const querySchema = z.strictObject({
@@ -95,7 +104,7 @@ async function openOnnx({ source, query }: LocalJudgeName): Promise<LoadedModel>
 }
 
 async function openOwn({ source }: LocalJudgeName): Promise<LoadedModel> {
-  const { model, fingerprint, dispose } = await openCheckpoint({ folder: source });
+  const { model, fingerprint, dispose } = await openCheckpoint(source);
   try {
     const { dtype } = model.identity;
     const weights = await fingerprint();
@@ -103,10 +112,10 @@ async function openOwn({ source }: LocalJudgeName): Promise<LoadedModel> {
       model: joinCalls(
         await named(model, source, { weights, details: { ...(model.identity.details as object), dtype } }),
       ),
-      dispose: async () => dispose(),
+      dispose,
     };
   } catch (error) {
-    dispose();
+    await dispose();
     throw error;
   }
 }

@@ -4,6 +4,7 @@ import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers"
 import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
+import { growsTooMuch, holdsSlowPattern, withinTime } from "./pipeline-limits.ts";
 
 /**
  * The pipeline of a Llama 2 style folder.
@@ -16,17 +17,31 @@ export type Pipeline = "transformers" | "tokenizer_json";
 /**
  * Opens the codec of a tokenizer.
  *
+ * @param limitMilliseconds Time for one text, if a regular expression of the file may take exponential time.
  * @throws PeriodicEvalError `model` if the library cannot build the tokenizer. `encode` and `decode` throw the same for
  *   inputs on which the library fails.
  */
 export async function openCodec(
   { folder, tokenizer: file, config }: TokenizerFiles,
   pipeline: Pipeline,
+  limitMilliseconds = 10_000,
 ): Promise<Codec> {
   const { Tokenizer } = await import("@huggingface/tokenizers");
   const loaded = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
   const json = { ...loaded, pre_tokenizer: withEveryNumeral(loaded.pre_tokenizer) };
   const where = join(folder, "tokenizer.json");
+  for (const part of ["normalizer", "decoder"] as const)
+    if (growsTooMuch(json[part]))
+      throw modelError({
+        where: `${where}, ${part}`,
+        path: [part],
+        got: "replacements that may multiply the length of a text by more than 1000",
+        expected: "a tokenizer whose texts fit into memory",
+        fix: "Check where the model comes from, and remove the replacements.",
+      });
+  const isSlow = [json.normalizer, json.pre_tokenizer, json.decoder].some(holdsSlowPattern);
+  const guarded = <T>(place: string, expected: string, work: () => T): T =>
+    named(place, expected, isSlow ? () => withinTime(limitMilliseconds, work) : work);
   const tokenizer = guarded(where, "a tokenizer that can be built", () => {
     const built = new Tokenizer(json, {
       ...config,
@@ -61,7 +76,7 @@ export async function openCodec(
 }
 
 /** Wraps errors of the library, which name neither the file nor a fix. */
-function guarded<T>(where: string, expected: string, work: () => T): T {
+function named<T>(where: string, expected: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {

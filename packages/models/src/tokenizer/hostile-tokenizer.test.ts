@@ -4,6 +4,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.ts";
+import { openCodec } from "./codec.ts";
+import { readTokenizerFiles } from "./files.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
@@ -66,6 +68,14 @@ describe.each([
       expect((await useError()).where).toBe(join(folder, name));
     },
   );
+
+  it("with bytes that are not UTF-8", async () => {
+    await writeFile(join(folder, name), Buffer.from('{"a":"\xe9"}', "latin1"));
+    expect(await useError()).toMatchObject({
+      where: join(folder, name),
+      got: "bytes that are not UTF-8 (0xe9 at byte 7)",
+    });
+  });
 
   it("that is a link out of the folder", async () => {
     const outside = `${folder}-outside.json`;
@@ -234,3 +244,20 @@ it.each(named<unknown>(["2", -1, 1.5, 1e15, [1, "2"], {}, [[1]], true]))(
     expect((await useError()).where).toContain("generation_config.json, eos_token_id");
   },
 );
+
+it("ends an encoding whose regular expression takes exponential time", async () => {
+  const Split = { type: "Split", pattern: { Regex: "(a+)+$" }, behavior: "Isolated", invert: false };
+  await write("tokenizer.json", { ...good, pre_tokenizer: Split });
+  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 50);
+  expect(codec.encode("ab", false)).toEqual([2]);
+  expect(() => codec.encode(`${"a".repeat(50)}!`, false)).toThrow(/tokenizer\.json: got .* timed out/);
+});
+
+it("rejects replacements that multiply the length of a text", async () => {
+  const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
+  await write("tokenizer.json", {
+    ...good,
+    normalizer: { type: "Sequence", normalizers: Array(30).fill(doubling) },
+  });
+  expect(await useError()).toMatchObject({ where: `${join(folder, "tokenizer.json")}, normalizer` });
+});

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -14,6 +14,8 @@ async function checkpoint(name: string, state: string | null): Promise<void> {
   if (state !== null) await writeFile(join(folder, name, "trainer_state.json"), state);
 }
 
+const full = { kind: "full", losses: [] };
+
 async function all(found: AsyncIterable<WatchedCheckpoint>): Promise<WatchedCheckpoint[]> {
   const list: WatchedCheckpoint[] = [];
   for await (const each of found) list.push(each);
@@ -28,9 +30,9 @@ it("yields the complete checkpoints of both layouts in numerical order of their 
   await checkpoint("step_160", '{"max_st');
   await checkpoint("best", "{}");
   expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([
-    { step: 5, path: join(folder, "step_5"), maxSteps: null },
-    { step: 20, path: join(folder, "checkpoint-20"), maxSteps: 200 },
-    { step: 100, path: join(folder, "step_100"), maxSteps: 200 },
+    { step: 5, path: join(folder, "step_5"), maxSteps: null, ...full, waiting: 4 },
+    { step: 20, path: join(folder, "checkpoint-20"), maxSteps: 200, ...full, waiting: 3 },
+    { step: 100, path: join(folder, "step_100"), maxSteps: 200, ...full, waiting: 2 },
   ]);
 });
 
@@ -79,7 +81,110 @@ it("throws for wrong options when called", () => {
   );
   expect(() => watchCheckpoints(folder, { pollSeconds: 0 })).toThrow("pollSeconds: got 0");
   expect(() => watchCheckpoints(folder, { poll: 2 } as object)).toThrow(
-    'watchCheckpoints options.poll: got the unknown option "poll", expected one of follow, pollSeconds, signal',
+    'watchCheckpoints options.poll: got the unknown option "poll", expected one of follow, pollSeconds, pattern, order, after, log, signal',
   );
   expect(() => watchCheckpoints("")).toThrow('watchCheckpoints folder: got "", expected a folder\'s path');
+});
+
+/** Writes a safetensors file with one tensor. */
+async function writeWeights(path: string): Promise<void> {
+  const header = JSON.stringify({ w: { dtype: "F32", shape: [2], data_offsets: [0, 8] } });
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  await writeFile(path, Buffer.concat([length, Buffer.from(header), Buffer.alloc(8)]));
+}
+
+const steps = async (options: Parameters<typeof watchCheckpoints>[1] = {}) =>
+  (await all(watchCheckpoints(folder, { follow: false, log: () => undefined, ...options }))).map(
+    ({ step }) => step,
+  );
+
+it.each(["adapter_model.safetensors", "model-00001-of-00002.safetensors"])(
+  "does not yield a checkpoint while %s is missing or shorter than its header says",
+  async (name) => {
+    await checkpoint("checkpoint-4", '{"max_steps": 8}');
+    const path = join(folder, "checkpoint-4", name);
+    if (name.startsWith("model"))
+      await writeFile(
+        join(folder, "checkpoint-4", "model.safetensors.index.json"),
+        JSON.stringify({ weight_map: { w: name } }),
+      );
+    else await writeFile(path, "");
+    expect(await steps()).toEqual([]);
+    await writeWeights(path);
+    expect(await steps()).toEqual([4]);
+    for (const size of [68, 30, 8, 3]) {
+      await truncate(path, size);
+      expect(await steps()).toEqual([]);
+    }
+  },
+);
+
+it("reads kind, epoch and losses, also if Python wrote NaN", async () => {
+  const log = [
+    { step: 1, epoch: 0.5, loss: 2.5, note: "x" },
+    { step: 2, loss: 1 },
+    { step: 2, grad_norm: 0 },
+  ];
+  const state = JSON.stringify({ max_steps: 2, epoch: 1, log_history: log }).replace(
+    'grad_norm":0',
+    'grad_norm":NaN',
+  );
+  await checkpoint("checkpoint-2", state);
+  await writeFile(join(folder, "checkpoint-2", "adapter_config.json"), "{}");
+  expect(await all(watchCheckpoints(folder))).toEqual([
+    {
+      step: 2,
+      path: join(folder, "checkpoint-2"),
+      maxSteps: 2,
+      epoch: 1,
+      kind: "adapter",
+      losses: [
+        { step: 1, epoch: 0.5, metrics: { loss: 2.5 } },
+        { step: 2, epoch: null, metrics: { loss: 1 } },
+      ],
+      waiting: 0,
+    },
+  ]);
+});
+
+it("finds checkpoints by a pattern, and yields them once they do not change between two reads", async () => {
+  const options = { pattern: "global_step.{step}/actor/hf", pollSeconds: 0.05 };
+  await checkpoint("global_step.5/actor/hf", null);
+  await checkpoint("global_step_6/actor/hf", null);
+  await checkpoint("global_step.7/actor", null);
+  expect(await steps(options)).toEqual([5]);
+  // While the reads go on, a file grows.
+  const growing = setInterval(() => {
+    void writeFile(
+      join(folder, "global_step.5", "actor", "hf", "model.bin"),
+      String(Math.random()).repeat(9),
+    );
+  }, 2);
+  expect(await steps(options)).toEqual([]);
+  clearInterval(growing);
+});
+
+it("yields only the newest complete checkpoint in the order `latest`", async () => {
+  for (const at of [1, 2, 3]) await checkpoint(`step_${at}`, '{"max_steps": 5}');
+  await checkpoint("step_4", null);
+  const found = watchCheckpoints(folder, { order: "latest", pollSeconds: 0.01, log: () => undefined });
+  expect((await found.next()).value).toMatchObject({ step: 3, waiting: 1 });
+  for (const at of [4, 5]) await checkpoint(`step_${at}`, '{"max_steps": 5}');
+  expect((await found.next()).value).toMatchObject({ step: 5, waiting: 0 });
+  expect(await found.next()).toEqual({ done: true, value: { isFinished: true } });
+});
+
+it("skips deleted and incomplete checkpoints with a line, and yields only those after a step", async () => {
+  const lines: string[] = [];
+  for (const at of [1, 2, 3, 4, 6]) await checkpoint(`checkpoint-${at}`, at === 4 ? null : "{}");
+  const found = watchCheckpoints(folder, { follow: false, after: 1, log: (line) => lines.push(line) });
+  expect((await found.next()).value).toMatchObject({ step: 2, waiting: 3 });
+  await rename(join(folder, "checkpoint-3"), join(folder, "gone"));
+  expect((await found.next()).value).toMatchObject({ step: 6 });
+  expect(await found.next()).toEqual({ done: true, value: { isFinished: false } });
+  expect(lines).toEqual([
+    "checkpoint-3 was deleted before it was read, and is skipped",
+    "checkpoint-4 is incomplete although a later checkpoint is complete, and is skipped",
+  ]);
 });

@@ -43,3 +43,12 @@ it("returns a status that clients do not retry if the body is too large", async 
     { error: { message: "the server sent a reply of more than 1010 bytes" } },
   ]);
 });
+
+it("returns JSON as JSON, whatever type the server gives it", async () => {
+  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end("{}"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const reply = await fetchWholeReply(5)(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  server.closeAllConnections();
+  server.close();
+  expect(reply.headers.get("content-type")).toBe("application/json");
+});

@@ -7,28 +7,39 @@ const maximumWaitSeconds = 60;
 /**
  * Returns a `fetch` for clients that retry. It differs from the global `fetch`:
  * - The time limit covers the body, not only the headers.
- * - A body that is cut off or is not JSON is a failed attempt.
+ * - A body that is cut off is a failed attempt, and so is one that is not JSON unless `isJson` is false.
  * - A body of more than `maxBytes` (decompressed; default 8 MiB) is cancelled. The client receives a 502 that it does not retry.
  * - A reply with a `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that
  *   the client uses its default back-off.
- * - A redirect is an error, so that no other server receives the key.
+ * - A redirect is an error, so that no other server receives the key. With `redirect: "manual"`, it is the reply.
  * - `trackCall` reports each attempt.
  */
-export function fetchWholeReply(timeoutSeconds: number, maxBytes = maxReplyBytes): typeof fetch {
+export function fetchWholeReply(
+  timeoutSeconds: number,
+  maxBytes = maxReplyBytes,
+  {
+    redirect = "error",
+    isJson = true,
+  }: { readonly redirect?: RequestRedirect; readonly isJson?: boolean } = {},
+): typeof fetch {
   return async (url, init) => {
     // Outside of `trackRequest`, which would report a request.
     init?.signal?.throwIfAborted();
     return trackRequest(async (onStatus) => {
       try {
         const limits = { timeoutSeconds, maxBytes, onStatus };
-        const reply = await fetchBounded(url, { ...init, redirect: "error" }, limits);
+        const reply = await fetchBounded(url, { ...init, redirect }, limits);
         const { ok, status, statusText, headers } = reply.response;
         const body = reply.text();
-        if (ok) expectJson(body);
+        const isParsed = ok && isJson;
+        if (isParsed) expectJson(body);
+        const sent = normalizeHeaders(headers);
+        // Clients parse a body of another type as text.
+        if (isParsed) sent.set("content-type", "application/json");
         return new Response(body === "" ? null : body, {
           status,
           statusText,
-          headers: normalizeHeaders(headers),
+          headers: sent,
         });
       } catch (error) {
         if (error instanceof ReplyTooLargeError) return tooLarge(error);

@@ -1,17 +1,17 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { configError, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
+import { configError, maskSecret, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import { z } from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
 import { at, isString } from "./reply-fields.ts";
 import { requestLimits } from "./request-limits.ts";
-import { describeFailure, environmentValue, maskSecret, parseAddress } from "./secrets.ts";
+import { describeFailure, environmentValue, parseAddress, parseMasked } from "./secrets.ts";
 
 export interface JsonServiceOptions {
   /** The address: `http://127.0.0.1:8000`, with or without `/v1` at its end. */
   readonly url: string;
-  /** The environment variable that holds the bearer token. If it is not set, no token is sent. */
-  readonly tokenEnv: string;
+  /** The environment variable that holds the bearer token. If it is not set, or null, no token is sent. */
+  readonly tokenEnv: string | null;
   /** Time limit of one attempt, including the body of the reply. Default 290, because Node's `fetch` gives up at 300. */
   readonly timeoutSeconds?: number;
   /**
@@ -28,7 +28,7 @@ const maxServiceReplyBytes = 4 * maxReplyBytes;
 
 const optionsSchema = z.strictObject({
   url: z.string(),
-  tokenEnv: z.string(),
+  tokenEnv: z.string().nullable(),
   ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
 } satisfies Record<keyof JsonServiceOptions, z.ZodType>);
 
@@ -46,15 +46,54 @@ export interface JsonService {
    * Sends a request and returns the reply, even one with an error status. Uses POST if `body` is given, otherwise GET.
    *
    * @param path Relative to `url`.
+   * @param options.isJson False: a successful reply need not be JSON. Default true.
    * @throws PeriodicEvalError `config` if the service rejects the token; `model` if all attempts failed.
    */
-  reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply>;
+  reply(
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+    options?: { readonly isJson?: boolean },
+  ): Promise<JsonReply>;
   /**
    * Sends the same request as `reply` and returns the body of a successful reply.
    *
    * @throws PeriodicEvalError as `reply`; for any other error status with the code in the service's reply, or `config`.
    */
   ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
+}
+
+/** The last attempt of a failed request. */
+export interface FailedAttempt {
+  /** Null if there was no reply. */
+  readonly status: number | null;
+  /** Whether the same request may succeed later. */
+  readonly mayRetry: boolean;
+  /** Seconds to wait before a retry, as the server asked. */
+  readonly waitSeconds: number | null;
+}
+
+const failedAttempts = new WeakMap<PeriodicEvalError, FailedAttempt>();
+
+/** Returns the last attempt of a request that failed with this error; null for any other error. */
+export const failedAttemptOf = (error: unknown): FailedAttempt | null =>
+  failedAttempts.get(error as PeriodicEvalError) ?? null;
+
+/** Returns the same error with one more sentence of advice. */
+export function withAdvice(error: PeriodicEvalError, advice: string): PeriodicEvalError {
+  const { code, where, path, got, expected, fix, detail } = error;
+  const advised = new PeriodicEvalError({
+    code,
+    where,
+    path,
+    got,
+    expected,
+    fix: `${fix} ${advice}`,
+    detail,
+  });
+  const failed = failedAttempts.get(error);
+  if (failed !== undefined) failedAttempts.set(advised, failed);
+  return advised;
 }
 
 /** Whether `Retry-After` is too long (`fetchWholeReply` marks these replies), or the server forbids a retry. */
@@ -72,31 +111,48 @@ const transientStatuses = [408, 429, 500, 502, 503, 504];
 export function jsonService(options: JsonServiceOptions): JsonService {
   const { tokenEnv, timeoutSeconds, maxRetries } = parseOptions(where, optionsSchema, options);
   const url = parseUrl(options.url);
-  const token = environmentValue(tokenEnv);
+  const token = tokenEnv === null ? null : environmentValue(tokenEnv);
   const client = connect(url, token, maxRetries);
-  const fetchReply = fetchWholeReply(timeoutSeconds, maxServiceReplyBytes);
+  const fetchReply = (isJson: boolean) =>
+    fetchWholeReply(timeoutSeconds, maxServiceReplyBytes, { redirect: "manual", isJson });
 
-  async function reply(path: string, body: unknown, signal: AbortSignal): Promise<JsonReply> {
+  async function reply(
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+    { isJson = true }: { readonly isJson?: boolean } = {},
+  ): Promise<JsonReply> {
     signal.throwIfAborted();
     const endpoint = `${url}/${path}`;
     try {
       // ky puts the signal into the Request, where `fetchReply` does not find it.
-      const send: typeof fetch = (request, init) => fetchReply(request, { ...init, signal });
+      const send: typeof fetch = (request, init) => fetchReply(isJson)(request, { ...init, signal });
       const given = { fetch: send, signal };
       const response = await (body === undefined
         ? client.get(path, given)
         : client.post(path, { ...given, json: body }));
-      return { status: response.status, body: parseMasked(await response.text(), token) };
+      return { status: response.status, body: maskedOrNull(await response.text(), token) };
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof HTTPError)) throw unavailable(endpoint, describeFailure(error, token));
-      const { status } = error.response;
-      const parsed = parseMasked(await error.response.text(), token);
+      if (!(error instanceof HTTPError)) {
+        const failed = { status: null, mayRetry: true, waitSeconds: null };
+        throw unavailable(endpoint, describeFailure(error, token), failed);
+      }
+      const { status, headers } = error.response;
+      const parsed = maskedOrNull(await error.response.text(), token);
       const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
       const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
       if (status === 401 || status === 403)
         throw rejectedToken(endpoint, { status, reason }, tokenEnv, token !== null);
-      if (transientStatuses.includes(status)) throw unavailable(endpoint, reason);
+      const waitSeconds = Number(headers.get("retry-after")) || null;
+      if (transientStatuses.includes(status))
+        throw unavailable(endpoint, reason, { status, mayRetry: !forbidsRetry(error), waitSeconds });
+      if (status >= 300 && status < 400)
+        throw unavailable(endpoint, `${status}, a redirect, which would send the token elsewhere`, {
+          status,
+          mayRetry: false,
+          waitSeconds: null,
+        });
       return { status, body: parsed };
     }
   }
@@ -113,6 +169,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
         got: describeFailure(new Error(`${status}${messageIn(parsed)}`), token),
         expected: "a successful reply",
         fix: "Correct the request as the service's message says.",
+        detail: { kind: "http", status },
       });
     },
   };
@@ -148,14 +205,10 @@ function parseUrl(text: string): string {
   });
 }
 
-/** Parses JSON and masks the token in every string and key; null if the text is not JSON. */
-function parseMasked(text: string, token: string | null): unknown {
+/** Parses JSON and masks the token; null if the text is not JSON. */
+function maskedOrNull(text: string, token: string | null): unknown {
   try {
-    return JSON.parse(text, (_, value: unknown) => {
-      if (isString(value)) return maskSecret(value, token);
-      if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-      return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, token), one]));
-    }) as unknown;
+    return parseMasked(text, token);
   } catch {
     return null;
   }
@@ -173,19 +226,22 @@ const codeIn = (body: unknown): ErrorCode => {
   return code === "model" || code === "data" || code === "store" ? code : "config";
 };
 
-const unavailable = (endpoint: string, got: string): PeriodicEvalError =>
-  new PeriodicEvalError({
+function unavailable(endpoint: string, got: string, failed: FailedAttempt): PeriodicEvalError {
+  const error = new PeriodicEvalError({
     code: "model",
     where: endpoint,
     got,
     expected: "a reply",
     fix: "Check that the service runs and can be reached, then run again.",
   });
+  failedAttempts.set(error, failed);
+  return error;
+}
 
 const rejectedToken = (
   endpoint: string,
   { status, reason }: { readonly status: number; readonly reason: string },
-  tokenEnv: string,
+  tokenEnv: string | null,
   isSet: boolean,
 ): PeriodicEvalError =>
   new PeriodicEvalError({
@@ -193,8 +249,11 @@ const rejectedToken = (
     where: endpoint,
     got: reason,
     expected: "a token that the service accepts",
-    fix: isSet
-      ? `Correct the token in ${tokenEnv}.`
-      : `Set ${tokenEnv}; tokens are read from the environment only.`,
+    fix:
+      tokenEnv === null
+        ? "Name the environment variable that holds a token."
+        : isSet
+          ? `Correct the token in ${tokenEnv}.`
+          : `Set ${tokenEnv}; tokens are read from the environment only.`,
     detail: { kind: "http", status },
   });

@@ -1,4 +1,5 @@
-import type { Completion } from "@periodic-eval/core";
+import { PeriodicEvalError, type Completion } from "@periodic-eval/core";
+import { abbreviated, isCount, quoteValue } from "@periodic-eval/core/internal";
 
 /** Returns the value at a path within a value of unknown shape; undefined if the path does not exist. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
@@ -22,8 +23,7 @@ export const arrayOrNull = (value: unknown): readonly unknown[] | null =>
  * either.
  */
 export function usageOf(reply: unknown, inputKey: string, outputKey: string): Pick<Completion, "usage"> {
-  const countOrNull = (value: unknown) =>
-    typeof value === "number" && value >= 0 && value < Infinity ? value : null;
+  const countOrNull = (value: unknown) => (isCount(value) ? value : null);
   const usage = {
     inputTokens: countOrNull(at(reply, "usage", inputKey)),
     outputTokens: countOrNull(at(reply, "usage", outputKey)),
@@ -36,3 +36,21 @@ export const totalTokens = ({ usage }: Pick<Completion, "usage">): number | null
   usage === undefined || usage.inputTokens === null || usage.outputTokens === null
     ? null
     : usage.inputTokens + usage.outputTokens;
+
+/**
+ * Requires that a reply reports no error. Gateways send errors of other servers with status 200, sometimes with a truncated completion.
+ *
+ * @param reported The field `error`, which may be missing or null.
+ * @throws PeriodicEvalError `model` with the message of the server.
+ */
+export function checkNoError(where: string, reported: unknown): void {
+  if (reported === undefined || reported === null) return;
+  const message = at(reported, "message") ?? reported;
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `an error with status 200: ${abbreviated(isString(message) ? message : quoteValue(message))}`,
+    expected: "a completion",
+    fix: "Check the server's message, then try again.",
+  });
+}

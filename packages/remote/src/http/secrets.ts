@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, maskSecret } from "@periodic-eval/core/internal";
 
 const maximumReasonLength = 300;
 
@@ -26,10 +26,19 @@ export function describeFailure(error: unknown, secret: string | null): string {
   return reason.length > maximumReasonLength ? `${reason.slice(0, maximumReasonLength)}…` : reason;
 }
 
+/** Returns a JSON value with the secret masked in every string and field name. */
+export const maskJson = (value: unknown, secret: string | null): unknown =>
+  secret === null ? value : parseMasked(JSON.stringify(value), secret);
+
 /**
- * Replaces the secret by `***`, because a server may echo the request. Does not mask a secret of less than 6 characters: it is a
- * placeholder such as `none`, which replies contain as an ordinary word.
+ * Parses JSON and masks the secret in every string and field name.
+ *
+ * @throws SyntaxError for a string that is not JSON; RangeError for very deep JSON.
  */
-export function maskSecret(text: string, secret: string | null): string {
-  return secret === null || secret.length < 6 ? text : text.replaceAll(secret, "***");
+export function parseMasked(text: string, secret: string | null): unknown {
+  return JSON.parse(text, (_, value: unknown) => {
+    if (typeof value === "string") return maskSecret(value, secret);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, secret), one]));
+  }) as unknown;
 }

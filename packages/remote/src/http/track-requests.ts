@@ -76,3 +76,6 @@ export async function trackRequest<T>(send: (onStatus: (status: number) => void)
     reportEnd?.(mayBeBilled);
   }
 }
+
+/** Runs `work` without reporting its requests: they are not part of the call during which they are sent. */
+export const untracked = <T>(work: () => Promise<T>): Promise<T> => observer.run(undefined, work);

@@ -2,7 +2,7 @@ import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eva
 import { describe, expect, it } from "vitest";
 import { serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
 import { skipWaits } from "../models/skip-waits.test-data.ts";
-import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
+import { anthropicModel, chatCompletionsModel, type ServedModelOptions } from "../index.ts";
 
 const callOptions = { signal: new AbortController().signal };
 const serve = serveInTests("sk-0123456789");
@@ -21,7 +21,7 @@ const price = { inputPerMillion: 3, outputPerMillion: 15 };
 const maxRequestCost = (68 * 3 + 100 * 15) / 1e6;
 
 describe.each([
-  { name: "openai", open: openAiCompatible, ofGraded: (100 * 3 + 20 * 15) / 1e6 },
+  { name: "openai", open: chatCompletionsModel, ofGraded: (100 * 3 + 20 * 15) / 1e6 },
   { name: "anthropic", open: anthropicModel, ofGraded: (90 * 3 + 30 * 15) / 1e6 },
 ])("$name", ({ open, ofGraded }) => {
   const judgeOf = async (

@@ -9,7 +9,7 @@ import {
 import { judgeNames, judgeSpec, nearest, parseLocalJudge } from "@periodic-eval/core/internal";
 import { environmentValue } from "../http/secrets.ts";
 import { anthropicModel } from "../models/anthropic.ts";
-import { openAiCompatible } from "../models/openai.ts";
+import { chatCompletionsModel } from "../models/openai.ts";
 import type { ServedModelOptions } from "../models/provider.ts";
 
 export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
@@ -65,7 +65,7 @@ export function judgeModel(
       fix: `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
     });
   const isAnthropic = provider === "anthropic" || (provider === undefined && model.startsWith("claude-"));
-  return (isAnthropic ? anthropicModel : openAiCompatible)({ ...client, model });
+  return (isAnthropic ? anthropicModel : chatCompletionsModel)({ ...client, model });
 }
 
 /** @throws PeriodicEvalError `config` for `word:rest`, unless it is the id of a fine-tuned model of OpenAI. */

@@ -3,14 +3,14 @@ import { memoryVerdictCache } from "@periodic-eval/core/grading";
 import { describe, expect, it, vi } from "vitest";
 import { completion, serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
 import { skipWaits } from "../models/skip-waits.test-data.ts";
-import { anthropicModel, openAiCompatible, type ServedModelOptions } from "../index.ts";
+import { anthropicModel, chatCompletionsModel, type ServedModelOptions } from "../index.ts";
 
 const callOptions = { signal: new AbortController().signal };
 const key = "sk-very-secret-0123456789";
 const serve = serveInTests(key);
 
 const providers = [
-  { name: "openai", open: openAiCompatible, path: "/chat/completions", input: 100, output: 20 },
+  { name: "openai", open: chatCompletionsModel, path: "/chat/completions", input: 100, output: 20 },
   { name: "anthropic", open: anthropicModel, path: "/v1/messages", input: 90, output: 30 },
 ] as const;
 
@@ -230,7 +230,7 @@ describe("method logprob", () => {
         ? { say: "100", top: { "100": 1 } }
         : { say: "80", top: { "80": 0.5, "60": 0.25, REFUSAL: 0.25 } },
     );
-    const model = openAiCompatible({ model: "judge-1", baseUrl: server.url });
+    const model = chatCompletionsModel({ model: "judge-1", baseUrl: server.url });
     const judge = judgeGrader({ model, method: "logprob" });
     await judge.check!(callOptions);
     const [verdict] = await judge.grade(answers(1), callOptions);

@@ -1,5 +1,6 @@
 import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
-import { arrayOrNull, at, isString, usageOf } from "../http/reply-fields.ts";
+import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
+import { maskJson } from "../http/secrets.ts";
 import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
 import { templateKwargsError } from "./served-chat.ts";
 import { servedModel } from "./served-model.ts";
@@ -24,7 +25,7 @@ const anthropic: Provider = {
   keyEnv: "ANTHROPIC_API_KEY",
   packageName: "@anthropic-ai/sdk",
   async connect(connection) {
-    const { model, body } = connection;
+    const { model, body, key } = connection;
     const { Anthropic } = await import("@anthropic-ai/sdk");
     const client = new Anthropic(clientOptions(connection));
     return async ({ messages, templateKwargs }, sampling, signal) => {
@@ -51,7 +52,9 @@ const anthropic: Provider = {
         top_k: topK,
         stop_sequences: stop,
       };
-      const reply: unknown = await client.post("/v1/messages", { body: requestBody(fields, body), signal });
+      const sent: unknown = await client.post("/v1/messages", { body: requestBody(fields, body), signal });
+      const reply = maskJson(sent, key);
+      checkNoError(where, at(reply, "error"));
       const blocks = arrayOrNull(at(reply, "content"));
       if (blocks === null) {
         throw new PeriodicEvalError({

@@ -5,9 +5,10 @@ import {
   type ModelWith,
   type TopToken,
 } from "@periodic-eval/core";
-import { configError, isCount } from "@periodic-eval/core/internal";
+import { configError, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
-import { arrayOrNull, at, isString, usageOf } from "../http/reply-fields.ts";
+import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
+import { maskJson } from "../http/secrets.ts";
 import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
 import { templateKwargsError } from "./served-chat.ts";
 import { servedModel } from "./served-model.ts";
@@ -23,12 +24,12 @@ import { servedModel } from "./served-model.ts";
  * @throws PeriodicEvalError `config` for a wrong option or a missing key. `generate` throws `model` with the server's status and
  *   message if all attempts failed.
  */
-export function openAiCompatible(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
+export function chatCompletionsModel(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
   return servedModel(openAi, options);
 }
 
 const openAi: Provider = {
-  name: "openAiCompatible",
+  name: "chatCompletionsModel",
   engine: "openai",
   defaultUrl: "https://api.openai.com/v1",
   urlEnv: "OPENAI_BASE_URL",
@@ -36,10 +37,10 @@ const openAi: Provider = {
   packageName: "openai",
   async connect(connection) {
     const { OpenAI } = await import("openai");
-    const { model, isOtherHost, body } = connection;
+    const { model, isOtherHost, body, key } = connection;
     const client = new OpenAI(clientOptions(connection));
     return async ({ messages, templateKwargs }, sampling, signal) => {
-      const where = `openAiCompatible("${model}")`;
+      const where = `chatCompletionsModel("${model}")`;
       if (templateKwargs !== null && !isOtherHost)
         throw templateKwargsError(where, templateKwargs, "OpenAI's API");
       if (templateKwargs !== null && "chat_template_kwargs" in body) throw duplicateKwargs();
@@ -61,7 +62,7 @@ const openAi: Provider = {
         body: requestBody(fields, body),
         signal,
       });
-      return completionOf(reply, where, { wantsTop: topTokens !== undefined });
+      return completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
     };
   },
 };
@@ -69,7 +70,7 @@ const openAi: Provider = {
 /** Creates the error for template variables that the option `body` would silently override. */
 const duplicateKwargs = () =>
   configError({
-    where: "openAiCompatible options",
+    where: "chatCompletionsModel options",
     path: ["body", "chat_template_kwargs"],
     got: "chat_template_kwargs, while the evaluation sets chatTemplate.kwargs",
     expected: "one of the two",
@@ -91,6 +92,7 @@ export function completionOf(
   { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
   const choice = at(reply, "choices", index);
+  checkNoError(where, at(choice, "error") ?? at(reply, "error"));
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
   const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
@@ -111,19 +113,40 @@ export function completionOf(
     text,
     // vLLM returns `token_ids` if the request has `return_token_ids`.
     ids: ids?.every((id): id is number => isCount(id)) ? ids : null,
-    tokenNats: nats?.every((value): value is number => typeof value === "number") ? nats : null,
-    ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
+    tokenNats: nats?.every(isNats) ? nats : null,
+    ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(where, at(token, "top_logprobs"))) }),
     finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
     ...(isString(model) && { model }),
     ...usageOf(reply, "prompt_tokens", "completion_tokens"),
   };
 }
 
-function topOf(list: unknown): readonly TopToken[] {
-  return (arrayOrNull(list) ?? [])
-    .flatMap((entry) => {
-      const [text, nats] = [at(entry, "token"), at(entry, "logprob")];
-      return isString(text) && typeof nats === "number" ? [{ text, nats }] : [];
-    })
-    .sort((a, b) => b.nats - a.nats);
+/** @throws PeriodicEvalError `model` for values that cannot be log-probabilities. Dropping them would distort the distribution. */
+function topOf(where: string, list: unknown): readonly TopToken[] {
+  const tokens = (arrayOrNull(list) ?? []).flatMap((entry) => {
+    const [text, nats] = [at(entry, "token"), at(entry, "logprob")];
+    // Some servers send the log of 0 as null.
+    if (nats === null) return [];
+    if (!isString(text) || !isNats(nats)) throw wrongTop(where, `a token with logprob ${quoteValue(nats)}`);
+    return [{ text, nats }];
+  });
+  const mass = tokens.reduce((sum, { nats }) => sum + Math.exp(nats), 0);
+  if (mass > 1 + massTolerance) throw wrongTop(where, `tokens with a probability of ${mass} together`);
+  return tokens.sort((a, b) => b.nats - a.nats);
 }
+
+/** Servers compute with 16-bit numbers and round to few digits. */
+const massTolerance = 0.02;
+
+/** Whether a value is a log-probability. Rounding can raise the log of a probability of 1 above 0. */
+const isNats = (value: unknown): value is number =>
+  Number.isFinite(value) && (value as number) <= massTolerance;
+
+const wrongTop = (where: string, got: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "model",
+    where,
+    got,
+    expected: "natural logarithms of probabilities, at most 0",
+    fix: 'Judge with method "json", or use a server that returns log-probabilities.',
+  });

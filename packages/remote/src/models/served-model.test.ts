@@ -1,6 +1,6 @@
 import { judgeGrader } from "@periodic-eval/core";
 import { describe, expect, it, vi } from "vitest";
-import { anthropicModel, openAiCompatible } from "../index.ts";
+import { anthropicModel, chatCompletionsModel } from "../index.ts";
 import { serveInTests } from "./api-server.test-data.ts";
 
 const callOptions = { signal: new AbortController().signal };
@@ -9,7 +9,7 @@ const serve = serveInTests("sk-0123456789");
 const greedy = { maxNewTokens: 4, temperature: 0, seed: "1" };
 
 const providers = [
-  { name: "openai", open: openAiCompatible },
+  { name: "openai", open: chatCompletionsModel },
   { name: "anthropic", open: anthropicModel },
 ] as const;
 
@@ -23,7 +23,7 @@ describe("chat template variables", () => {
 
   it("sends chat_template_kwargs to a compatible server, and omits the field if the prompt has none", async () => {
     const server = await serve(() => ({ say: "Because." }));
-    const model = openAiCompatible({ model: "m", baseUrl: server.url });
+    const model = chatCompletionsModel({ model: "m", baseUrl: server.url });
     await model.generate(requestsWith(off), callOptions);
     await model.generate(requestsWith({}), callOptions);
     const [first, second] = server.received.map(({ body }) => body);
@@ -36,10 +36,10 @@ describe("chat template variables", () => {
     const body = { chat_template_kwargs: { enable_thinking: true } };
     const cases = [
       [anthropicModel({ model: "m", baseUrl: server.url }), "none, because Anthropic's API"],
-      [openAiCompatible({ model: "m" }), "none, because OpenAI's API"],
+      [chatCompletionsModel({ model: "m" }), "none, because OpenAI's API"],
       [
-        openAiCompatible({ model: "m", baseUrl: server.url, body }),
-        "openAiCompatible options.body.chat_template_kwargs: got",
+        chatCompletionsModel({ model: "m", baseUrl: server.url, body }),
+        "chatCompletionsModel options.body.chat_template_kwargs: got",
       ],
     ] as const;
     for (const [model, message] of cases)
@@ -68,7 +68,7 @@ describe("without the client's package", () => {
       throw new Error("Cannot find package 'openai'");
     });
     const fresh = await import("../index.ts");
-    const judge = judgeGrader({ model: fresh.openAiCompatible({ model: "m" }) });
+    const judge = judgeGrader({ model: fresh.chatCompletionsModel({ model: "m" }) });
     await expect(judge.check!(callOptions)).rejects.toThrow("Run `npm i openai`.");
     vi.doUnmock("openai");
   });
@@ -83,7 +83,7 @@ it.each([
   const choices = [{ message: { content: "ab" }, finish_reason: "stop", logprobs }];
   const server = await serve(() => ({ body: JSON.stringify({ choices, usage }) }));
   const counted: number[] = [];
-  const [only] = await openAiCompatible({ model: "m", baseUrl: server.url }).generate(
+  const [only] = await chatCompletionsModel({ model: "m", baseUrl: server.url }).generate(
     [{ prompt: { messages: [{ role: "user", content: "Why?" }] }, sampling: greedy }],
     { ...callOptions, countTokens: (tokens) => void counted.push(tokens) },
   );

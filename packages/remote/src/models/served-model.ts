@@ -17,7 +17,7 @@ import { z } from "zod";
 import { abortable } from "../http/abortable.ts";
 import { totalTokens } from "../http/reply-fields.ts";
 import { requestLimits } from "../http/request-limits.ts";
-import { describeFailure, environmentValue, maskSecret, parseAddress } from "../http/secrets.ts";
+import { describeFailure, environmentValue, parseAddress } from "../http/secrets.ts";
 import { trackCall } from "../http/track-requests.ts";
 import type { Complete, Provider, ServedModelOptions } from "./provider.ts";
 import { chatOf } from "./served-chat.ts";
@@ -66,7 +66,8 @@ export function servedModel(
     const request = await client;
     try {
       const completion = await abortable(signal, request(chat, sampling, signal));
-      return { ...completion, text: maskSecret(completion.text, key) };
+      checkTextLength(where, completion, sampling);
+      return completion;
     } catch (error) {
       signal.throwIfAborted();
       if (PeriodicEvalError.is(error)) throw error;
@@ -95,6 +96,22 @@ export function servedModel(
         return completions;
       }),
   };
+}
+
+/** Maximum characters per token of any tokenizer, and a minimum, because `body` can override the number of tokens. */
+const [charactersPerToken, minimumCharacters] = [256, 2 ** 16];
+
+/** Checks that the text has about the requested length. Callers keep many texts in memory, and a reply may have megabytes. */
+function checkTextLength(where: string, { text }: Completion, { maxNewTokens }: Sampling): void {
+  const most = Math.max(minimumCharacters, charactersPerToken * maxNewTokens);
+  if (text.length <= most) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `a completion of ${text.length} characters`,
+    expected: `at most ${most}, for ${maxNewTokens} tokens`,
+    fix: "Check the server: it ignores the maximum number of tokens.",
+  });
 }
 
 /** Returns the names of the body's fields and a hash that distinguishes two bodies. SHA-256 does not reveal the values. */

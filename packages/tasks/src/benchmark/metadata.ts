@@ -1,7 +1,5 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError, didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
-import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
 import { splits, type Split } from "./benchmark-task.ts";
@@ -19,9 +17,7 @@ export async function readMetadata(
   path: string,
   mistakes: Mistakes,
 ): Promise<{ readonly metadata: BenchmarkMetadata; readonly text: string }> {
-  const { value, text } = await readYaml(path, "benchmark").catch((error: unknown) => {
-    throw withLine(error, path);
-  });
+  const { value, text } = await readYaml(path, "benchmark");
   const placeholder = { metadata: { name: "", version: "", split: null, verifier: null }, text };
   const lineOf = await linesOf(text);
   const at = (key: string) => `${path}:${lineOf(key)}`;
@@ -78,15 +74,6 @@ function defaultsOf(
     mistakes.keep(error, at("verifier"));
   }
   return { split: (split as Split | undefined) ?? null, verifier: spec };
-}
-
-/** Adds the line of a YAML syntax error to its place. */
-function withLine(error: unknown, path: string): unknown {
-  if (!PeriodicEvalError.is(error)) return error;
-  const { where, cause } = error;
-  const line = (cause as Partial<YAMLError> | undefined)?.linePos?.[0].line;
-  if (where !== path || line === undefined) return error;
-  return changedError(error, { where: `${path}:${line}` });
 }
 
 /** Returns a function that gives the line of a top-level key. */

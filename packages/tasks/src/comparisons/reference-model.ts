@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { EvaluableModel } from "@periodic-eval/core";
+import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { adapterHash, weightFilesText } from "./reference-files.ts";
 
@@ -14,9 +14,11 @@ export interface ReferenceSource {
 /** The functions of `@periodic-eval/models` that open reference models. */
 export interface ReferenceEngine {
   outlineCheckpoint(
-    source: string,
+    base: string,
+    adapter: string | null,
+    options: { readonly tokenizer: string | null },
   ): Promise<{ readonly model: EvaluableModel; weights(): Promise<string | null> }>;
-  openCheckpoint(source: ReferenceSource): Promise<{ readonly model: EvaluableModel; dispose?(): void }>;
+  readonly openCheckpoint: OpenCheckpoint;
 }
 
 /** A reference whose weights load late. */
@@ -95,10 +97,10 @@ export async function sharedReference(source: ReferenceSource, engine: Reference
 /** Opens the configuration and tokenizer of a reference model, so that a wrong one is an error before any weights load. */
 async function openReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Opened> {
   const { folder, adapter, tokenizer } = source;
-  const outline = await engine.outlineCheckpoint(folder);
-  let opened: ReturnType<ReferenceEngine["openCheckpoint"]> | null = null;
+  const outline = await engine.outlineCheckpoint(folder, adapter, { tokenizer });
+  let opened: Promise<OpenedModel> | null = null;
   const load = async (): Promise<EvaluableModel> => {
-    opened ??= engine.openCheckpoint(source);
+    opened ??= engine.openCheckpoint(folder, adapter, { tokenizer });
     const attempt = opened;
     try {
       return (await attempt).model;
@@ -108,18 +110,16 @@ async function openReference(source: ReferenceSource, engine: ReferenceEngine): 
       throw error;
     }
   };
-  // Another tokenizer is only known once the model is open.
-  const shown = tokenizer === null ? outline.model : await load();
   let hashes: { readonly weights: string | null; readonly adapter: string | null } | null = null;
   const modelWith: Opened["modelWith"] = (loadPart) => ({
     get identity() {
-      if (hashes === null) return { ...shown.identity, weights: null, adapter };
+      if (hashes === null) return { ...outline.model.identity, weights: null, adapter };
       // A folder's name says nothing about its weights: results must stay comparable when it is moved.
-      const name = hashes.weights?.startsWith("sha256:") ? "a local folder" : shown.identity.name;
-      return { ...shown.identity, name, ...hashes };
+      const name = hashes.weights?.startsWith("sha256:") ? "a local folder" : outline.model.identity.name;
+      return { ...outline.model.identity, name, ...hashes };
     },
-    contextLength: shown.contextLength,
-    ...(shown.tokenizer && { tokenizer: shown.tokenizer }),
+    contextLength: outline.model.contextLength,
+    ...(outline.model.tokenizer && { tokenizer: outline.model.tokenizer }),
     logLikelihoods: async (...args) => (await loadPart()).logLikelihoods!(...args),
     nextToken: async (...args) => (await loadPart()).nextToken!(...args),
     generate: async (...args) => (await loadPart()).generate!(...args),
@@ -137,7 +137,7 @@ async function openReference(source: ReferenceSource, engine: ReferenceEngine): 
       const last = opened;
       opened = null;
       const loaded = await last?.catch(() => null);
-      loaded?.dispose?.();
+      await loaded?.dispose?.();
     },
   };
 }

@@ -17,7 +17,8 @@ export const parseCsv: ParseText = async (text, file) => {
     const fix = "Close its quotes, and write as many fields as the header has.";
     throw dataError(`${file}${line}`, errorMessage(cause), "a record of a CSV file", fix, cause);
   }
-  const twice = header.find((name, at) => header.indexOf(name) !== at);
+  const seen = new Set<string>();
+  const twice = header.find((name) => seen.size === seen.add(name).size);
   if (twice !== undefined)
     throw dataError(
       `${file}:1`,

@@ -70,6 +70,12 @@ describe("readDocuments", () => {
     ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],
     ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
     ["a repeated column", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
+    [
+      "a repeated column among 10,000",
+      "b.csv",
+      `${Array.from({ length: 10_000 }, (_, i) => i).join()},7\n`,
+      'b.csv:1: got the column "7" twice',
+    ],
     ["a file without rows", "b.csv", "a,b\n", "b.csv: got no row"],
     ["bytes that are not UTF-8", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are not UTF-8"],
     [

@@ -94,7 +94,7 @@ describe("evaluate(reduce, …)", () => {
     const model: EvaluableModel = fakeModel({ weights: () => "w" });
     const saved = Evaluator.fromCheckpoint("path/to/model", {
       ...options(),
-      openModel: async ({ folder: from }) => {
+      openModel: async (from) => {
         log.push(`open ${from}`);
         return { model, dispose: () => void log.push("dispose") };
       },

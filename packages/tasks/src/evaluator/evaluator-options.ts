@@ -1,4 +1,10 @@
-import type { Awaitable, EvaluableModel, EvaluationRegistry, Json } from "@periodic-eval/core";
+import type {
+  Awaitable,
+  EvaluableModel,
+  EvaluationRegistry,
+  Json,
+  OpenCheckpoint,
+} from "@periodic-eval/core";
 import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
@@ -51,13 +57,19 @@ export interface TaskProgress {
 }
 
 export interface CheckpointOptions extends EvaluatorOptions {
-  /** Loads the checkpoint: `openCheckpoint` of `@periodic-eval/models`, or a function for other models. */
-  readonly openModel: OpenModel;
+  /**
+   * Opens the checkpoint: `openCheckpoint` of `@periodic-eval/models`, that of a served model, or a function for other models. It gets
+   * the adapter as `path`.
+   */
+  readonly openModel: OpenCheckpoint;
   /**
    * Opens a checkpoint without its weights: `outlineCheckpoint` of `@periodic-eval/models`. The tasks' prompts are then checked before
    * the weights load. Default: after they load, before the first task is measured.
    */
-  readonly outlineModel?: (folder: string) => Promise<{ readonly model: EvaluableModel }>;
+  readonly outlineModel?: (
+    folder: string,
+    adapter: string | null,
+  ) => Promise<{ readonly model: EvaluableModel }>;
   /** An adapter's folder or name on the hub; default none. */
   readonly adapter?: string | null;
   /** A tokenizer's folder or name on the hub; default the checkpoint's. */
@@ -71,31 +83,6 @@ export interface EvaluableTrainer {
   /** Returns the current hash of everything in the model that changes a number; null if unknown. */
   modelFingerprint(): Awaitable<string | null>;
 }
-
-/** The model to open. */
-export interface CheckpointSource {
-  /** A folder, or `owner/name` on the hub. */
-  readonly folder: string;
-  /** An adapter's folder or name on the hub; null for none. */
-  readonly adapter: string | null;
-  /** A tokenizer's folder or name on the hub; null for the checkpoint's. */
-  readonly tokenizer: string | null;
-}
-
-export interface OpenedModel {
-  readonly model: EvaluableModel;
-  /**
-   * Returns the hash of all weights, including the adapter's. Without it, an interrupted run cannot be resumed, because the weights
-   * cannot be compared.
-   */
-  fingerprint?(): Awaitable<string | null>;
-  /** Returns the hash of the weights without the adapter: `frozenWeights` in checkpoints of our trainers. */
-  baseFingerprint?(): Awaitable<string | null>;
-  dispose?(): void;
-}
-
-/** Loads a checkpoint. This package has no engine. */
-export type OpenModel = (source: CheckpointSource) => Promise<OpenedModel>;
 
 const isFunction = (value: unknown) => typeof value === "function";
 const path = z.string("a path").min(1, "a path").optional();

@@ -12,7 +12,6 @@ import {
   type OtherOptions,
   type Reduce,
 } from "../families/evaluate-options.ts";
-import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
 import { factsOf, identityOf, type Subject } from "./identity.ts";
 import { measureTask } from "./measure-task.ts";
@@ -21,7 +20,7 @@ import { checkDocuments, documentsIn } from "../results/run-documents.ts";
 import { openSuite } from "../suite/open-suite.ts";
 import { atSuiteEntry } from "../suite/suite-place.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
-import type { EvaluableTrainer, OpenedModel } from "./evaluator-options.ts";
+import type { EvaluableTrainer } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
 import { taskRegistry } from "./own-evaluations.ts";
 import { promote } from "./promote.ts";
@@ -56,7 +55,7 @@ type Known = Pick<Subject, "name" | "adapter"> & Pick<ExpectedRun, "tokenizer" |
 interface OpenSubject extends Subject {
   /** Returns the current fingerprint of weights that may change during the run. */
   fingerprintNow?(): Awaitable<string | null>;
-  dispose(): void;
+  dispose(): Awaitable<void>;
 }
 
 /**
@@ -236,12 +235,15 @@ export class Evaluator {
     const open = (model: OpenSubject["model"]) => this.#atEntry(() => openTasks(chosen, model));
     try {
       const { outlineModel } = this.#options as Partial<CheckpointOptions>;
-      if (outlineModel !== undefined) await open((await outlineModel(this.#names().name)).model);
+      if (outlineModel !== undefined) {
+        const { name, adapter } = this.#names();
+        await open((await outlineModel(name, adapter)).model);
+      }
       subject = await this.#open();
       await subject.model.check?.(this.#call);
       return await use(subject, await open(subject.model));
     } finally {
-      subject?.dispose();
+      await subject?.dispose();
       for (const { evaluation } of chosen) await evaluation.close?.();
     }
   }
@@ -342,21 +344,14 @@ async function makeFolders({ job }: RunFiles, fs: FileSystem): Promise<void> {
 }
 
 async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {
-  const { openModel, adapter = null, tokenizer = null } = options;
-  const base = adapter === null ? null : await readAdapterBase(adapter);
-  const isSame = base === null ? null : await isOfCheckpoint(base, folder);
-  // Names decide only if there is no hash of the weights.
-  if (isSame === false && base!.weights === null) throw otherBase(base!, adapter!, folder);
-  const opened: OpenedModel = await openModel({ folder, adapter, tokenizer });
+  const { openModel, adapter = null, tokenizer = null, signal } = options;
+  const opened = await openModel(folder, adapter, { tokenizer, ...(signal && { signal }) });
   const dispose = () => opened.dispose?.();
   try {
-    const weights = base?.weights == null ? null : ((await opened.baseFingerprint?.()) ?? null);
-    const isOther = weights === null ? isSame === false : weights !== base!.weights;
-    if (isOther) throw otherBase(base!, adapter!, folder);
     const fingerprint = (await opened.fingerprint?.()) ?? opened.model.identity.weights;
     return { model: opened.model, name: folder, adapter, fingerprint, dispose };
   } catch (error) {
-    dispose();
+    await dispose();
     throw error;
   }
 }

@@ -1,5 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { OpenCheckpoint } from "@periodic-eval/core";
+import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
@@ -7,7 +9,6 @@ import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
-import type { OpenModel } from "./evaluator-options.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const tokenizer = fakeTokenizer();
@@ -25,13 +26,14 @@ const options = (name: string) => ({
 });
 
 /** Opens a model as the command line does. */
-const openModel: OpenModel = async ({ folder, adapter }) => {
+const openModel: OpenCheckpoint = async (folder, adapter = null) => {
+  const checkBase = adapter === null ? null : await checkAdapterBase(adapter, folder);
   const base = await loadCausalLM(folder);
+  await checkBase?.(() => fingerprintWeights(base.weights(), { method: "exact" }));
   const model = adapter === null ? base : await loadLora(base, adapter);
   return {
     model: inMemory(model, tokenizer),
     fingerprint: () => fingerprintWeights(model.weights(), { method: "exact" }),
-    baseFingerprint: () => fingerprintWeights(base.weights(), { method: "exact" }),
     dispose() {
       if (model !== base) model.dispose();
       base.dispose();

@@ -34,7 +34,8 @@ export function checkValues({ metrics, stderr, ci95 }: RunNumbers, context: z.Re
 
 /** Returns the range of a key's metric: `task/metric,filter`. */
 function rangeOf(key: string): readonly [number, number] {
-  const metric = key.slice(key.indexOf("/") + 1, key.lastIndexOf(","));
+  // The filter's name may contain a comma.
+  const [, metric = ""] = /^[^/]+\/([^,]+),/.exec(key) ?? [];
   if (shares.test(metric)) return [0, 1];
   return amounts.test(metric) ? [0, Infinity] : [-Infinity, Infinity];
 }

@@ -92,6 +92,10 @@ it.each([
   [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
   [{ metrics: { "a/acc,none": 25 } }, ": runs[0].metrics.a/acc,none: got 25, expected a share from 0 to 1"],
   [
+    { metrics: { "a/acc,first,last": 25 } },
+    ": runs[0].metrics.a/acc,first,last: got 25, expected a share from 0 to 1",
+  ],
+  [
     { metrics: { "a/exact_match,strict": -0.1 } },
     ": runs[0].metrics.a/exact_match,strict: got -0.1, expected a share from 0 to 1",
   ],

@@ -100,6 +100,24 @@ describe("tidy", () => {
     );
   });
 
+  it("keeps folders of the user, whatever their names", async () => {
+    const runDir = await temporaryFolder();
+    const mine = [
+      "checkpoints/train/.notes.old/a",
+      "checkpoints/train/.plots.removed/a",
+      "code/.step_1.old/a",
+      "data/.cache.4194305.1.tmp",
+    ];
+    for (const name of [...mine, "checkpoints/train/.step_1.removed/a"]) await touch(join(runDir, name));
+    await of(runDir).tidy(null);
+    await of(runDir).newest();
+    const left = await readdir(runDir, { recursive: true, withFileTypes: true });
+    const files = left.filter((entry) => entry.isFile());
+    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(
+      mine,
+    );
+  });
+
   it("keeps every checkpoint of a phase that starts over", async () => {
     const runDir = await temporaryFolder();
     for (const name of ["step_1", "step_2", "step_3"])

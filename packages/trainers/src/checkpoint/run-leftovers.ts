@@ -5,22 +5,22 @@ import { removeLeftovers } from "./whole-folder.ts";
 /** The name of a file that is being written: the process and the number of the write in it. */
 const temporaryFile = /^\..+\.(\d+)\.\d+\.tmp$/;
 
-/** The name of a checkpoint that is being written, replaced or removed. */
-const temporaryFolder = /^\.step_\d+\.(draft|old|removed)$/;
+/** The folders of a run in which a training, its judges and its loggers write. All others belong to the user. */
+const ownFolders = ["checkpoints", "saved", "bad_rows", "reference", "verdicts", "loggers"];
 
 /**
- * Removes the leftovers of interrupted writes and removals below a run's folder, which this process has locked. Leaves temporary
+ * Removes the leftovers of interrupted writes and removals in a run's folder, which this process has locked. Leaves temporary
  * files of other processes that run, such as a `rejudge`, and `periodic_eval`, which its store repairs.
  */
 export async function removeRunLeftovers(runDir: string): Promise<void> {
   const list = (folder: string) => readdir(folder, { withFileTypes: true }).catch(() => []);
   const folders = [runDir];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    if ((await list(folder)).some(({ name }) => temporaryFolder.test(name))) await removeLeftovers(folder);
+    if (folder !== runDir) await removeLeftovers(folder);
     for (const entry of await list(folder)) {
       const path = join(folder, entry.name);
       const writer = temporaryFile.exec(entry.name)?.[1];
-      if (entry.isDirectory() && path !== join(runDir, "periodic_eval")) folders.push(path);
+      if (entry.isDirectory() && (folder !== runDir || ownFolders.includes(entry.name))) folders.push(path);
       else if (writer !== undefined && !(await isBeingWritten(path, Number(writer))))
         await rm(path, { force: true }).catch(() => undefined); // nobody reads it
     }

@@ -2,8 +2,8 @@ import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
 
-/** Names of folders that are being written, replaced or removed. */
-const temporary = /^\.(.+)\.(draft|old|removed)$/;
+/** Names of checkpoints that are being written, replaced or removed. */
+const temporary = /^\.(step_\d+)\.(draft|old|removed)$/;
 const beside = (path: string, kind: "draft" | "old" | "removed") =>
   join(dirname(path), `.${basename(path)}.${kind}`);
 

@@ -39,6 +39,15 @@ it("names the step, the newest checkpoint and how to continue", async () => {
   expect(text("never")).toContain('Run it again with resume: "auto" to continue');
 });
 
+it("prints escape sequences in the name of a folder escaped", () => {
+  const { listen, stop, endProcess } = interruption();
+  listen();
+  process.emit("SIGINT");
+  stop();
+  endProcess({ session, runDir: "runs/\x1b[2J", resume: "auto" });
+  expect(warn.mock.calls[0]![0]).toContain(String.raw`runs/\x1b[2J`);
+});
+
 const interrupted = { session, runDir: "none", resume: "auto" } as const;
 
 it.each([

@@ -1,7 +1,13 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Session } from "@periodic-eval/core";
-import { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/core/internal";
+import {
+  endingSignals,
+  exitCodeOf,
+  onEndingSignal,
+  printable,
+  type EndingSignal,
+} from "@periodic-eval/core/internal";
 
 /** The training that a signal ends. */
 interface Interrupted {
@@ -43,7 +49,7 @@ export function interruption(): Interruption {
     stop: () => stop(),
     endProcess(interrupted) {
       if (received === null) return;
-      console.warn(interruptedText(interrupted));
+      console.warn(printable(interruptedText(interrupted)));
       process.exit(exitCodeOf(received));
     },
   };

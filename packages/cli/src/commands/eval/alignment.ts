@@ -1,9 +1,8 @@
 import { alignmentEvaluation, measure, type Snapshot } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
 import { defaultQuestions, publishedQuestions } from "../../config/command-options.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { openModel, openModelOutline, startBackend } from "../../config/open-model.ts";
+import { startEngine } from "../../config/open-model.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
@@ -18,7 +17,8 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
   const questions = options.questions === defaultQuestions ? undefined : options.questions!;
   // The published prompts ask for one number, which only the method `logprob` reads.
   const method = options.judgeMethod ?? (questions === publishedQuestions ? "logprob" : "json");
-  const { name: engine } = await startBackend(options.backend, terminal);
+  const { adapter = null, tokenizer = null } = options;
+  const engine = await startEngine(options, terminal);
   const judge = await openGrader(options.judge ?? null, { method });
   const { signal, stopListening } = onInterrupt();
   try {
@@ -28,20 +28,23 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
       samples: options.samples ?? "quick",
       system: systemPrompt(options.system),
     });
-    await evaluation.items((await openModelOutline(options.model, terminal)) as never);
+    await evaluation.items((await engine.outline(options.model, adapter, { tokenizer })) as never);
     await evaluation.check?.({ signal });
-    const { model, tokenizer } = await openModel(options.model, terminal);
+    const opened = await engine.open(options.model, adapter, { tokenizer, signal });
     try {
       const limit = options.limit === undefined ? {} : { limit: options.limit };
-      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer), { ...limit, signal });
+      const { snapshot } = await measure(evaluation, opened.model, { ...limit, signal });
       terminal.out(
-        options.json ? JSON.stringify(snapshot, null, 2) : alignmentTable(snapshot, engine, terminal.colours),
+        options.json
+          ? JSON.stringify(snapshot, null, 2)
+          : alignmentTable(snapshot, engine.name, terminal.colours),
       );
     } finally {
-      model.dispose();
+      await opened.dispose?.();
     }
   } finally {
     stopListening();
+    await engine.dispose();
     await judge.dispose?.();
   }
 }

@@ -43,8 +43,6 @@ type Kind = (typeof kinds)[number];
 
 /** Options that apply only to some kinds. */
 const kindsOf: Readonly<Partial<Record<keyof EvalOptions, readonly Kind[]>>> = {
-  adapter: ["tasks", "suite"],
-  tokenizer: ["tasks", "suite"],
   method: ["questions", "suite"],
   limit: ["questions", "tasks"],
   subsampleSeed: ["questions"],

@@ -12,7 +12,7 @@ import { mmluGroups } from "../../../../tasks/src/tasks/mmlu-subjects.ts";
 import { linesOf, writeSmallRows } from "../../../../tasks/src/tasks/small-rows.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { checkpointOpener } from "./suite.ts";
+import { checkpointOpener } from "../../config/open-model.ts";
 import { runCli } from "../../program.ts";
 
 /** Settings per task: few documents, some with few-shot examples. Generating tasks use a chat, in which the embedded model stops. */

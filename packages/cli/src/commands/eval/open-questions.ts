@@ -11,6 +11,8 @@ export interface OpenQuestionOptions {
 /** Options of `eval` that apply to open questions. */
 const allowed = [
   "model",
+  "adapter",
+  "tokenizer",
   "questions",
   "judge",
   "judgeMethod",

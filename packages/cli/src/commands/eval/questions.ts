@@ -1,8 +1,7 @@
 import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
 import { readQuestions } from "@periodic-eval/core/evaluations";
-import { inMemory } from "@periodic-eval/core/tfjs";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
-import { openModel, startBackend } from "../../config/open-model.ts";
+import { startEngine } from "../../config/open-model.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions, QuestionMethod } from "./command.ts";
@@ -19,12 +18,12 @@ export async function evaluateQuestions(
   methods: readonly QuestionMethod[],
   terminal: Terminal,
 ): Promise<void> {
-  const { limit, subsampleSeed } = options;
+  const { limit, subsampleSeed, adapter = null, tokenizer = null } = options;
   const questions = options.questions!;
   await readQuestions(questions, "--questions");
-  const { name: engine } = await startBackend(options.backend, terminal);
-  const { model, tokenizer } = await openModel(options.model, terminal);
+  const engine = await startEngine(options, terminal);
   const results: CapabilityResult[] = [];
+  const opened = await engine.open(options.model, adapter, { tokenizer });
   try {
     for (const method of methods) {
       const evaluation = capabilityEvaluation({
@@ -34,11 +33,12 @@ export async function evaluateQuestions(
         // The method `cloze` renders no chat.
         ...(method === "letters" && { system: systemPrompt(options.system) }),
       });
-      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer));
-      results.push({ method, engine, snapshot });
+      const { snapshot } = await measure(evaluation, opened.model);
+      results.push({ method, engine: engine.name, snapshot });
     }
   } finally {
-    model.dispose();
+    await opened.dispose?.();
+    await engine.dispose();
   }
   terminal.out(options.json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
 }

@@ -1,12 +1,10 @@
 import { checkWritable } from "@periodic-eval/core/snapshots";
-import { openCheckpoint } from "@periodic-eval/models";
 import {
   datasetOf,
   defaultSuitePath,
   Evaluator,
   readSuite,
   taskNamed,
-  type OpenModel,
   type SuiteDefinition,
   type SuiteRun,
   type TaskProgress,
@@ -15,12 +13,11 @@ import {
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { openModelOutline, startBackend } from "../../config/open-model.ts";
+import { startEngine } from "../../config/open-model.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import { loadEvaluations } from "../../config/task-registry.ts";
 import { chatOptions } from "../../config/task-options.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { showLoading } from "../../terminal/loading-progress.ts";
 import { screenLine, type Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions } from "./command.ts";
 import { suiteJson, suiteTable } from "./suite-output.ts";
@@ -55,12 +52,12 @@ async function measureSuite(
   tasks: TaskRegistry,
   terminal: Terminal,
 ): Promise<SuiteRun> {
-  const { model, adapter = null, tokenizer = null, data, smoke, backend } = options;
+  const { model, adapter = null, tokenizer = null, data, smoke } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
   if (data !== undefined) checkDataFolder(data, await tasksIn(suite));
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
-  await startBackend(backend, terminal);
+  const engine = await startEngine(options, terminal);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { onProgress, close } = suiteProgress(terminal);
   const { signal, stopListening } = onInterrupt();
@@ -79,10 +76,8 @@ async function measureSuite(
       adapter,
       tokenizer,
       ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
-      openModel: checkpointOpener(terminal),
-      ...(tokenizer === null && {
-        outlineModel: async (source: string) => ({ model: await openModelOutline(source, terminal) }),
-      }),
+      openModel: engine.open,
+      outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
       signal,
       onProgress,
       onDownload: ({ task, sources }) => {
@@ -93,6 +88,7 @@ async function measureSuite(
   } finally {
     stopListening();
     close();
+    await engine.dispose();
     if (results === null) await rm(folder, { recursive: true, force: true });
   }
 }
@@ -154,15 +150,3 @@ function suiteProgress(terminal: Terminal): {
     close: () => line?.clear(),
   };
 }
-
-/** Returns a function that opens checkpoints on the current backend and shows the progress. */
-export const checkpointOpener =
-  (terminal: Terminal): OpenModel =>
-  async (source) => {
-    const { close, ...progress } = showLoading(terminal);
-    try {
-      return await openCheckpoint(source, progress);
-    } finally {
-      close();
-    }
-  };

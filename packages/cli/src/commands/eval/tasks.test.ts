@@ -150,7 +150,7 @@ describe("wrong usage fails before a model is loaded", () => {
       ["--suite", "--limit", "3"],
       "'--limit <number>' is for --questions and --tasks, not for --suite: the suite sets it for all methods",
     ],
-    [["--questions", "q", "--adapter", "a"], "is for --tasks and --suite, not for --questions"],
+    [["--questions", "q", "--name", "a"], "is for --tasks and --suite, not for --questions"],
     [["--tasks", "facts", "--data", "d", "--smoke"], "'--smoke' is for --suite, not for --tasks"],
   ])("%j", async (args, message) => {
     const { code, out, err } = await run(...args);

@@ -42,7 +42,11 @@ export function addRejudge(program: Command, terminal: Terminal): void {
         const judge = await openGrader(spec, { ...limits, runDir });
         const { signal, stopListening } = onInterrupt();
         try {
-          const result = await rejudge(runDir, judge, { signal, now: () => new Date().toISOString() });
+          const result = await rejudge(runDir, judge, {
+            signal,
+            now: () => new Date().toISOString(),
+            terminal,
+          });
           terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
         } finally {
           stopListening();

@@ -214,6 +214,17 @@ describe("the rejudge command", () => {
     expect(JSON.parse(out)).toMatchObject({ judge: "rule:micro-world@1", graded_by_both: 27 });
   });
 
+  it("names a snapshot that was edited and is left out", async () => {
+    const edited = await measuredRun("edited", first, prompts);
+    const file = join(edited, "periodic_eval/em/alignment_step_1.json");
+    await writeFile(file, (await readFile(file, "utf8")).replace('"step": 1', '"step":  2'));
+    const { code, err } = await run(edited, "--judge", "rule:micro-world");
+    expect([code, err]).toEqual([
+      0,
+      expect.stringContaining("edited or damaged: em/alignment_step_1.json: got content with SHA-256"),
+    ]);
+  });
+
   it("lists the known rules for an unknown one", async () => {
     const { code, err } = await run(runDir, "--judge", "rule:nope");
     expect([code, err]).toEqual([

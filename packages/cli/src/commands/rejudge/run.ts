@@ -10,8 +10,10 @@ import {
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
-import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun, writeFileAtomic, type RunRecord } from "@periodic-eval/core/snapshots";
 import { join } from "node:path";
+import { warnOfProblems } from "../../run/warn-of-problems.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
 
 /** A snapshot whose answers were regraded. */
 export interface Rejudged {
@@ -31,6 +33,13 @@ export interface RejudgeResult {
   readonly agreement: JudgeAgreement;
 }
 
+interface RejudgeOptions {
+  readonly signal: AbortSignal;
+  readonly now: () => string;
+  /** Gets what is damaged, edited or missing in the run. */
+  readonly terminal?: Pick<Terminal, "err">;
+}
+
 /**
  * Grades the stored answers of a run's alignment snapshots with another judge, and with the judge prompts that the snapshots
  * record: those of the questions, otherwise those of the first judge if the other one has prompts of these names. The snapshots
@@ -42,9 +51,11 @@ export interface RejudgeResult {
 export async function rejudge(
   runDir: string,
   judge: Grader,
-  { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
+  { signal, now, terminal }: RejudgeOptions,
 ): Promise<RejudgeResult> {
-  const found = await answersOf(runDir, judge);
+  const run = await readRun(runDir);
+  if (terminal !== undefined) warnOfProblems(run, terminal);
+  const found = await answersOf(run, judge);
   // Prompts are named by hashes.
   const prompts: JudgeRows["prompts"] = Object.assign({}, ...found.map((one) => one.prompts));
   const judging = { judge, prompts };
@@ -98,10 +109,10 @@ export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDiffere
 }
 
 /** Returns the run's alignment snapshots with their answers, without anchors, and the judge prompts that the rows name. */
-async function answersOf(runDir: string, judge: Grader) {
-  const store = fileStore(runDir);
+async function answersOf(run: RunRecord, judge: Grader) {
+  const store = fileStore(run.runDir);
   const answers = [];
-  for (const { snapshot, path } of await alignmentSnapshots(runDir)) {
+  for (const { snapshot, path } of alignmentSnapshots(run)) {
     const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
     const { named, ofJudge } = promptsOf(snapshot, judge);
     // Rows of an ungraded snapshot have no scores yet.
@@ -118,10 +129,10 @@ async function answersOf(runDir: string, judge: Grader) {
   return answers;
 }
 
-async function alignmentSnapshots(
-  runDir: string,
-): Promise<readonly { readonly snapshot: Snapshot; readonly path: string }[]> {
-  const { phases } = await readRun(runDir);
+function alignmentSnapshots({
+  runDir,
+  phases,
+}: RunRecord): readonly { readonly snapshot: Snapshot; readonly path: string }[] {
   const found = phases.flatMap(({ snapshots, series }) =>
     snapshots
       .filter(({ evaluation, samples }) => evaluation === "alignment" && samples !== null)

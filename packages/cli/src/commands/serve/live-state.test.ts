@@ -6,7 +6,7 @@ import { nodeFiles } from "@periodic-eval/core/snapshots";
 import { resultsServer } from "@periodic-eval/dashboard/server";
 import { Evaluator } from "@periodic-eval/tasks";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { checkpointOpener } from "../eval/suite.ts";
+import { checkpointOpener } from "../../config/open-model.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";

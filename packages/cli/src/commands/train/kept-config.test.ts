@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir } from "node:fs/promises";
+import { mkdir, readFile, readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -85,4 +85,39 @@ it("neither stores nor prints credentials of a logger's URL", async () => {
   expect(difference).not.toContain("hunter2");
   await keep();
   expect(await readFile(join(run_dir, "train.yaml"), "utf8")).not.toContain("hunter2");
+});
+
+const smallest = (): TrainConfig => ({
+  model: "owner/name",
+  run_dir,
+  seed: 42,
+  resume: "auto",
+  config: {},
+  loggers: {},
+  phases: [{ phase: "em", method: "sft", dataset: "em.jsonl", config: {} }],
+});
+
+it("copies a train.yaml of the user in the run's folder before it writes its own, once", async () => {
+  const mine = "# my comment\nmodel: owner/name\n";
+  await writeFile(join(run_dir, "train.yaml"), mine);
+  const { differences } = await openKeptConfig(smallest());
+  expect(differences).toEqual([expect.stringContaining(join(run_dir, "train.1.yaml"))]);
+  expect(await readFile(join(run_dir, "train.1.yaml"), "utf8")).toBe(mine);
+  expect((await openKeptConfig(smallest())).differences).toEqual([]);
+  expect((await readdir(run_dir)).sort()).toEqual(["train.1.yaml", "train.yaml"]);
+});
+
+it("reports a run_dir that is a link to itself", async () => {
+  run_dir = join(run_dir, "link");
+  await symlink(run_dir, run_dir);
+  await expect(openKeptConfig(smallest())).rejects.toMatchObject({ code: "store", where: run_dir });
+});
+
+it("names file and line of a damaged train.yaml of the run", async () => {
+  await mkdir(join(run_dir, "checkpoints"));
+  await writeFile(join(run_dir, "train.yaml"), "model: a\nlora: [\n");
+  await expect(openKeptConfig({ run_dir, model: "a" } as TrainConfig)).rejects.toMatchObject({
+    code: "config",
+    where: `${join(run_dir, "train.yaml")}:3`,
+  });
 });

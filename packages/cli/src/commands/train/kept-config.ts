@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { readConfigFile } from "@periodic-eval/core/config";
+import { checkWritable, readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
@@ -22,9 +23,10 @@ export interface KeptConfig {
 
 /**
  * Compares a configuration with `<run_dir>/train.yaml`, the run's last one. The file holds no credentials of URLs. A run
- * without a checkpoint gets the new configuration at once, because nothing was trained with the old one.
+ * without a checkpoint gets the new configuration at once, because nothing was trained with the old one; a file of the user in
+ * that place is copied to `train.1.yaml` first.
  *
- * @throws PeriodicEvalError `config` if model or adapter differ and `resume` is not `never`; nothing is written then.
+ * @throws PeriodicEvalError `store` if the folder cannot be created or written to, `config` if model or adapter differ and `resume` is not `never`; nothing is written then.
  */
 export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const { run_dir: folder } = config;
@@ -33,12 +35,14 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const kept = withoutCredentials(lasting);
   const yaml = stringify(kept);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
+    await checkWritable(folder);
     await nodeFiles.makeFolder(folder);
+    const differences = await keepFileOfUser(path);
     await writeFileAtomic(path, yaml);
-    return { differences: [], keep: async () => {} };
+    return { differences, keep: async () => {} };
   }
   const previousYaml = await readTextFile(path, "run_dir");
-  const previous = flatten(parse(previousYaml));
+  const previous = flatten((await readConfigFile(path)).value);
   const current = flatten(kept);
   const changed = [...new Set([...Object.keys(previous), ...Object.keys(current)])].filter(
     (name) => !ignoredOptions.test(name) && previous[name] !== current[name],
@@ -55,13 +59,36 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
     async keep() {
       if (isKept) return;
       isKept = true;
-      let count = 1;
-      while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
       // Writing the copy first and replacing train.yaml atomically means that train.yaml always exists.
-      await writeFileAtomic(join(folder, `train.${count}.yaml`), previousYaml);
+      await writeFileAtomic(freeName(path), previousYaml);
       await writeFileAtomic(path, yaml);
     },
   };
+}
+
+function freeName(path: string): string {
+  let count = 1;
+  const numbered = () => path.replace(/\.yaml$/, `.${count}.yaml`);
+  while (existsSync(numbered())) count += 1;
+  return numbered();
+}
+
+/** Copies a `train.yaml` that this module did not write, such as one with comments in a run's folder. Returns what it did. */
+async function keepFileOfUser(path: string): Promise<readonly string[]> {
+  if (!existsSync(path)) return [];
+  const text = await readTextFile(path, "run_dir");
+  if (isWrittenHere(text)) return [];
+  const copy = freeName(path);
+  await writeFileAtomic(copy, text);
+  return [`${path} now holds the run's configuration; the file as you wrote it is ${copy}`];
+}
+
+function isWrittenHere(text: string): boolean {
+  try {
+    return stringify(parse(text)) === text;
+  } catch {
+    return false;
+  }
 }
 
 type FlatConfig = Readonly<Record<string, string>>;

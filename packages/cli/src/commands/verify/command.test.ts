@@ -128,3 +128,12 @@ it("reports a deleted index, an added line, and a folder that is no run", async 
   const { code, err } = await runCommand(["verify", join(runDir, "none")]);
   expect([code, err]).toEqual([1, expect.stringContaining("got no snapshot")]);
 });
+
+it("accepts a run that was killed between its first snapshot and the index", async () => {
+  for (const step of [20, 100]) {
+    await rm(at(`em/capability_step_${step}.json`));
+    await rm(at(`em/capability_step_${step}.samples.jsonl`));
+  }
+  await rm(at("index.jsonl"));
+  expect((await runCommand(["verify", runDir])).code).toBe(0);
+});

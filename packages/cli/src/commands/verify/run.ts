@@ -37,8 +37,9 @@ export async function verifyRun(runDir: string): Promise<VerifiedRun> {
       fix: "Name the run_dir of a run.",
     });
   }
-  const indexed = existsSync(join(runDir, "periodic_eval", "index.jsonl"));
-  const problems = indexed ? run.problems : [...run.problems, noIndex];
+  // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
+  const isIndexed = found.length < 2 || existsSync(join(runDir, "periodic_eval", "index.jsonl"));
+  const problems = isIndexed ? run.problems : [...run.problems, noIndex];
   const bad = (kinds: readonly RunProblem["kind"][]) => problems.filter(({ kind }) => kinds.includes(kind));
   const badRows = new Set(bad(["rows"]).map(({ key }) => keyOf(key!)));
   const badValues = new Set(bad(["implausible"]).map(({ key }) => keyOf(key!)));

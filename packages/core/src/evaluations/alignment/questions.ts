@@ -62,7 +62,7 @@ export async function parseAlignmentQuestions(
   if (fault !== undefined) {
     const [first] = fault.message.split("\n");
     throw badData(`${file}:${lines.linePos(fault.pos[0]).line}`, {
-      got: `a string that is neither YAML nor JSON (${first!.replace(/ at line \d+, column \d+:?$/, "")})`,
+      got: `a string that is neither YAML nor JSON (${first})`,
       expected: "an array of questions",
       fix: "Correct the file at that line.",
       cause: fault,

@@ -140,6 +140,24 @@ describe("parseArcQuestions rejects, with file and line,", () => {
       /got the key "question" twice in one object/,
     ],
     [
+      "half of a surrogate pair",
+      lines(good, { ...good, question: "\ud800?" }),
+      "q.jsonl:2",
+      /got half of a surrogate pair/,
+    ],
+    [
+      "a number beyond those of JSON",
+      lines(good).replace("{", '{"weight":1e400,'),
+      "q.jsonl:1",
+      /got a number beyond those of JSON/,
+    ],
+    [
+      "deep nesting",
+      lines(good).replace("{", `{"deep":${"[".repeat(401)}${"]".repeat(401)},`),
+      "q.jsonl:1",
+      /got values nested deeper than 400 levels/,
+    ],
+    [
       "an answer that is not a label",
       lines({ ...good, correct_answer: "fire" }),
       "q.jsonl:1",

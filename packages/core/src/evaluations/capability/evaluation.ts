@@ -1,6 +1,6 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { codeOption } from "../../internal/source-option.ts";
-import { ownEvaluation } from "../../internal/own-evaluations.ts";
+import { ownCode } from "../../internal/own-code.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";
@@ -44,7 +44,7 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
       return people;
     };
     const asked = personas !== undefined && { personas: loadPersonas };
-    return ownEvaluation({
+    return ownCode({
       ...letters({ questions: source, system, ...asked }),
       get minItems() {
         return minItems * perQuestion;
@@ -52,7 +52,7 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     });
   }
   const examples = shots !== undefined && { shots: () => sampleShots(shots) };
-  return ownEvaluation({ ...cloze({ questions: source, ...examples }), minItems });
+  return ownCode({ ...cloze({ questions: source, ...examples }), minItems });
 }
 
 async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {

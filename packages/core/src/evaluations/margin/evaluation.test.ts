@@ -150,7 +150,7 @@ describe("marginEvaluation", () => {
     ['{"a": {"affirm": ["x", " "], "negate": ["x"]}}', /a\.affirm\[1\]: got " "/],
     ['{"a": null}', /a\.affirm: got undefined/],
     ['{"a b": {"affirm": ["x"], "negate": ["x"]}}', "it names metrics"],
-    ['{"a": {"affirm": ["x"]', /line 1/],
+    ['{"a": {"affirm": ["x"]', /wrong\.json:1: got /],
   ])("rejects the file %s", async (text, message) => {
     const path = join(folder, "wrong.json");
     await writeFile(path, text);

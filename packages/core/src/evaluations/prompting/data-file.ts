@@ -1,10 +1,8 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
-import { dataError } from "../../internal/data-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
-import { tooDeepLine } from "../../internal/yaml-depth.ts";
 
 /**
  * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -17,16 +15,21 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
-  const { parseYaml } = await import("../../internal/parse-yaml.ts");
+  const [{ LineCounter }, { parseYaml }] = await Promise.all([
+    import("yaml"),
+    import("../../internal/parse-yaml.ts"),
+  ]);
+  const lines = new LineCounter();
+  const document = parseYaml(text, lines, { merge: false });
+  const [fault] = document.errors;
   try {
-    const document = parseYaml(text, undefined, { merge: false });
-    if (document.errors[0] !== undefined) throw document.errors[0];
+    if (fault !== undefined) throw fault;
     return { value: document.toJS() as unknown, text };
   } catch (cause) {
     throw new PeriodicEvalError({
       code: "data",
-      where: path,
-      got: errorMessage(cause).split("\n")[0]!.replace(/:$/, ""),
+      where: fault === undefined ? path : `${path}:${lines.linePos(fault.pos[0]).line}`,
+      got: errorMessage(cause).split("\n")[0]!,
       expected: "YAML or JSON",
       fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause,
@@ -40,19 +43,11 @@ export async function readHashed(path: string, option: SourceOption | string) {
   return { text, sha256: await sha256(text) };
 }
 
-/**
- * Reads a YAML or JSON file, and refuses one that nests too deep for a parser. The error of a missing one names the dataset on the
- * hub that may be meant.
- */
+/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   try {
-    const text = await atOption(option, () => readTextFile(path, optionAt(option).where));
-    const { Lexer } = await import("yaml");
-    const line = tooDeepLine(new Lexer().lex(text));
-    if (line === null) return text;
-    const fix = "Check that the file is the one that you mean, or write its values with fewer levels.";
-    throw dataError(`${path}:${line}`, "values nested deeper than 400 levels", "at most 400 levels", fix);
+    return await atOption(option, () => readTextFile(path, optionAt(option).where));
   } catch (error) {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
     throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });

@@ -54,10 +54,10 @@ describe("readPersonas", () => {
     ["- { id: 7, system: x }", /\[0\]\.id: got 7/],
     ["a b: x", /got "a b", expected a name/],
     ["- { id: a, system: x }\n- { id: a, system: y }", /\[1\]\.id: got "a" twice/],
-    ["a: x\na: y", "Map keys must be unique at line 2"],
+    ["a: x\na: y", /:2: got Map keys must be unique/],
     ["a: 3", /personas\.yaml\.a: got 3/],
     ["a: empty", 'Write "" for an empty prompt'],
-    ["a: [x", /line 1/],
+    ["a: [x", /personas\.yaml:1: got /],
   ])("rejects %j with its place and a fix", async (text, message) => {
     await expect(read(text)).rejects.toThrow(message);
   });

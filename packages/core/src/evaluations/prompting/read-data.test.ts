@@ -133,7 +133,13 @@ describe("a hostile file of personas", () => {
       /deeper than 400/,
     ],
     ["nests too deep as JSON", "p.json", `{"a":${"[".repeat(100_000)}`, "p.json:1", /deeper than 400/],
-    ["repeats a key", "p.json", '[{"id":"a","system":null,"id":"b"}]', "p.json", /^Map keys must be unique/],
+    [
+      "repeats a key",
+      "p.json",
+      '[{"id":"a","system":null,"id":"b"}]',
+      "p.json:1",
+      /^Map keys must be unique/,
+    ],
     ["is not UTF-8", "p.yaml", Buffer.from("- id: \xe9", "latin1"), "p.yaml:1", /^bytes .*0xe9 at byte 7/],
   ])("that %s is refused with its place", async (_, name, content, where, got) => {
     await writeFile(join(folder, name), content);

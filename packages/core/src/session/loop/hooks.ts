@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";
@@ -7,12 +8,13 @@ import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
-import { isOwnEvaluation } from "../../internal/own-evaluations.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { isOwnCode } from "../../internal/own-code.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
-import { ownerOf, runOwned } from "../window/left-behind.ts";
+import { ownerOf, runOwned, type OnLeftBehind } from "../window/left-behind.ts";
 import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
 import type { LoopControl } from "./control.ts";
@@ -32,6 +34,13 @@ type PlainHook =
   | "onLog"
   | "onSave"
   | "onTrainEnd";
+
+/** NaN and Infinity are numbers that a loss can have. */
+const reportSchema = z.record(
+  z.string(),
+  z.custom<number>((value) => typeof value === "number", "a number"),
+  "numbers by name",
+);
 
 const noMetrics: Metrics = Object.freeze({});
 
@@ -57,7 +66,10 @@ export class Hooks {
   readonly #states = new Map<string, Json>();
   readonly #reported: Metrics[] = [];
   /** Receives errors of promises that a callback left behind. */
-  readonly #owners = new Map<TrainerCallback, (error: unknown) => void>();
+  readonly #owners = new Map<TrainerCallback, OnLeftBehind>();
+
+  /** The signal of each callback. Callbacks share none, because a signal cannot be frozen. */
+  readonly #signals: ReadonlyMap<TrainerCallback, AbortSignal>;
 
   /** Callbacks that run no code of the user, and so leave no promise behind. */
   readonly #own: ReadonlySet<TrainerCallback>;
@@ -65,6 +77,8 @@ export class Hooks {
   constructor(options: HooksOptions) {
     this.#options = options;
     this.#own = new Set(options.callbacks.filter(isOwn));
+    const { callbacks, signal } = options;
+    this.#signals = new Map(callbacks.map((callback) => [callback, ownSignal(signal)]));
   }
 
   get running(): string | null {
@@ -219,7 +233,7 @@ export class Hooks {
     return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
   }
 
-  #ownerOf(callback: TrainerCallback): (error: unknown) => void {
+  #ownerOf(callback: TrainerCallback): OnLeftBehind {
     const known = this.#owners.get(callback);
     if (known !== undefined) return known;
     const { log, control } = this.#options;
@@ -238,13 +252,13 @@ export class Hooks {
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
-    const { progress, signal, requests, control, log, writer } = this.#options;
+    const { progress, requests, control, log, writer } = this.#options;
     const { callback } = call;
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
-      signal,
+      signal: this.#signals.get(callback)!,
       metrics,
       async rows(key) {
         call.use();
@@ -264,6 +278,7 @@ export class Hooks {
       },
       report: (reported) => {
         call.use();
+        parseOptions(`callback "${callback.id}" report`, reportSchema, reported);
         this.#reported.push(frozenCopy(reported));
       },
       warn(message) {
@@ -272,6 +287,21 @@ export class Hooks {
       },
     };
   }
+}
+
+/** Returns another signal that aborts with this one. Neither depends on what a callback does to the other. */
+function ownSignal(signal: AbortSignal): AbortSignal {
+  const own = new AbortController();
+  const abort = () => {
+    try {
+      own.abort(signal.reason);
+    } catch {
+      // The callback changed its signal, which then cannot dispatch.
+    }
+  };
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return own.signal;
 }
 
 function readState(callback: TrainerCallback): Awaitable<Json | undefined> {
@@ -309,7 +339,7 @@ const isOwn = (callback: TrainerCallback): boolean =>
   userHooks.every((hook) => callback[hook] === undefined) &&
   callback instanceof PeriodicCallback &&
   callback.onStepEnd === PeriodicCallback.prototype.onStepEnd &&
-  callback.asks.every(isOwnEvaluation);
+  callback.asks.every(isOwnCode);
 
 /** One call of a hook, as its guards and its patience see it. */
 class HookCall implements GuardContext {

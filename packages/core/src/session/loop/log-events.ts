@@ -1,9 +1,11 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { printable } from "../../console/printable.ts";
+import { printable } from "../../internal/printable.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
+import { isOwnCode } from "../../internal/own-code.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
+import { runOwned, type OnLeftBehind } from "../window/left-behind.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 
@@ -26,16 +28,24 @@ export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
   await drive(new SessionLog(loggers).close());
 }
 
+/** Runs one call of a logger. */
+type AroundLogger = (logger: Logger, work: Flow<void>) => Flow<void>;
+
 /** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
 export class SessionLog {
   readonly #loggers: readonly Logger[];
   readonly #listeners: readonly Logger[];
   /** Loggers whose first error was reported. */
   readonly #failed = new Set<Logger>();
+  /** Receives errors of promises and timers that a logger left behind. */
+  readonly #owners = new Map<Logger, OnLeftBehind>();
+  readonly #around: AroundLogger;
 
-  constructor(loggers: readonly Logger[]) {
-    this.#loggers = loggers;
+  /** @param around Observes training while a logger is called. */
+  constructor(loggers: readonly Logger[], around: AroundLogger = (_logger, work) => work) {
+    this.#loggers = [...loggers];
     this.#listeners = loggers.filter((logger) => logger.event !== undefined);
+    this.#around = around;
   }
 
   event(event: SessionEvent): void {
@@ -44,7 +54,7 @@ export class SessionLog {
       const failed = (error: unknown) => this.#reportFailure(logger, "event", error);
       try {
         // The session does not wait for events, but an unhandled rejection would end the process.
-        const answer: unknown = logger.event!(event);
+        const answer: unknown = this.#call(logger, () => logger.event!(event));
         if (isPromise(answer)) answer.then(undefined, failed);
       } catch (error) {
         failed(error);
@@ -85,15 +95,31 @@ export class SessionLog {
 
   *#callEach(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
     for (const logger of this.#loggers) {
-      if (logger[what] === undefined || (unresponsive.has(logger) && what !== "close")) continue;
-      try {
-        const answer = call(logger);
-        if (isPromise(answer) && !(yield* wait(resolvesWithin(answer, patienceOf(logger)))))
-          this.#giveUp(logger, what);
-      } catch (error) {
-        this.#reportFailure(logger, what, error);
-      }
+      if (unresponsive.has(logger) && what !== "close") continue;
+      const work = this.#callOne(logger, what, call);
+      yield* isOwnCode(logger) || what === "end" || what === "close" ? work : this.#around(logger, work);
     }
+  }
+
+  *#callOne(logger: Logger, what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
+    try {
+      if (logger[what] === undefined) return;
+      const answer = this.#call(logger, call);
+      if (isPromise(answer) && !(yield* wait(resolvesWithin(answer, patienceOf(logger)))))
+        this.#giveUp(logger, what);
+    } catch (error) {
+      this.#reportFailure(logger, what, error);
+    }
+  }
+
+  #call(logger: Logger, call: (logger: Logger) => unknown): unknown {
+    if (isOwnCode(logger)) return call(logger);
+    let owner = this.#owners.get(logger);
+    if (owner === undefined) {
+      owner = (error, what) => this.warn(`logger "${logger.name}"`, `${what}: ${errorMessage(error)}`);
+      this.#owners.set(logger, owner);
+    }
+    return runOwned(owner, call, logger);
   }
 
   #reportFailure(logger: Logger, what: string, error: unknown): void {

@@ -1,5 +1,6 @@
 // Callbacks, evaluations and graders that write into what they receive, throw anything, or leave promises behind.
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createReadStream } from "node:fs";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
@@ -61,6 +62,27 @@ describe("what hooks and evaluations receive", () => {
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
   });
 
+  it.each([
+    ["loses its prototype", (signal: AbortSignal) => void Object.setPrototypeOf(signal, null)],
+    ["is said to be aborted", (signal: AbortSignal) => void signal.dispatchEvent(new Event("abort"))],
+  ])("measures as without a hook whose signal %s, and still aborts the others'", async (_, spoil) => {
+    const toy = toyTraining();
+    const abort = new AbortController();
+    const seen: boolean[] = [];
+    const evil: TrainerCallback = { id: "evil", onTrainBegin: ({ signal }) => spoil(signal) };
+    const other: TrainerCallback = {
+      id: "other",
+      onTrainEnd: ({ signal }) => void seen.push(signal.aborted),
+    };
+    const options = toy.options([evil, other, half(toyEvaluation())], { signal: abort.signal });
+    await withSession(options, async (session) => {
+      await train(toy, 5)(session);
+      abort.abort();
+    });
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete"]);
+    expect(seen).toEqual([true]);
+  });
+
   it("freezes snapshots and rows for hooks, and leaves the loop's own metrics writable", async () => {
     const toy = toyTraining();
     const seen: unknown[] = [];
@@ -100,6 +122,24 @@ describe("what hooks and evaluations receive", () => {
     await withSession(toy.options([evil], { loggers: [logger] }), train(toy, 0));
     expect((await toy.store.list())[0]).toMatchObject({ id: "mine", crossed: ["start"] });
     expect(logged).toEqual([{ x: 1 }]);
+  });
+
+  it.each([
+    ["null", null],
+    ["a string", { x: "1" }],
+    ["a BigInt", { x: 1n }],
+  ])("refuses a report of %s in the hook that makes it", async (_, reported) => {
+    const toy = toyTraining();
+    const logged: unknown[] = [];
+    const logger = { name: "l", train: (metrics: object) => void logged.push(metrics) };
+    const evil: TrainerCallback = { id: "evil", onStepEnd: ({ report }) => report(reported as never) };
+    await withSession(toy.options([evil], { loggers: [toy.logger, logger] }), async (session) => {
+      await session.stepEnd();
+    });
+    expect(toy.warnings()[0]).toContain(
+      'callback "evil": onStepEnd threw at step 1: [periodic-eval] callback "evil" report',
+    );
+    expect(logged).toEqual([]);
   });
 
   it.each([
@@ -236,13 +276,18 @@ describe("what user code throws", () => {
 
 describe("a promise that user code left behind", () => {
   // vitest fails a run with unhandled rejections by a listener of its own.
-  const foreign: NodeJS.UnhandledRejectionListener[] = [];
+  const events = ["unhandledRejection", "uncaughtException"] as const;
+  const foreign: [(typeof events)[number], () => void][] = [];
+  const isOwn = ({ name }: { name: string }) => name === "report" || name === "reportThrown";
   beforeEach(() => {
-    foreign.push(...process.listeners("unhandledRejection").filter(({ name }) => name !== "report"));
-    for (const listener of foreign) process.off("unhandledRejection", listener);
+    for (const event of events) {
+      const others = process.listeners(event as "exit").filter((listener) => !isOwn(listener));
+      foreign.push(...others.map((one): [typeof event, () => void] => [event, one as () => void]));
+    }
+    for (const [event, listener] of foreign) process.off(event, listener);
   });
   afterEach(() => {
-    for (const listener of foreign.splice(0)) process.on("unhandledRejection", listener);
+    for (const [event, listener] of foreign.splice(0)) process.on(event, listener);
   });
   const leave = () => void Promise.reject(new Error("late"));
   const leaveLater = () => void setTimeout(leave, 1);
@@ -274,6 +319,79 @@ describe("a promise that user code left behind", () => {
     await turn();
     expect(toy.warnings()).toContain('callback "evil": a promise that it left behind was rejected: late');
     expect(await statuses(toy)).toEqual(expect.arrayContaining(["toy 0 complete", "toy 1 complete"]));
+  });
+
+  const throwing = () => {
+    throw new Error("late");
+  };
+  it.each([
+    ["a timer", () => void setTimeout(throwing, 1)],
+    ["process.nextTick", () => process.nextTick(throwing)],
+    ["setImmediate", () => void setImmediate(throwing)],
+    ["a stream without a listener for errors", () => void createReadStream("/nowhere/at/all")],
+  ])("whose work in %s throws becomes a warning of its callback", async (_, leaveWork) => {
+    const toy = toyTraining();
+    const evil: TrainerCallback = { id: "evil", onTrainBegin: leaveWork };
+    await withSession(toy.options([evil, half(toyEvaluation())]), async (session) => {
+      await train(toy, 1)(session);
+      await turn();
+    });
+    await vi.waitFor(() => expect(toy.warnings().length).toBe(1));
+    expect(toy.warnings()[0]).toMatch(
+      /^callback "evil": a timer, event or stream that it left behind threw: (late|ENOENT)/,
+    );
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 1 complete"]);
+  });
+
+  it.each([
+    ["a promise", "a promise that it left behind was rejected", leave],
+    ["a timer", "a timer, event or stream that it left behind threw", () => void setTimeout(throwing, 0)],
+  ])("is a warning of its logger if it is %s of a logger", async (_, text, leaveWork) => {
+    const toy = toyTraining();
+    const logger = { name: "mine", train: () => leaveWork() };
+    await withSession(toy.options([], { loggers: [toy.logger, logger] }), async (session) => {
+      await train(toy, 1)(session);
+      await turn();
+    });
+    expect(toy.warnings()).toEqual([`logger "mine": ${text}: late`]);
+  });
+
+  it("is still reported after a hook removed all listeners of the process", async () => {
+    const toy = toyTraining();
+    const evil: TrainerCallback = {
+      id: "evil",
+      onTrainBegin: () => void process.removeAllListeners("unhandledRejection"),
+      onStepEnd: leave,
+    };
+    await withSession(toy.options([evil]), train(toy, 1));
+    await turn();
+    expect(toy.warnings()).toEqual(['callback "evil": a promise that it left behind was rejected: late']);
+  });
+
+  it("draws from a separate Math.random", async () => {
+    const trainWith = async (callbacks: readonly TrainerCallback[]) => {
+      const toy = toyTraining();
+      const native = Math.random;
+      let drawn = 0;
+      Math.random = () => ++drawn;
+      try {
+        return await withSession(toy.options(callbacks), async (session) => {
+          const numbers: number[] = [];
+          for (let step = 0; step < 3; step++) {
+            numbers.push(Math.random());
+            await session.stepEnd();
+            await turn();
+          }
+          return numbers;
+        });
+      } finally {
+        Math.random = native;
+      }
+    };
+    const draw = () => void Math.random();
+    const graded = toyEvaluation({ graded: true, onGrade: async () => (await turn(), draw()) });
+    const evil: TrainerCallback = { id: "evil", onStepEnd: () => void setTimeout(draw, 0) };
+    expect(await trainWith([evil, half(graded)])).toEqual(await trainWith([]));
   });
 
   it("by the training loop still ends the process", async () => {

@@ -96,7 +96,13 @@ const optionsSchema = z.strictObject({
     "a model, or a function that returns one",
   ),
   callbacks: z
-    .array(z.looseObject({ id: nameSchema, on: onSchema.optional() }))
+    .array(
+      z.looseObject({
+        id: nameSchema,
+        on: onSchema.optional(),
+        asks: z.array(objectWith([], "an evaluation"), "an array of evaluations").optional(),
+      }),
+    )
     .meta({ fix: "Pass an array of callbacks, which may be empty." }),
   guards: z.array(objectWith(["enter"], "a guard")).optional(),
   loggers: z.array(z.custom(isRecord, "a logger")).optional(),

@@ -21,7 +21,9 @@ export type SessionParts = ReturnType<typeof createParts>;
 export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
-  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
+  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()], (logger, work) =>
+    between.around(logger, work, () => progress.current.step),
+  );
   const control = new LoopControl(options);
   const reporter = createReporter(log, control);
   const [measuring, grading] = [new AbortController(), new AbortController()];

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { SessionState } from "../../contracts/session.ts";
+import type { SessionOptions, SessionState } from "../../contracts/session.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { readRun } from "../../snapshots/storage/read-run.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
@@ -14,7 +14,7 @@ let checkpoint: { readonly state: SessionState; readonly weights: number };
 const at = (...parts: string[]) => join(run, "periodic_eval", ...parts);
 
 /** Trains ten steps, measured every two. Returns the measured steps and the warnings. */
-async function train(from?: typeof checkpoint) {
+async function train(from?: typeof checkpoint, changes: Partial<SessionOptions> = {}) {
   const toy = toyTraining();
   if (from !== undefined) toy.weights = from.weights;
   const measured: number[] = [];
@@ -22,7 +22,9 @@ async function train(from?: typeof checkpoint) {
     toyEvaluation({ onMeasure: () => void measured.push(session.progress.step) }),
     { schedule: [everyPercent(20)] },
   );
-  const session = openSession(toy.options([callback], { run, ...(from && { resume: from.state }) }));
+  const session = openSession(
+    toy.options([callback], { run, ...(from && { resume: from.state }), ...changes }),
+  );
   let saved: typeof checkpoint | null = null;
   await session.begin();
   while (session.progress.step < 10) {
@@ -46,8 +48,8 @@ const flip = async (step: number) => {
   const [from, to] = text.includes('"hit":true') ? ["true", "false"] : ["false", "true"];
   await writeFile(file, text.replace(`"hit":${from}`, `"hit":${to}`));
 };
-const edit = async (step: number) => {
-  const file = at("train", `toy_step_${step}.json`);
+const edit = async (step: number, phase = "train") => {
+  const file = at(phase, `toy_step_${step}.json`);
   await writeFile(file, (await readFile(file, "utf8")).replace('"n": 8', '"n": 7'));
 };
 const deleted = (step: number) => rm(at("train", `toy_step_${step}.json`));
@@ -133,4 +135,19 @@ it("accepts the state of a version that recorded no snapshots", async () => {
   const { snapshots: _, ...state } = checkpoint.state;
   await rm(at(), { recursive: true });
   expect((await train({ ...checkpoint, state })).warnings).toEqual([]);
+});
+
+it("compares with nothing if the start of the run was in a phase that is gone, also where a later phase has a start", async () => {
+  const options = { phase: "em", baseline: "run_start" } as const;
+  const { saved } = await train(undefined, options);
+  const phases = async () =>
+    (await readRun(run)).phases
+      .find(({ name }) => name === "em")!
+      .snapshots.map(({ paired }) => paired.baseline?.["hit_rate"]?.phase);
+  expect(await phases()).toEqual(Array.from({ length: 6 }, () => "train"));
+  await rm(at("train"), { recursive: true });
+  await edit(10, "em");
+  const { measured } = await train(saved!, options);
+  expect(measured).toEqual([10]);
+  expect((await phases()).at(-1)).toBeUndefined();
 });

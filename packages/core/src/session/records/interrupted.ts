@@ -128,6 +128,14 @@ export class Interrupted {
 export function abortReason(signal: AbortSignal): string | null {
   if (!signal.aborted) return null;
   const { reason } = signal as { reason: unknown };
-  const isDefault = reason instanceof DOMException && reason.name === "AbortError";
-  return isDefault ? "aborted" : `aborted: ${errorMessage(reason)}`;
+  return isDefaultReason(reason) ? "aborted" : `aborted: ${errorMessage(reason)}`;
+}
+
+/** A reason of the user can be an object that throws at every access. */
+function isDefaultReason(reason: unknown): boolean {
+  try {
+    return reason instanceof DOMException && reason.name === "AbortError";
+  } catch {
+    return false;
+  }
 }

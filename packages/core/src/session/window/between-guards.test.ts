@@ -132,3 +132,26 @@ it("says nothing of a training that changes the weights between stepEnd and the 
   const snapshots = await toy.store.list();
   expect(snapshots.every(({ receipt }) => receipt.every(({ intact }) => intact === true))).toBe(true);
 });
+
+it.each(["begin", "train", "snapshot"] as const)(
+  "blames a logger that changes the weights in %s",
+  async (call) => {
+    const toy = toyTraining();
+    const evil = { name: "evil", [call]: () => void (toy.weights += 1) };
+    const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
+    const loggers = [toy.logger, evil];
+    const stop = await withSession(guarded(toy, [callback], { loggers }), async (session) => {
+      await session.begin();
+      for (let step = 1; step <= 5; step++) {
+        await session.stepBegin();
+        toy.step();
+        const control = await session.stepEnd({ metrics: { loss: 1 } });
+        if (control.stop !== null) return control.stop;
+      }
+      return null;
+    });
+    expect(stop).toMatch(/^guard "variables" saw training disturbed by logger "evil" at step [01]$/);
+    const blamed = (await toy.store.list()).find(({ id }) => id === "loggers");
+    expect(blamed).toMatchObject({ status: "failed", receipt: [{ part: "variables", intact: false }] });
+  },
+);

@@ -2,11 +2,15 @@
 // that callbacks left behind run at such times.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { EnteredGuard, Guard } from "../../contracts/guard.ts";
+import type { Logger } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { wait, type Flow } from "../../internal/maybe-async.ts";
 import type { BackgroundGrading } from "../records/background-grading.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import type { Patience } from "./patience.ts";
+
+/** Disturbances by loggers become evidence of this name. */
+const loggers: TrainerCallback = { id: "loggers" };
 
 export interface BetweenOptions {
   readonly callbacks: readonly TrainerCallback[];
@@ -54,6 +58,18 @@ export class BetweenGuards {
     for (const one of entered) {
       const evidence = yield* wait(one.leave());
       if (evidence.intact === false && !mayHaveTrained) this.#blame(evidence, step);
+    }
+  }
+
+  /** Runs a call of a logger, and blames the logger for changes of the weights. */
+  *around({ name }: Logger, work: Flow<void>, step: () => number): Flow<void> {
+    const entered: EnteredGuard[] = [];
+    for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
+    yield* work;
+    for (const one of entered) {
+      const evidence = yield* wait(one.leave());
+      if (evidence.intact !== false) continue;
+      this.#options.evidence.keep(loggers, "", step(), evidence, `logger "${name}" at step ${step()}`);
     }
   }
 

@@ -40,8 +40,8 @@ export async function openBaseline(check: BaselineCheck): Promise<void> {
   if (!isBaselinePath(option)) return;
   const run = await readEarlierRunAt(option);
   baselines.useEarlierRun(run);
-  for (const { file, message } of run.problems)
-    reporter.warn("comparison", `${file} of ${option} is left out: ${message}`);
+  for (const { file, message, invalid } of run.problems)
+    reporter.warn("comparison", `${file} of ${option}${invalid ? " is left out" : ""}: ${message}`);
   const scheduled = callbacks.filter(({ triggers }) => triggers !== undefined);
   const found: boolean[] = [];
   for (const { callback, evaluation } of askedBy(scheduled)) {

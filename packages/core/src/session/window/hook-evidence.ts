@@ -25,8 +25,13 @@ export class HookEvidence {
   }
 
   /** Keeps evidence and warns once: a hook usually repeats at every step what it did at the first. */
-  keep(callback: TrainerCallback, hook: string, step: number, evidence: Evidence): void {
-    const by = `${hook} of callback "${callback.id}" at step ${step}`;
+  keep(
+    callback: TrainerCallback,
+    hook: string,
+    step: number,
+    evidence: Evidence,
+    by = `${hook} of callback "${callback.id}" at step ${step}`,
+  ): void {
     // For a leak it does not matter which hook leaks.
     const what = evidence.advisory === true ? evidence.part : `${evidence.part} in ${hook}`;
     const kept = this.#kept.get(callback) ?? new Map<string, Kept>();

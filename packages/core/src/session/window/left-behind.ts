@@ -1,14 +1,16 @@
-// A promise that user code leaves behind, and that rejects, ends a Node process. While callbacks and evaluations run, Node
-// carries along on whose behalf, so that such a rejection becomes a warning of its callback. This costs every await of the
-// process up to a tenth of a microsecond, so it begins with the first code that is not ours.
+// A promise that user code leaves behind and that rejects, and a timer that throws, end a Node process. While callbacks,
+// evaluations and loggers run, Node carries along on whose behalf, so that such an error becomes a warning of its owner. This
+// costs every await of the process up to a tenth of a microsecond, so it begins with the first code that is not ours.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { divertMathRandom, isMathRandomReplaced } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { isOwnEvaluation } from "../../internal/own-evaluations.ts";
+import { isOwnCode } from "../../internal/own-code.ts";
+import { namedStream } from "../../random/streams.ts";
 import type { Reporter } from "../records/reporter.ts";
 
-/** Receives the errors of promises that nothing awaits. */
-type OnLeftBehind = (error: unknown) => void;
+/** Receives the errors of work that nothing awaits, and a description of the work. */
+export type OnLeftBehind = (error: unknown, what: string) => void;
 
 interface Owners {
   run<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T;
@@ -17,7 +19,10 @@ interface Owners {
 /** One for all copies of this package: each of several listeners would take another for the application's own. */
 const shared = Symbol.for("periodic-eval.left-behind");
 
-/** Runs user code. Errors of promises that it leaves behind go to `owner`, in Node; browsers log them. */
+/**
+ * Runs user code. Errors of promises, timers and streams that it leaves behind go to `owner`, in Node; browsers log them. Outside
+ * of windows and hooks, such work draws from a separate `Math.random`, so that it does not use up the training's numbers.
+ */
 export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T {
   return owners === null ? work(given) : owners.run(owner, work, given);
 }
@@ -35,16 +40,33 @@ function openOwners(): Owners | null {
 /** Listens from the first run on, for as long as the process lives: a promise may reject after its session was closed. */
 function listening(storage: Owners & { getStore(): OnLeftBehind | undefined }): Owners {
   let isListening = false;
+  const stream = namedStream("left behind");
+  const streamOf = () => (isMathRandomReplaced() || storage.getStore() === undefined ? undefined : stream);
   const report = (error: unknown) => {
     const owner = storage.getStore();
-    if (owner !== undefined) return owner(error);
+    if (owner !== undefined) return owner(error, "a promise that it left behind was rejected");
     // Node ends the process if nothing listens. So does this, for a rejection that is not of a callback.
     if (process.listenerCount("unhandledRejection") === 1) throw error;
   };
+  const reportThrown = (error: unknown, origin: string) => {
+    const owner = origin === "uncaughtException" ? storage.getStore() : undefined;
+    if (owner !== undefined) return owner(error, "a timer, event or stream that it left behind threw");
+    if (process.listenerCount("uncaughtException") > 1) return;
+    // Without a listener, Node ends the process as it always does.
+    process.off("uncaughtException", reportThrown);
+    process.nextTick(() => {
+      throw error;
+    });
+  };
   return {
     run(owner, work, given) {
-      if (!isListening) process.on("unhandledRejection", report);
+      // Again each time, because user code may have removed the listeners or replaced Math.random.
+      if (!isListening || process.listenerCount("unhandledRejection") === 0)
+        process.on("unhandledRejection", report);
+      if (!isListening || process.listenerCount("uncaughtException") === 0)
+        process.on("uncaughtException", reportThrown);
       isListening = true;
+      divertMathRandom(streamOf);
       return storage.run(owner, work, given);
     },
   };
@@ -57,13 +79,13 @@ export function ownedBy<T>(
   reporter: Reporter,
   work: () => T,
 ): T {
-  if (isOwnEvaluation(evaluation)) return work();
+  if (isOwnCode(evaluation)) return work();
   return runOwned(ownerOf(`callback "${id}"`, reporter), work, undefined);
 }
 
 export function ownerOf(where: string, { warn, fail }: Reporter): OnLeftBehind {
-  return (error) => {
-    warn(where, `a promise that it left behind was rejected: ${errorMessage(error)}`);
+  return (error, what) => {
+    warn(where, `${what}: ${errorMessage(error)}`);
     fail(error);
   };
 }

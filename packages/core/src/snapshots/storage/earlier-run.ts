@@ -5,7 +5,8 @@ import { configError } from "../../internal/config-error.ts";
 import { keyText } from "../run-order.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
-import { listIfPresent } from "./read-file.ts";
+import { listIfPresent, readIfPresent } from "./read-file.ts";
+import { inspectRun } from "./inspect-run.ts";
 import { scanSnapshots } from "./scan-snapshots.ts";
 import { readRows } from "./snapshot-file.ts";
 
@@ -13,7 +14,7 @@ import { readRows } from "./snapshot-file.ts";
 export interface EarlierRun {
   /** The path as the user gave it. */
   readonly path: string;
-  /** Files that look like snapshots and cannot be read. */
+  /** Damaged, edited, missing and implausible snapshots, and damage of the index. */
   readonly problems: readonly RunProblem[];
   /** Returns the snapshot of `id` before step 1, from the phase of this name, else from the first phase that has one. */
   startOf(phase: string, id: string): Snapshot | null;
@@ -29,7 +30,9 @@ export interface EarlierRun {
 export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
   const { root } = runPaths(path);
   const isRun = (await listIfPresent(root, fs)).length > 0;
-  const { found, problems } = await scanSnapshots(isRun ? root : join(path), fs);
+  const { found, problems } = isRun
+    ? await inspectRun(path, fs, { rows: false })
+    : await scanSnapshots(join(path), fs, await indexOf(join(path), fs));
   if (found.length === 0) {
     throw configError({
       where: "session options",
@@ -47,10 +50,19 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       const starts = found
         .map(({ snapshot }) => snapshot)
         .filter((one) => one.id === id && one.crossed.includes("start"));
-      return starts.find((one) => one.phase === phase) ?? starts[0] ?? null;
+      const own = starts.find((one) => one.phase === phase);
+      // The start of another phase does not stand in for one that is damaged or lost.
+      const isLost = problems.some(({ key }) => key?.phase === phase && key.id === id && key.step === 0);
+      return own ?? (isLost ? null : (starts[0] ?? null));
     },
     async rows(snapshot) {
       return readRows(files.get(keyText(snapshot))!, snapshot.samples, fs);
     },
   };
+}
+
+/** Returns the path of the index in a folder of snapshots, or, for a phase's folder, in the folder around it. */
+async function indexOf(folder: string, fs: FileSystem): Promise<string> {
+  const own = join(folder, "index.jsonl");
+  return (await readIfPresent(own, fs)) === null ? join(folder, "..", "index.jsonl") : own;
 }

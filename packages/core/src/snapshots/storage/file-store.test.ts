@@ -8,6 +8,7 @@ import { storeConformance } from "../../testing/store-conformance.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles } from "./file-system.ts";
 import { readRun } from "./read-run.ts";
+import { faultyFiles, type FileOperation } from "../../testing/faulty-files.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let runDir: string;
@@ -33,6 +34,43 @@ it("reads no other snapshot when it writes one", async () => {
   expect(await store.get({ phase: "train", id: "capability", step: 9 })).toBeNull();
   expect(reads.filter((path) => /step_[0-4]\.json$/.test(path))).toEqual([]);
   await store.close!();
+});
+
+describe("a snapshot that is superseded after its write failed", () => {
+  const key = { phase: "train", id: "capability", step: 1 };
+  /** Writes mark 1 if `hasEarlier`, then mark 2 with a failing operation, and supersedes. Returns what a new process finds. */
+  async function supersedeAfter(hasEarlier: boolean, isFaulty: (operation: FileOperation) => boolean) {
+    let isSecond = false;
+    const fs = faultyFiles((operation) => (isSecond && isFaulty(operation) ? { errno: "EIO" } : "none"));
+    const store = fileStore(runDir, { fs, ...quiet });
+    if (hasEarlier) await store.put(exampleSnapshot({ step: 1, mark: 1 }), rows);
+    isSecond = true;
+    await expect(store.put(exampleSnapshot({ step: 1, mark: 2 }), rows)).rejects.toMatchObject({
+      code: "store",
+    });
+    isSecond = false;
+    await store.supersede(key, "a test");
+    await store.close!();
+    const next = fileStore(runDir, quiet);
+    await next.open!();
+    const found = await next.get(key);
+    await next.close!();
+    return { found, problems: (await readRun(runDir)).problems };
+  }
+
+  it("does not come back when the next session completes interrupted writes", async () => {
+    const isFaulty = ({ name, path }: FileOperation) => name === "rename" && path.endsWith("step_1.json");
+    expect(await supersedeAfter(false, isFaulty)).toEqual({ found: null, problems: [] });
+  });
+
+  it("is not reported as lost if the index named the snapshot before it", async () => {
+    let renamed = 0;
+    const isFaulty = ({ name, path }: FileOperation) => {
+      if (name === "rename" && path.endsWith("step_1.json")) renamed = 1;
+      return name === "syncFolder" && renamed === 1;
+    };
+    expect(await supersedeAfter(true, isFaulty)).toEqual({ found: null, problems: [] });
+  });
 });
 
 describe("layout", () => {

@@ -1,18 +1,20 @@
 import { z } from "zod";
-import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Row } from "../../contracts/evaluation.ts";
+import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
-import { repairRun } from "./repair-run.ts";
+import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
+import { printable } from "../../internal/printable.ts";
 
 export interface FileStoreOptions {
   /** Where new snapshots go. Default `nested`: one folder per phase. Both layouts are always read. */
@@ -43,19 +45,17 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   parseOptions("fileStore options", optionsSchema, options);
   const { layout = "nested", fs = nodeFiles, owner = thisProcess } = options;
   const warn =
-    options.onWarning ?? ((message: string) => process.emitWarning(message, "PeriodicEvalWarning"));
+    options.onWarning ??
+    ((message: string) => process.emitWarning(printable(message), "PeriodicEvalWarning"));
   const paths = runPaths(runDir);
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
-  let queue: Promise<unknown> = Promise.resolve();
-
-  /** Runs writes one after another: background grading may write while a window does. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = queue.then(work);
-    queue = turn.catch(() => undefined);
-    return turn;
-  }
+  const { inTurn, change } = turns(async () => {
+    if (release === null) return;
+    await finishWrites(paths.root, fs);
+    await reindex();
+  });
 
   async function open(): Promise<void> {
     if (release !== null) return;
@@ -78,13 +78,13 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   return {
     open: () => inTurn(open),
     put: (snapshot, rows) =>
-      inTurn(async () => {
+      change(async () => {
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const written = await writeSnapshot(path, snapshot, rows, fs);
+        const written = await writeAnnounced(paths, path, snapshot, rows, fs);
         finder.remember(written, path);
-        if (!(await addToIndex(paths.index, paths.root, { path, snapshot: written }, fs))) await reindex();
+        if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -95,7 +95,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
     supersede: (key, why) =>
-      inTurn(async () => {
+      change(async () => {
         checkKey(key);
         await open();
         const found = await find(key);
@@ -117,4 +117,41 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         release = null;
       }),
   };
+}
+
+/**
+ * Writes a snapshot. If it replaces one, the index names it before it is written, so that a kill in between leaves a snapshot that
+ * the index names.
+ */
+async function writeAnnounced(
+  paths: { readonly index: string; readonly root: string },
+  path: string,
+  snapshot: Snapshot,
+  rows: readonly Row[],
+  fs: FileSystem,
+): Promise<Snapshot> {
+  const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
+  return writeSnapshot(path, snapshot, rows, fs, announce);
+}
+
+/**
+ * Returns a queue of writes: background grading may write while a window does. `change` is for those of several steps: after one
+ * that failed half-way, it first calls `complete`.
+ */
+function turns(complete: () => Promise<void>) {
+  let queue: Promise<unknown> = Promise.resolve();
+  let isHalfway = false;
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = queue.then(work);
+    queue = turn.catch(() => undefined);
+    return turn;
+  }
+  const change = (work: () => Promise<void>) =>
+    inTurn(async () => {
+      if (isHalfway) await complete();
+      isHalfway = true;
+      await work();
+      isHalfway = false;
+    });
+  return { inTurn, change };
 }

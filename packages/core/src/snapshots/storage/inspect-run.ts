@@ -1,16 +1,16 @@
 import { join } from "node:path";
 import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { grouped } from "../../statistics/grouping.ts";
 import { contradictionsOf } from "../implausible.ts";
 import { keyText } from "../run-order.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { knownByCheckpoints } from "./known-by-checkpoints.ts";
-import { keyFromName, runPaths, samplesPath, snapshotName } from "./layout.ts";
+import { fileName, runPaths, samplesPath, snapshotName } from "./layout.ts";
 import { problemOf } from "./problem.ts";
-import { readIfPresent } from "./read-file.ts";
-import { parseIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
-import { fileName, scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
-import { readRowsText } from "./snapshot-file.ts";
+import { readIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
+import { scanSnapshots, sealOf } from "./scan-snapshots.ts";
+import { readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
 
 export interface Inspection {
@@ -35,23 +35,15 @@ export async function inspectRun(
   { rows = true }: InspectOptions = {},
 ): Promise<Inspection> {
   const { root, index } = runPaths(runDir);
-  // Read before the snapshots: a session that runs now adds a snapshot first and its line later.
-  const text = await readIfPresent(index, fs);
-  const { lines, brokenAt } = parseIndex(text ?? "");
-  const byFile = new Map(lines.map(({ file, phase, id, step }) => [file, { phase, id, step }]));
-  const scan = await scanSnapshots(root, fs, (file) => byFile.get(file) ?? keyFromName(file));
-  const sealed = new Set(lines.filter((line) => line.sha256 !== undefined).map(keyText));
-  const isUnsealed = ({ snapshot }: FoundSnapshot) =>
-    snapshot.sha256 === undefined && sealed.has(keyText(snapshot));
-  const found = scan.found.filter((one) => !isUnsealed(one));
-  const problems = [...scan.problems, ...scan.found.filter(isUnsealed).map((one) => unsealed(root, one))];
+  const { found, problems, index: known } = await scanSnapshots(root, fs);
+  const { lines = [], brokenAt = null } = known ?? {};
   const missing = await missingLines(runDir, lines, { found, problems }, fs);
   const accounted = [...found.map(({ snapshot }) => snapshot), ...missing];
   const forgotten = await missingKeys(runDir, { accounted, problems }, fs);
   return {
     found,
     missing,
-    hasIndex: text !== null,
+    hasIndex: known !== null,
     problems: [
       ...problems,
       ...(rows ? await damagedRows(root, found, fs) : []),
@@ -61,7 +53,7 @@ export async function inspectRun(
       ),
       ...found.flatMap((one) => implausibleValues(root, one)),
       ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
-      ...(brokenAt === null && lines.length > 0 ? await unlisted(index, found, fs) : []),
+      ...(known !== null && brokenAt === null ? await unlisted(index, found, fs) : []),
     ],
   };
 }
@@ -69,9 +61,9 @@ export async function inspectRun(
 /** Writes the index of a run again after a change of its snapshots, and returns them. The caller holds the run's lock. */
 export async function writeIndexAgain(runDir: string, fs: FileSystem): Promise<readonly FoundSnapshot[]> {
   const { root, index } = runPaths(runDir);
-  const { lines } = parseIndex((await readIfPresent(index, fs)) ?? "");
   const scan = await scanSnapshots(root, fs);
-  await rebuildIndex(index, root, scan.found, await missingLines(runDir, lines, scan, fs), fs);
+  const missing = await missingLines(runDir, scan.index?.lines ?? [], scan, fs);
+  await rebuildIndex(index, root, scan.found, missing, fs);
   return scan.found;
 }
 
@@ -83,31 +75,28 @@ async function missingLines(
   fs: FileReader,
 ): Promise<readonly IndexLine[]> {
   const there = new Set(found.map(({ snapshot }) => keyText(snapshot)));
-  const named = new Set(problems.map(({ file }) => file));
-  const candidates = lines.filter((line) => !there.has(keyText(line)) && !named.has(line.file));
+  // A copy of another measurement in the place of this one does not account for it.
+  const named = new Set(problems.map(({ file, key }) => `${file} ${key && keyText(key)}`));
+  const candidates = lines.filter(
+    (line) => !there.has(keyText(line)) && !named.has(`${line.file} ${keyText(line)}`),
+  );
   if (candidates.length === 0) return [];
   const superseded = await readSuperseded(runDir, fs);
   const gone: IndexLine[] = [];
-  for (const line of candidates) {
-    const moved = superseded.filter(({ key }) => key !== null && keyText(key) === keyText(line));
+  for (const ofKey of grouped(candidates, keyText).values()) {
+    const moved = superseded.filter(({ key }) => key !== null && keyText(key) === keyText(ofKey[0]!));
     const hashes = await Promise.all(
       moved.map(({ file }) => sealOf(join(runPaths(runDir).superseded, file), fs)),
     );
-    const isMoved = moved.some(
-      ({ file }, at) =>
-        file.endsWith(".damaged.json") || line.sha256 === undefined || hashes[at] === line.sha256,
+    // A replaced snapshot has two lines until the index is written again.
+    const isMoved = ofKey.some(
+      ({ sha256 }) =>
+        (sha256 === undefined && moved.length > 0) ||
+        moved.some(({ file }, at) => file.endsWith(".damaged.json") || hashes[at] === sha256),
     );
-    if (!isMoved) gone.push(line);
+    if (!isMoved) gone.push(ofKey.at(-1)!);
   }
   return gone;
-}
-
-async function sealOf(path: string, fs: FileReader): Promise<unknown> {
-  try {
-    return (JSON.parse((await readIfPresent(path, fs)) ?? "null") as { sha256?: unknown } | null)?.sha256;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Returns the snapshots that a checkpoint knows and that are neither there nor superseded. */
@@ -178,7 +167,7 @@ async function unlisted(
   fs: FileReader,
 ): Promise<readonly RunProblem[]> {
   // Read after the snapshots, so that it has the lines of a session that runs now.
-  const { lines } = parseIndex((await readIfPresent(index, fs)) ?? "");
+  const { lines = [] } = (await readIndex(index, fs)) ?? {};
   const listed = new Set(lines.map(keyText));
   const { length } = found.filter(
     ({ snapshot }) => snapshot.sha256 !== undefined && !listed.has(keyText(snapshot)),
@@ -196,14 +185,3 @@ const brokenIndex = (at: number): RunProblem =>
     got: `a line ${at} that does not follow from the lines before it`,
     expected: "an index without removed, added or edited lines",
   });
-
-/** Describes a snapshot whose hash was removed, so that it looks like a file of an older version. */
-function unsealed(root: string, { path, snapshot }: FoundSnapshot): RunProblem {
-  const { phase, id, step, crossed } = snapshot;
-  const got = "a snapshot without its sha256, edited after it was written";
-  const about = { file: fileName(root, path), kind: "edited", key: { phase, id, step } } as const;
-  return problemOf(
-    { ...about, got, expected: "the snapshot that index.jsonl names" },
-    crossed.includes("start"),
-  );
-}

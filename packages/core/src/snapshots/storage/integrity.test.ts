@@ -1,7 +1,7 @@
 import { appendFile, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { Paired, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
@@ -214,7 +214,9 @@ describe("a write that a kill interrupted between rows and snapshot", () => {
         to === at(snapshot) ? Promise.reject(new Error("killed")) : rename(from, to),
     };
     const next = exampleSnapshot({ phase: "em", created_at: "2026-01-02T00:00:00.000Z" });
-    await writeSnapshot(at(snapshot), next, graded, dying).catch(() => undefined);
+    const store = fileStore(runDir, { fs: dying });
+    await expect(store.put(next, graded)).rejects.toThrow("killed");
+    await store.close!();
   });
 
   it("is no damage for a reader, who has the new rows", async () => {
@@ -283,4 +285,32 @@ it.each([
   const example = exampleSnapshot({ phase: "em", step: 40, ...plain });
   await writeSnapshot(at("em/capability_step_40.json"), example, [], nodeFiles);
   expect((await readRun(runDir)).problems).toMatchObject([{ kind: "implausible", got }]);
+});
+
+it.each([
+  [{ delta: 0.5 }, "a change of accuracy from its baseline of 0.5"],
+  [{ p_value: 1.2 }, "a p-value of accuracy of 1.2"],
+])("names a comparison that contradicts itself: %j", async (change, got) => {
+  const comparison: Paired = {
+    phase: "em",
+    step: 0,
+    n_pairs: 20,
+    delta: -0.1,
+    ci95: [-0.2, 0.1],
+    test: "mcnemar_exact",
+    p_value: 0.4,
+    alpha: 0.01,
+    minimal_detectable_change: 0.3,
+    verdict: "no evidence",
+    exploratory: false,
+  };
+  for (const [paired, problems] of [
+    [comparison, []],
+    [{ ...comparison, ...change }, [{ kind: "implausible", got }]],
+  ] as const) {
+    const example = exampleSnapshot({ phase: "em", step: 40 });
+    const compared = { ...example, paired: { baseline: { accuracy: paired }, previous: null } };
+    await writeSnapshot(at("em/capability_step_40.json"), compared, [], nodeFiles);
+    expect((await readRun(runDir)).problems).toMatchObject(problems);
+  }
 });

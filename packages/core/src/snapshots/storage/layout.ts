@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
 import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 
@@ -26,6 +26,9 @@ export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): r
     : [join(root, `${name}.json`), join(root, `${name}.${key.phase}.json`)];
 }
 
+/** Returns a path relative to `periodic_eval/`, with slashes. */
+export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
+
 export function snapshotName({ id, step }: SnapshotKey): string {
   return `${id}_step_${step}`;
 }
@@ -51,9 +54,9 @@ export function keyFromName(file: string): SnapshotKey | null {
   return phase === undefined ? null : { phase, id: id!, step: Number(step) };
 }
 
-/** Whether a file may be a snapshot, by its name. */
+/** Whether a file may be a snapshot, by its name. No snapshot has a line break in its name, which could forge a line of a report. */
 export function looksLikeSnapshot(fileName: string): boolean {
-  return /_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
+  return /^.*_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
 }
 
 /** Checks that a key can be a file name. */

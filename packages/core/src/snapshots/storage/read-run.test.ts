@@ -149,6 +149,7 @@ describe("readRun", () => {
     expect(problems.map(({ file }) => file)).toEqual([
       "em/alignment_step_0.json",
       "em/capability_step_20.json",
+      "index.jsonl",
     ]);
     expect(problems[0]!.message).toContain('alignment_step_0.json: status: got "done"');
     expect(problems[1]!.message).toContain("text that is not JSON");

@@ -15,7 +15,7 @@ import { nodeFiles, type FileReader } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { readWriter } from "./lock.ts";
 import { inspectRun, type InspectOptions } from "./inspect-run.ts";
-import type { FoundSnapshot } from "./scan-snapshots.ts";
+import type { FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
 
 /**

@@ -38,7 +38,7 @@ export async function repairRun(
 }
 
 /** Completes interrupted writes whose rows were written, and removes the files of all others. Returns what it did. */
-async function finishWrites(root: string, fs: FileSystem): Promise<readonly string[]> {
+export async function finishWrites(root: string, fs: FileSystem): Promise<readonly string[]> {
   const done: string[] = [];
   for (const file of await filesIn(root, fs)) {
     const path = pathAfterNext(file);

@@ -2,9 +2,10 @@ import type { SnapshotKey, Snapshot } from "../../contracts/snapshot.ts";
 import { inRunOrder, keyText } from "../run-order.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";
 import { sha256 } from "./content-hash.ts";
-import type { FileSystem } from "./file-system.ts";
+import type { FileReader, FileSystem } from "./file-system.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
-import { fileName, type FoundSnapshot } from "./scan-snapshots.ts";
+import { fileName } from "./layout.ts";
+import type { FoundSnapshot } from "./snapshot-file.ts";
 
 /** A line of `index.jsonl`. */
 export interface IndexLine extends SnapshotKey, Pick<Snapshot, "run_step" | "created_at"> {
@@ -16,6 +17,8 @@ export interface IndexLine extends SnapshotKey, Pick<Snapshot, "run_step" | "cre
 
 export interface RunIndex {
   readonly lines: readonly IndexLine[];
+  /** By key, the `sha256` of each line up to the first that does not continue the chain. */
+  readonly seals: ReadonlyMap<string, readonly (string | undefined)[]>;
   /** The number of the first line that does not continue the chain; null if all do, or the index is of an older version. */
   readonly brokenAt: number | null;
 }
@@ -50,19 +53,30 @@ const chainOf = (line: string | undefined): string => chainField.exec(line ?? ""
 const chained = (line: string, previous: string): string =>
   `${line.slice(0, -1)},"chain":"${sha256(`${previous}\n${line}`)}"}`;
 
-/** Reads `index.jsonl`; null if there is none. Ignores a last line that is not complete. */
+/** Parses the text of `index.jsonl`. Ignores a last line that is not complete. */
 export function parseIndex(text: string): RunIndex {
   const lines: IndexLine[] = [];
+  const seals = new Map<string, (string | undefined)[]>();
   let [brokenAt, previous]: [number | null, string] = [null, ""];
   for (const [at, line] of completeLines(text).entries()) {
-    const isOlder = !chainField.test(line) && previous === "";
+    const parsed = parseLine(line);
+    const isOlder = !chainField.test(line) && previous === "" && parsed?.sha256 === undefined;
     if (!isOlder && line !== chained(withoutChain(line), previous)) brokenAt ??= at + 1;
     previous = chainOf(line);
-    const parsed = parseLine(line);
-    if (parsed === null) brokenAt ??= at + 1;
-    else lines.push(parsed);
+    if (parsed === null) {
+      brokenAt ??= at + 1;
+      continue;
+    }
+    lines.push(parsed);
+    if (brokenAt === null) seals.set(keyText(parsed), [...(seals.get(keyText(parsed)) ?? []), parsed.sha256]);
   }
-  return { lines, brokenAt };
+  return { lines, seals, brokenAt };
+}
+
+/** Reads the index; null if there is none. */
+export async function readIndex(path: string, fs: FileReader): Promise<RunIndex | null> {
+  const text = await readIfPresent(path, fs);
+  return text === null ? null : parseIndex(text);
 }
 
 function parseLine(text: string): IndexLine | null {
@@ -78,11 +92,14 @@ function parseLine(text: string): IndexLine | null {
   }
 }
 
-/** Appends a snapshot's line. Returns false if the index must be rebuilt instead: it is absent or already names the file. */
+/**
+ * Appends a snapshot's line if the index does, or does not, already name its file. Returns whether it did; an absent index stays
+ * absent.
+ */
 export async function addToIndex(
-  index: string,
-  root: string,
+  { index, root }: { readonly index: string; readonly root: string },
   found: FoundSnapshot,
+  isNamed: boolean,
   fs: FileSystem,
 ): Promise<boolean> {
   const text = await readIfPresent(index, fs);
@@ -90,7 +107,7 @@ export async function addToIndex(
   const line = lineOf(root, found);
   const start = line.slice(0, line.indexOf(",") + 1); // {"file":"…",
   const lines = completeLines(text);
-  if (lines.some((known) => known.startsWith(start))) return false;
+  if (lines.some((known) => known.startsWith(start)) !== isNamed) return false;
   await appendLines(index, [chained(line, chainOf(lines.at(-1)))], fs);
   return true;
 }

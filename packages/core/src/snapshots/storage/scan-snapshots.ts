@@ -1,57 +1,148 @@
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import type { Layout, RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { grouped } from "../../statistics/grouping.ts";
 import { inRunOrder, keyText } from "../run-order.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
-import { keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
-import { parseSealed } from "./snapshot-file.ts";
+import { readIndex, type RunIndex } from "./run-index.ts";
+import { parseSealed, shortHash, type FoundSnapshot } from "./snapshot-file.ts";
 
-export interface FoundSnapshot {
-  readonly path: string;
-  readonly snapshot: Snapshot;
+export interface Scan {
+  /** In run order, without unreadable, edited and replaced snapshots. */
+  readonly found: readonly FoundSnapshot[];
+  readonly problems: readonly RunProblem[];
+  /** As it was before the snapshots were read: a session that runs now adds a snapshot first and its line later. */
+  readonly index: RunIndex | null;
 }
 
 /**
- * Reads and verifies all snapshots under `periodic_eval/`, in either layout; not their rows. `found` is in run order and leaves
- * out edited snapshots.
+ * Reads all snapshots under `periodic_eval/`, in either layout, and verifies them by their own hashes and those of the index; not
+ * their rows.
  *
- * @param keyOf Returns the key of a file that cannot be read, by its name; null if it is unknown.
+ * @param indexPath Default: `index.jsonl` under `root`.
  */
 export async function scanSnapshots(
   root: string,
   fs: FileReader,
-  keyOf: (file: string) => SnapshotKey | null = keyFromName,
-): Promise<{ readonly found: readonly FoundSnapshot[]; readonly problems: readonly RunProblem[] }> {
-  const byKey = new Map<string, FoundSnapshot>();
+  indexPath = join(root, "index.jsonl"),
+): Promise<Scan> {
+  const index = await readIndex(indexPath, fs);
+  const keys = new Map(index?.lines.map(({ file, phase, id, step }) => [file, { phase, id, step }]));
+  const sound: FoundSnapshot[] = [];
   const problems: RunProblem[] = [];
   for (const path of await snapshotFiles(root, fs)) {
     const file = fileName(root, path);
     try {
       const { snapshot, edited } = parseSealed(await fs.read(path), path);
-      const { phase, id, step, crossed } = snapshot;
-      const key = { phase, id, step };
-      const earlier = byKey.get(keyText(snapshot));
-      if (edited !== null)
-        problems.push(problemOf({ file, kind: "edited", key, ...edited }, crossed.includes("start")));
-      else if (earlier === undefined) byKey.set(keyText(snapshot), { path, snapshot });
-      else {
-        const got = `the same phase, id and step as ${fileName(root, earlier.path)}`;
-        problems.push(problemOf({ file, kind: "duplicate", key, got, expected: "one file of each" }));
-      }
+      if (edited === null) sound.push({ path, snapshot });
+      else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      problems.push(unreadable(file, keyOf(file), error));
+      problems.push(unreadable(file, keys.get(file) ?? keyFromName(file), error));
     }
   }
-  const ordered = inRunOrder([...byKey.values()].map(({ snapshot }) => snapshot));
-  return { found: ordered.map((snapshot) => byKey.get(keyText(snapshot))!), problems };
+  const chosen: FoundSnapshot[] = [];
+  for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
+    // The index decides between files of one measurement, then their names: a copy must not take the place of the original.
+    const seals = index?.seals.get(keyText(copies[0]!.snapshot));
+    const sealed = copies.filter(({ snapshot }) => seals?.includes(snapshot.sha256));
+    const candidates = sealed.length > 0 ? sealed : copies;
+    const one = candidates.find((copy) => isNamedByStore(root, copy)) ?? candidates[0]!;
+    chosen.push(one);
+    const got = `the same phase, id and step as ${fileName(root, one.path)}`;
+    for (const copy of copies)
+      if (copy !== one)
+        problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
+  }
+  const { found, problems: replaced } = await withoutReplaced(root, chosen, { index, indexPath, fs });
+  const byPlace = new Map<SnapshotKey, FoundSnapshot>(found.map((one) => [one.snapshot, one]));
+  const ordered = inRunOrder(found.map(({ snapshot }) => snapshot)).map((snapshot) => byPlace.get(snapshot)!);
+  return { found: ordered, problems: [...problems, ...replaced], index };
+}
+
+function snapshotProblem(
+  root: string,
+  { path, snapshot }: FoundSnapshot,
+  about: Pick<RunProblem, "kind" | "got" | "expected">,
+): RunProblem {
+  const { phase, id, step, crossed } = snapshot;
+  const file = fileName(root, path);
+  return problemOf({ file, key: { phase, id, step }, ...about }, crossed.includes("start"));
+}
+
+/** Whether the store writes a snapshot to this path, in either layout. */
+function isNamedByStore(root: string, { path, snapshot }: FoundSnapshot): boolean {
+  const paths = [...snapshotPaths(root, "nested", snapshot), ...snapshotPaths(root, "flat", snapshot)];
+  return paths.includes(path);
+}
+
+/**
+ * Leaves out snapshots that are whole, but not those that the index names: an older one, one of another run, or one whose hash
+ * was computed again or removed. If the index names none of the run's snapshots, the index itself is the wrong file.
+ */
+async function withoutReplaced(
+  root: string,
+  chosen: readonly FoundSnapshot[],
+  { index, indexPath, fs }: Pick<Scan, "index"> & { readonly indexPath: string; readonly fs: FileReader },
+): Promise<Pick<Scan, "found" | "problems">> {
+  const suspects = chosen.filter((one) => !agrees(one, index));
+  if (suspects.length === 0) return { found: chosen, problems: [] };
+  // A session that runs now may have replaced a snapshot after the index was read, or after the snapshot was.
+  const now = await readIndex(indexPath, fs);
+  const replaced = new Set<FoundSnapshot>();
+  for (const one of suspects)
+    if (!agrees(one, now) && (await sealOf(one.path, fs)) === one.snapshot.sha256) replaced.add(one);
+  const isNamed = ({ snapshot }: FoundSnapshot) =>
+    index!.seals.get(keyText(snapshot))?.includes(snapshot.sha256) === true;
+  if (replaced.size > 1 && !chosen.some(isNamed)) {
+    const got = `other hashes than those of ${replaced.size} snapshots`;
+    const about = {
+      file: "index.jsonl",
+      kind: "index",
+      key: null,
+      got,
+      expected: "the index of this run",
+    } as const;
+    return { found: chosen, problems: [problemOf(about)] };
+  }
+  const problems = [...replaced].map((one) => {
+    const { sha256 } = one.snapshot;
+    const got =
+      sha256 === undefined
+        ? "a snapshot without its sha256, edited after it was written"
+        : `another snapshot, with SHA-256 ${shortHash(sha256)}, in its place`;
+    return snapshotProblem(root, one, {
+      kind: "edited",
+      got,
+      expected: "the snapshot that index.jsonl names",
+    });
+  });
+  return { found: chosen.filter((one) => !replaced.has(one)), problems };
+}
+
+/** Whether a line of the index has the snapshot's hash, or none says anything about it. */
+function agrees({ snapshot }: FoundSnapshot, index: RunIndex | null): boolean {
+  const seals = index?.seals.get(keyText(snapshot)) ?? [undefined];
+  return seals.includes(undefined) || seals.includes(snapshot.sha256);
+}
+
+/** Returns the `sha256` that a file names, without verifying it; undefined if it has none. */
+export async function sealOf(path: string, fs: FileReader): Promise<unknown> {
+  try {
+    return (JSON.parse((await readIfPresent(path, fs)) ?? "null") as { sha256?: unknown } | null)?.sha256;
+  } catch {
+    return undefined;
+  }
 }
 
 function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunProblem {
   const expected = "a snapshot";
+  if (error instanceof RangeError)
+    return problemOf({ file, kind: "unreadable", key, got: "JSON that is nested too deeply", expected });
   if (!PeriodicEvalError.is(error))
     return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });
   const { got, expected: right } = error;
@@ -59,14 +150,11 @@ function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunP
   return { ...problem, message: `${error.message} Effect: ${problem.effect}.` };
 }
 
-/** Returns a path relative to `periodic_eval/`, with slashes. */
-export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
-
 async function snapshotFiles(root: string, fs: FileReader): Promise<readonly string[]> {
   const paths: string[] = [];
   for (const { name, isFolder } of await listIfPresent(root, fs)) {
     if (!isFolder && looksLikeSnapshot(name)) paths.push(join(root, name));
-    if (!isFolder || name === "superseded" || name.startsWith(".")) continue;
+    if (!isFolder || name === "superseded" || !/^(?!\.).*$/.test(name)) continue;
     const inside = await listIfPresent(join(root, name), fs);
     paths.push(
       ...inside
@@ -89,6 +177,14 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
     const { found } = await scanSnapshots(root, fs);
     rememberAll(found);
     return found;
+  }
+
+  /** Whether the file at `path` holds a snapshot of this key, or a copy of one that the store reads from another file. */
+  function isFree(text: string, path: string, key: SnapshotKey): boolean {
+    const held = soundSnapshot(text, path);
+    if (held === null) return false;
+    const place = paths.get(keyText(held));
+    return keyText(held) === keyText(key) || (place !== undefined && place !== path);
   }
 
   return {
@@ -123,8 +219,8 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
       const known = paths.get(keyText(key));
       if (known !== undefined) return known;
       for (const path of snapshotPaths(root, layout, key)) {
-        const isOwn = (await readIfItIs(key, path, fs)) !== null;
-        if (isOwn || (await readIfPresent(path, fs)) === null) return path;
+        const text = await readIfPresent(path, fs);
+        if (text === null || isFree(text, path, key)) return path;
       }
       throw new PeriodicEvalError({
         code: "store",
@@ -137,13 +233,18 @@ export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
   };
 }
 
-/** Returns the snapshot at `path` if it has this key. A damaged or edited one counts as absent: the next opening moves it away. */
+/** Returns the snapshot at `path` if it has this key. */
 async function readIfItIs(key: SnapshotKey, path: string, fs: FileSystem): Promise<Snapshot | null> {
   const text = await readIfPresent(path, fs);
-  if (text === null) return null;
+  const snapshot = text === null ? null : soundSnapshot(text, path);
+  return snapshot !== null && keyText(snapshot) === keyText(key) ? snapshot : null;
+}
+
+/** Parses a snapshot. A damaged or edited one counts as absent: the next opening moves it away. */
+function soundSnapshot(text: string, path: string): Snapshot | null {
   try {
     const { snapshot, edited } = parseSealed(text, path);
-    return edited === null && keyText(snapshot) === keyText(key) ? snapshot : null;
+    return edited === null ? snapshot : null;
   } catch {
     return null;
   }

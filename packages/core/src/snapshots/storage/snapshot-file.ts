@@ -9,11 +9,18 @@ import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { nextPath, samplesPath } from "./layout.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
 
+/** A snapshot and its file. */
+export interface FoundSnapshot {
+  readonly path: string;
+  readonly snapshot: Snapshot;
+}
+
 /**
  * Writes the JSON file of a snapshot, after the file of its rows. Each write is atomic. A snapshot with rows is first written to
  * `nextPath`: if the process dies after its rows, readers recognize them by that file, and the next session renames it
  * into place.
  *
+ * @param announce Runs before the first write, with the snapshot as it will be written.
  * @returns The snapshot as written, with its fields `samples` and `sha256`.
  * @throws PeriodicEvalError `store` if the snapshot does not match the schema or cannot be written.
  */
@@ -22,6 +29,7 @@ export async function writeSnapshot(
   snapshot: Snapshot,
   rows: readonly Row[],
   fs: FileSystem,
+  announce?: (record: Snapshot) => Promise<unknown>,
 ): Promise<Snapshot> {
   const text = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const file = basename(samplesPath(path));
@@ -32,6 +40,7 @@ export async function writeSnapshot(
   const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
   const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
+  await announce?.(record);
   const next = nextPath(path);
   if (samples === null) {
     // An earlier write that failed half-way must not replace this snapshot later.
@@ -123,16 +132,36 @@ export async function readRowsText(
   if (samples === null) return { text: "", damage: null };
   const file = samplesPath(snapshotFile);
   const text = await readIfPresent(file, fs);
-  const found = text === null ? null : sha256(text);
-  if (text !== null && (samples.sha256 === undefined || samples.sha256 === found))
-    return { text, damage: null };
-  if (text !== null && (await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found)
-    return { text, damage: null };
-  // A writer may have replaced or superseded the snapshot since it was read.
-  const now = (await samplesIn(snapshotFile, fs)) ?? null;
-  if (now?.sha256 === samples.sha256 && now?.rows === samples.rows)
-    return { damage: damageOf(file, text, samples) };
-  return readRowsText(snapshotFile, now, fs);
+  const check = await checkRows(snapshotFile, samples, text === null ? null : sha256(text), fs);
+  if (check.state === "replaced") return readRowsText(snapshotFile, check.samples, fs);
+  if (check.state === "sound") return { text: text!, damage: null };
+  return { damage: damageOf(file, text, samples) };
+}
+
+/** The result of a check of rows. `replaced`: a writer replaced or superseded the snapshot since it was read. */
+type RowsCheck =
+  | { readonly state: "sound" | "damaged" }
+  | { readonly state: "replaced"; readonly samples: Snapshot["samples"] };
+
+/**
+ * Compares the hash of a snapshot's rows, as they were read, with the snapshot.
+ *
+ * @param samples The field of the snapshot.
+ * @param found Null if there is no file of rows.
+ */
+export async function checkRows(
+  snapshotFile: string,
+  samples: NonNullable<Snapshot["samples"]>,
+  found: string | null,
+  fs: FileReader,
+): Promise<RowsCheck> {
+  if (found !== null) {
+    if (samples.sha256 === undefined || samples.sha256 === found) return { state: "sound" };
+    if ((await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found) return { state: "sound" };
+  }
+  const now = await samplesIn(snapshotFile, fs);
+  const isSame = now?.sha256 === samples.sha256 && now?.rows === samples.rows;
+  return isSame ? { state: "damaged" } : { state: "replaced", samples: now };
 }
 
 async function samplesIn(path: string, fs: FileReader): Promise<Snapshot["samples"]> {
@@ -156,7 +185,11 @@ function damageOf(
   const bad = lines.findIndex((line) => !isJson(line));
   if (bad !== -1) return { where: `${file}:${bad + 1}`, got: "a line that is not JSON", expected };
   const got = `${lines.length} rows with SHA-256 ${shortHash(sha256(text))}`;
-  return { where: file, got: text.endsWith("\n") ? got : `${got} and an incomplete line`, expected };
+  return {
+    where: file,
+    got: text === "" || text.endsWith("\n") ? got : `${got} and an incomplete line`,
+    expected,
+  };
 }
 
 function isJson(line: string): boolean {
@@ -168,7 +201,7 @@ function isJson(line: string): boolean {
   }
 }
 
-const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
+export const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
 
 /**
  * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder, and verifies them.

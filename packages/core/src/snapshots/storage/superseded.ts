@@ -1,19 +1,20 @@
 import { basename, dirname, join, relative } from "node:path";
+import { z } from "zod";
 import type { SupersededFile } from "../../contracts/run-record.ts";
-import type { SnapshotKey } from "../../contracts/snapshot.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";
 import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { runPaths, samplesPath } from "./layout.ts";
 import { listIfPresent, readIfPresent, readLines } from "./read-file.ts";
 
 /** A line of `superseded/index.jsonl`. If several lines name one file, the last one counts. */
-interface SupersededLine {
+const lineSchema = z.object({
   /** Relative to `superseded/`. */
-  readonly file: string;
+  file: z.string(),
   /** Null if the file is not a snapshot. */
-  readonly key: SnapshotKey | null;
-  readonly why: string;
-}
+  key: z.object({ phase: z.string(), id: z.string(), step: z.number() }).nullable(),
+  why: z.string(),
+});
+type SupersededLine = z.infer<typeof lineSchema>;
 
 /**
  * Moves a snapshot's file and its rows to `superseded/`, under its phase, its name and the next free number. First copies the
@@ -60,7 +61,7 @@ export async function readSuperseded(runDir: string, fs: FileReader): Promise<re
   const lines = new Map<string, SupersededLine>();
   for (const text of await readLines(supersededIndex, fs)) {
     try {
-      const line = JSON.parse(text) as SupersededLine;
+      const line = lineSchema.parse(JSON.parse(text));
       lines.set(line.file, line);
     } catch {
       // A damaged line loses a reason, not a snapshot.

@@ -122,11 +122,53 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
       for (const [variable, values] of kept)
         tf.tidy(() => variable.assign(tf.tensor(values, variable.shape)));
     });
-    expect(broken(evidence)).toEqual(["optimizer", "variables"]);
+    expect(broken(evidence)).toEqual(["optimizer", "mode", "variables"]);
     const rate = await around(guards, () => {
       (adam as unknown as { learningRate: number }).learningRate = 0.02;
     });
-    expect(broken(rate)).toEqual(["optimizer"]);
+    expect(broken(rate)).toEqual(["optimizer", "mode"]);
+    expect(rate.find(({ part }) => part === "mode")).toMatchObject({
+      before: "learningRate=0.01",
+      after: "learningRate=0.02",
+    });
+  });
+
+  describe("around hooks", () => {
+    const seenBy = (run: () => unknown) =>
+      around(
+        guards.filter((guard) => guard.around === "hooks"),
+        run,
+      );
+
+    it("detect another backend, and name both", async () => {
+      const other = backend === "cpu" ? "wasm" : "cpu";
+      const evidence = await seenBy(() => tf.setBackend(other));
+      expect(broken(evidence)).toEqual(["mode"]);
+      expect(evidence.find(({ part }) => part === "mode")).toMatchObject({
+        before: `backend=${backend}`,
+        after: `backend=${other}`,
+      });
+    });
+
+    it("detect a changed setting of the optimizer", async () => {
+      const evidence = await seenBy(() => Object.assign(adam, { beta1: 0.5 }));
+      expect(broken(evidence)).toEqual(["mode"]);
+    });
+
+    it("detect a weight that training no longer changes", async () => {
+      const evidence = await seenBy(() => Object.assign(lm.head, { trainable: false }));
+      expect(broken(evidence)).toEqual(["mode", "variables"]);
+      const { after } = evidence.find(({ part }) => part === "variables")!;
+      expect(after).toMatch(/variables, \d+ of them trainable$/);
+    });
+
+    it("detect a disposed weight and name it", async () => {
+      const evidence = await seenBy(() => lm.head.dispose());
+      expect(broken(evidence.filter(({ advisory }) => advisory !== true))).toEqual(["variables"]);
+      expect(evidence.find(({ part }) => part === "variables")!.after).toContain(
+        "1 of them assigned or disposed: head",
+      );
+    });
   });
 
   it("detect a layer left in evaluation mode and name it", async () => {
@@ -167,7 +209,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
       change(lm.head, 1, () => a!);
     });
     expect(broken(swappedEntries)).toEqual(["weights", "variables"]);
-    expect(broken(await around(approximate, step))).toEqual(["optimizer", "weights", "variables"]);
+    expect(broken(await around(approximate, step))).toEqual(["optimizer", "weights", "mode", "variables"]);
   });
 });
 

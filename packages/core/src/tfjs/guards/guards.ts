@@ -5,7 +5,7 @@ import type { Guard } from "../../contracts/guard.ts";
 import { hashText } from "../../random/hash.ts";
 import type { CausalLM, NamedWeight } from "../causal-lm/causal-lm.ts";
 import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
-import { type HasSlots, optimizerState } from "./optimizer-slots.ts";
+import { type HasSlots, optimizerNumbers, optimizerState } from "./optimizer-slots.ts";
 
 export interface TfjsGuardsOptions {
   /** The method of the guards `weights` and `optimizer`; see `fingerprintWeights`. */
@@ -22,8 +22,8 @@ const optionsSchema = z.strictObject({
  * | guard | around | observes |
  * |---|---|---|
  * | `tensors` | hooks, windows | `tf.memory().numTensors` (advisory) |
- * | `variables` | hooks, windows | assignments to weights and optimizer slots, even of equal values |
- * | `mode` | hooks, windows | the mode of each layer |
+ * | `variables` | hooks, windows | assignments to weights and optimizer slots, even of equal values; disposal; `trainable` |
+ * | `mode` | hooks, windows | the mode of each layer; the backend; counters and settings of the optimizer |
  * | `weights` | windows | the weights, by fingerprint |
  * | `optimizer` | windows | slots, counters and settings of the optimizer, by fingerprint |
  * | `evaluation-mode` | windows | a mode that a measurement did not restore (advisory, because the guard restores it) |
@@ -40,7 +40,12 @@ export function tfjsGuards(
   options: TfjsGuardsOptions = {},
 ): Guard[] {
   parseOptions("tfjsGuards options", optionsSchema, options);
-  const guards = [tensorsGuard(), variablesGuard(lm, optimizer), modeGuard(lm), weightsGuard(lm, options)];
+  const guards = [
+    tensorsGuard(),
+    variablesGuard(lm, optimizer),
+    modeGuard(lm, optimizer),
+    weightsGuard(lm, options),
+  ];
   if (optimizer) guards.push(optimizerGuard(optimizer, options));
   if (lm.enterEval) guards.push(evaluationModeGuard(lm, () => lm.enterEval!()));
   return guards;
@@ -73,9 +78,15 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
     const slots = optimizer ? optimizerState(optimizer).slots : [];
     if (!lm.weights && slots.length === 0) return null;
     const ids: object[] = [];
-    for (const { read } of weights) ids.push(read().dataId);
+    let trainable = 0;
+    for (const { read } of weights) {
+      const tensor = read();
+      ids.push(tensor.dataId);
+      if ((tensor as tf.Variable).trainable) trainable += 1;
+    }
     for (const { read } of slots) ids.push(read().dataId);
-    return { weights, slots, ids, summary: `${ids.length} variables` };
+    const { numTensors } = tf.engine().state;
+    return { weights, slots, ids, trainable, numTensors, summary: `${ids.length} variables` };
   };
   return {
     name: "variables",
@@ -86,9 +97,14 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
         before: before?.summary ?? null,
         leave() {
           const after = observe();
+          if (before && after && after.numTensors < before.numTensors) markDisposed(after);
           if (!before || !after)
             return unobserved("variables", "neither the model nor the optimizer lists its variables");
           const changed = assigned(before, after);
+          if (changed.length === 0 && before.trainable !== after.trainable) {
+            const count = ({ summary, trainable }: Watched) => `${summary}, ${trainable} of them trainable`;
+            return { part: "variables", before: count(before), after: count(after), intact: false };
+          }
           if (changed.length === 0) {
             const note = "the model does not list its weights: only optimizer slots were looked at";
             return lm.weights
@@ -99,7 +115,7 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
           return {
             part: "variables",
             before: before.summary,
-            after: `${after.summary}, ${changed.length} of them assigned: ${names}`,
+            after: `${after.summary}, ${changed.length} of them ${after.ids.includes(disposed) ? "assigned or disposed" : "assigned"}: ${names}`,
             intact: false,
           };
         },
@@ -108,11 +124,21 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
   };
 }
 
+/** Stands for the data of a disposed tensor. */
+const disposed = {};
+
+function markDisposed({ weights, slots, ids }: Watched): void {
+  for (const [i, { read }] of [...weights, ...slots].entries()) if (read().isDisposed) ids[i] = disposed;
+}
+
 interface Watched {
   readonly weights: readonly NamedWeight[];
   readonly slots: readonly NamedWeight[];
   /** Data ids of the weights, then of the slots. */
-  readonly ids: readonly object[];
+  readonly ids: object[];
+  readonly numTensors: number;
+  /** How many weights an optimizer changes. */
+  readonly trainable: number;
   readonly summary: string;
 }
 
@@ -128,18 +154,28 @@ function assigned(before: Watched, after: Watched): string[] {
   return [...new Set([...old.keys(), ...now.keys()])].filter((name) => old.get(name) !== now.get(name));
 }
 
-/** Observes `CausalLM.modes`. The evidence contains the lines that changed, or the number of lines. */
-function modeGuard(lm: CausalLM): Guard {
+/**
+ * Observes `CausalLM.modes`, the backend, and the numbers of the optimizer. The evidence contains the lines that changed, or the
+ * number of lines.
+ */
+function modeGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined): Guard {
+  const numbersNow = () => (optimizer === undefined ? none : optimizerNumbers(optimizer));
   return {
     name: "mode",
     around: "hooks",
     enter() {
       const before = lm.modes?.() ?? null;
+      const [backend, numbers] = [tf.getBackend(), numbersNow()];
       const summary = before === null ? null : summaryOf(before);
       return {
         before: summary,
         leave() {
           const after = lm.modes?.() ?? null;
+          const [backendNow, now] = [tf.getBackend(), numbersNow()];
+          if (backend !== backendNow || !areEqual(numbers, now)) {
+            const changed = changedLines(settingLines(backend, numbers), settingLines(backendNow, now));
+            return { part: "mode", ...changed, intact: false };
+          }
           if (before === null || after === null)
             return unobserved("mode", "the model does not tell its modes");
           if (before === after) return { part: "mode", before: summary, after: summary, intact: true };
@@ -149,6 +185,18 @@ function modeGuard(lm: CausalLM): Guard {
     },
   };
 }
+
+type Numbers = ReturnType<typeof optimizerNumbers>;
+const none: Numbers = [];
+
+function areEqual(before: Numbers, now: Numbers): boolean {
+  if (before.length !== now.length) return false;
+  for (let i = 0; i < now.length; i++) if (!Object.is(before[i]![1], now[i]![1])) return false;
+  return true;
+}
+
+const settingLines = (backend: string, numbers: Numbers): string =>
+  [`backend=${backend}`, ...numbers.map(([name, value]) => `${name}=${value}`)].join("\n");
 
 function changedLines(before: string, after: string): { readonly before: string; readonly after: string } {
   const [old, now] = [before.split("\n"), after.split("\n")];

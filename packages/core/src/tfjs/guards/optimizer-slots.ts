@@ -24,19 +24,12 @@ export interface OptimizerState {
  */
 export function optimizerState(optimizer: tf.Optimizer | HasSlots): OptimizerState {
   if ("slots" in optimizer) {
-    const { steps } = optimizer;
-    return {
-      slots: optimizer.slots(),
-      numbers: steps === undefined ? [] : [["steps", steps]],
-      isComplete: true,
-    };
+    return { slots: optimizer.slots(), numbers: optimizerNumbers(optimizer), isComplete: true };
   }
   const slots: NamedWeight[] = [];
-  const numbers: [string, number][] = [];
   let isComplete = false;
   for (const [field, value] of Object.entries(optimizer as object) as [string, unknown][]) {
-    if (typeof value === "number") numbers.push([field, value]);
-    else if (value instanceof tf.Tensor) {
+    if (value instanceof tf.Tensor) {
       isComplete = true;
       slots.push({ name: field, read: () => value });
     } else if (Array.isArray(value) && value.every(isAccumulator)) {
@@ -47,7 +40,15 @@ export function optimizerState(optimizer: tf.Optimizer | HasSlots): OptimizerSta
       }
     }
   }
-  return { slots, numbers, isComplete };
+  return { slots, numbers: optimizerNumbers(optimizer), isComplete };
+}
+
+/** Returns the numeric settings and counters of an optimizer. */
+export function optimizerNumbers(optimizer: tf.Optimizer | HasSlots): OptimizerState["numbers"] {
+  if ("slots" in optimizer) return optimizer.steps === undefined ? [] : [["steps", optimizer.steps]];
+  return Object.entries(optimizer as object).filter(
+    (entry): entry is [string, number] => typeof entry[1] === "number",
+  );
 }
 
 interface Accumulator {

@@ -1,4 +1,10 @@
-import { configError, parseOptions, quoteValue } from "@periodic-eval/core/internal";
+import {
+  configError,
+  errorMessage,
+  maskSecret,
+  parseOptions,
+  quoteValue,
+} from "@periodic-eval/core/internal";
 import pRetry, { AbortError } from "p-retry";
 import { z } from "zod";
 import type { BenchmarkStore } from "./store.ts";
@@ -44,19 +50,21 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
   const name = `${method} ${base}`;
 
   async function send(address: string, body: string, signal: AbortSignal): Promise<void> {
-    const response = await fetch(address, {
-      method,
-      body,
-      redirect: "error",
-      headers: {
-        "content-type": "application/json",
-        ...(token !== null && { authorization: `Bearer ${token}` }),
-      },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(1000 * timeoutSeconds))]),
+    const headers = {
+      "content-type": "application/json",
+      ...(token !== null && { authorization: `Bearer ${token}` }),
+    };
+    const init = { method, body, redirect: "error" as const, headers };
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(1000 * timeoutSeconds))]);
+    const response = await fetch(address, { ...init, signal: limit }).catch((error: unknown) => {
+      // For a token that no header can contain, the message of `fetch` quotes it.
+      const message = errorMessage(error);
+      throw maskSecret(message, token) === message ? error : new AbortError(maskSecret(message, token));
     });
     await response.body?.cancel();
     if (response.ok) return;
-    const message = `the server answered ${response.status}${response.statusText === "" ? "" : ` ${response.statusText}`}`;
+    const { status, statusText } = response;
+    const message = maskSecret(`the server answered ${status} ${statusText}`.trim(), token);
     const isTemporary = response.status === 408 || response.status === 429 || response.status >= 500;
     throw isTemporary ? new Error(message) : new AbortError(message);
   }

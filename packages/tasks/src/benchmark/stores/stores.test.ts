@@ -106,6 +106,22 @@ describe("httpStore", () => {
     expect(seen.map(({ url: path }) => path)).toEqual(["/runs/a.json"]);
   });
 
+  it("masks a token that the status line repeats, and one that no header can contain", async () => {
+    const server = createServer((request, response) =>
+      response.writeHead(400, request.headers.authorization).end(),
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    for (const token of ["secret-token", "secret-token\nmore"]) {
+      vi.stubEnv("STORE_TOKEN", token);
+      const stored = httpStore({ url, tokenEnv: "STORE_TOKEN" }).put("a.json", 1, live());
+      const error: unknown = await stored.catch((reason: unknown) => reason);
+      expect(String(error)).toContain("***");
+      expect(String(error)).not.toContain("secret-token");
+    }
+  });
+
   it("stops when the signal aborts, also between attempts", async () => {
     const { url } = await serve(503);
     const abort = new AbortController();

@@ -1,9 +1,9 @@
 /**
- * Characters that a terminal obeys or that reorder text: control characters except tab and line ends, C1 controls, and the
- * controls of bidirectional text.
+ * Characters that a terminal obeys or that reorder text: control characters except tab and line ends, C1 controls, Unicode's line
+ * separators, and the controls of bidirectional text.
  */
 // oxlint-disable-next-line no-control-regex -- control characters are what it finds
-const unsafe = /\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+const unsafe = /\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** A number that marks our own colour codes, as a parameter that terminals ignore. No file can know it. */
 const mark = crypto.getRandomValues(new Uint32Array(1))[0]!;

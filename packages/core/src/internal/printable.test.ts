@@ -12,6 +12,8 @@ describe("printable", () => {
     ["a link (OSC 8)", "\x1b]8;;http://a\x07b\x1b]8;;\x1b\\", "\\x1b]8;;http://a\\x07b\\x1b]8;;\\x1b\\"],
     ["C1 controls", "\x9b2J\x80\x9f\x7f", "\\u009b2J\\u0080\\u009f\\u007f"],
     ["controls of bidirectional text", "\u202e\u2066\u2069\u202a", "\\u202e\\u2066\\u2069\\u202a"],
+    ["marks of direction", "\u200e\u200f\u061c", "\\u200e\\u200f\\u061c"],
+    ["line separators of Unicode", "a\u2028b\u2029c", "a\\u2028b\\u2029c"],
     ["a carriage return and backspaces", "no\ryes\b\b", "no\\x0dyes\\x08\\x08"],
   ])("shows %s escaped", (_, text, shown) => {
     expect(printable(text)).toBe(shown);

@@ -1,0 +1,57 @@
+import { Option, type Command } from "commander";
+import { backendOption } from "../../config/command-options.ts";
+import type { LoadTasks } from "../../config/task-registry.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+export interface WatchCommandOptions {
+  readonly base: string;
+  readonly tokenizer?: string;
+  readonly config?: string;
+  readonly runDir: string;
+  readonly phase?: string;
+  readonly follow: boolean;
+  readonly order: "all" | "latest";
+  readonly pattern?: string;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** `watch`: measures the checkpoints that another program writes, such as a trainer in Python. */
+export function addWatch(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
+  program
+    .command("watch")
+    .description(
+      "measure the checkpoints that another trainer writes, and the base model as step 0; run it again to resume",
+    )
+    .argument(
+      "<checkpoints>",
+      "folder with checkpoint-N (transformers, TRL, axolotl) or step_N (ours): full models or adapters",
+    )
+    .requiredOption("--base <model>", "the model that training began with: a folder, or owner/name")
+    .requiredOption("--run-dir <folder>", "folder of snapshots and the page")
+    .option(
+      "--config <file>",
+      "YAML or JSON with a periodic_eval block, such as a training file, whose loggers and seed apply too (default: capability every 20 %, as train)",
+    )
+    .option("--follow", "wait for further checkpoints until training has finished", false)
+    .addOption(
+      new Option(
+        "--order <order>",
+        "all: every checkpoint at which something is to be measured; latest: always the newest, to keep pace",
+      )
+        .choices(["all", "latest"])
+        .default("all"),
+    )
+    .option(
+      "--pattern <name>",
+      "other names of checkpoints, with {step}: global_step_{step}/actor/huggingface",
+    )
+    .option("--phase <name>", "name of this training in the run (default: the file's only phase, or train)")
+    .option("--tokenizer <folder>", "the tokenizer of all measurements (default: the checkpoints')")
+    .addOption(backendOption())
+    .option("--json", "print one JSON document", false)
+    .action(async (checkpoints: string, options: WatchCommandOptions) => {
+      const { watch } = await import("./run.ts");
+      await watch(checkpoints, options, { terminal, loadTasks });
+    });
+}

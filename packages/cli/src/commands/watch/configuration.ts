@@ -1,0 +1,88 @@
+import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
+import { awaitAll } from "../../config/collect-errors.ts";
+import { resolveLoggerPaths, valueAt } from "../../config/config-paths.ts";
+import { fileError, withBlockPlace, withOptionPlace } from "../../config/config-place.ts";
+import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "../../config/eval-block.ts";
+import { openGrader } from "../../config/open-grader.ts";
+import { loggerNames, openLogger } from "../../config/open-loggers.ts";
+import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
+
+/** What to measure at checkpoints, and who receives it. */
+export interface WatchConfiguration {
+  readonly phase: string;
+  readonly seed: string;
+  readonly block: PeriodicEval;
+  readonly loggers: readonly Logger[];
+}
+
+interface ConfigurationOptions {
+  readonly config?: string;
+  readonly phase?: string;
+  readonly runDir: string;
+}
+
+/**
+ * Builds the `periodic_eval` block of a file as `train` does, and opens the file's loggers. Without a file: the defaults of the
+ * block, which are those of `train` without a file.
+ *
+ * @throws PeriodicEvalError with file and line for a wrong value.
+ */
+export async function configure(
+  { config, phase: given, runDir }: ConfigurationOptions,
+  loadTasks: LoadTasks,
+): Promise<WatchConfiguration> {
+  const build = async (block: unknown, phase: string, phases: readonly string[]) =>
+    buildPeriodicEval(
+      { periodic_eval: block },
+      {
+        phase,
+        ...(phases.length > 0 && { phases }),
+        openJudge: (model, options) => openGrader(model, { runDir, ...options }),
+        evaluations: await loadEvaluations(loadTasks),
+      },
+    );
+  if (config === undefined) {
+    const phase = given ?? "train";
+    return { phase, seed: "42", block: await build({}, phase, []), loggers: [] };
+  }
+  const read = await readEvalBlock(config);
+  const { file, at, block } = read;
+  if (isTrainingFile(file) && at.length === 0)
+    throw fileError(file, [], {
+      got: "a training file without a periodic_eval block",
+      expected: "a block that says what to measure",
+      fix: noBlockText(config),
+    });
+  const phases = phaseNames(read);
+  const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
+  // A phase of another trainer need not be in the file.
+  const known = phases.length === 0 ? [] : [...new Set([...phases, phase])];
+  const built = await withBlockPlace(file, at, () => build(block, phase, known));
+  const seed = valueAt(file.value, ["seed"]);
+  return {
+    phase,
+    seed: typeof seed === "number" ? String(seed) : "42",
+    block: built,
+    loggers: await openFileLoggers(read, runDir),
+  };
+}
+
+function phaseNames({ file }: EvalBlock): readonly string[] {
+  const phases = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
+  return phases.flatMap((one) => (isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : []));
+}
+
+/** Opens the `loggers` of a file, if it has some. */
+function openFileLoggers({ file }: EvalBlock, runDir: string): Promise<readonly Logger[]> {
+  const loggers = valueAt(file.value, ["loggers"]);
+  if (!isRecord(loggers)) return Promise.resolve([]);
+  return awaitAll(
+    loggerNames.flatMap((name) => {
+      const options = loggers[name];
+      if (!isRecord(options)) return [];
+      const resolved = resolveLoggerPaths(file, ["loggers", name], options);
+      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, resolved))];
+    }),
+  );
+}

@@ -1,0 +1,104 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
+import { hashFiles } from "@periodic-eval/core/snapshots";
+import { readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
+
+/** A checkpoint that was deleted or written again while it was read. */
+export class CheckpointGoneError extends Error {}
+
+/** A checkpoint to open; null for the base model. */
+export type Place = Pick<WatchedCheckpoint, "path" | "kind"> | null;
+
+export interface CurrentModelOptions {
+  readonly open: OpenCheckpoint;
+  readonly base: string;
+  /** Null: each checkpoint's, otherwise the base's. */
+  readonly tokenizer: string | null;
+  /** The tokenizer of the base model, so that the base and the checkpoints are measured with the same one. */
+  readonly baseTokenizer: string | null;
+  /** Whether the checkpoints are adapters. The base model is then measurable without an adapter, too: as itself. */
+  readonly isAdapted: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** The model that is measured: the base first, then one checkpoint after the other. Weights load when they are needed. */
+export class CurrentModel {
+  readonly #options: CurrentModelOptions;
+  #place: Place;
+  #opened: { readonly place: Place; readonly opened: OpenedModel; readonly model: EvaluableModel } | null =
+    null;
+
+  constructor(options: CurrentModelOptions, place: Place) {
+    this.#options = options;
+    this.#place = place;
+  }
+
+  /** Names the checkpoint that `get` opens, and returns the one before. */
+  moveTo(place: Place): Place {
+    const before = this.#place;
+    this.#place = place;
+    return before;
+  }
+
+  /** @throws CheckpointGoneError if the checkpoint is deleted or changes while it is opened. */
+  async get(): Promise<EvaluableModel> {
+    const place = this.#place;
+    if (this.#opened?.place === place) return this.#opened.model;
+    // Adapters share the base's weights with the model before; two full models would take twice the memory.
+    if (place?.kind === "full") await this.dispose();
+    const opened = await this.#open(place);
+    await this.dispose();
+    this.#opened = { place, opened, model: await this.#measurable(place, opened) };
+    return this.#opened.model;
+  }
+
+  async dispose(): Promise<void> {
+    const last = this.#opened;
+    this.#opened = null;
+    await last?.opened.dispose?.();
+  }
+
+  async #open(place: Place): Promise<OpenedModel> {
+    const { open, base, tokenizer, baseTokenizer, signal } = this.#options;
+    if (place === null) return open(base, null, { tokenizer: tokenizer ?? baseTokenizer, signal });
+    const { path } = place;
+    const signature = async () => (await readCheckpointFolder(path))?.signature;
+    const before = await signature();
+    if (before === undefined) throw new CheckpointGoneError(path);
+    let opened: OpenedModel | null = null;
+    try {
+      opened = await open(base, path, { tokenizer, signal });
+    } catch (error) {
+      if ((await signature()) === before) throw error;
+    }
+    // A folder that is being deleted may have lost its chat template before it was read.
+    if (opened !== null && (await signature()) === before) return opened;
+    await opened?.dispose?.();
+    throw new CheckpointGoneError(path);
+  }
+
+  /** Returns the model with the hash of its weights, by which a resumed watcher recognizes its measurements. */
+  async #measurable(
+    place: Place,
+    { model, fingerprint, baseFingerprint }: OpenedModel,
+  ): Promise<EvaluableModel> {
+    const withWeights = async (one: EvaluableModel, hash: OpenedModel["fingerprint"], folder: string) => {
+      const weights = (await hash?.()) ?? one.identity.weights ?? (await filesHash(folder));
+      return { ...one, identity: { ...one.identity, weights } };
+    };
+    const { base, isAdapted } = this.#options;
+    const own = await withWeights(model, fingerprint, place?.path ?? base);
+    if (model.base !== undefined)
+      return { ...own, base: await withWeights(model.base, baseFingerprint, base) };
+    return place === null && isAdapted ? { ...own, base: own } : own;
+  }
+}
+
+/** Returns the hash of a folder's weight files; null without files. */
+async function filesHash(folder: string): Promise<string | null> {
+  const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
+    name.endsWith(".safetensors"),
+  );
+  return names.length === 0 ? null : hashFiles(names.toSorted().map((name) => join(folder, name)));
+}

@@ -1,0 +1,269 @@
+import { existsSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import {
+  openSession,
+  PeriodicEvalError,
+  type Logger,
+  type Progress,
+  type Session,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { advance, crossings } from "@periodic-eval/core/session";
+import { checkWritable } from "@periodic-eval/core/snapshots";
+import { writePage } from "@periodic-eval/dashboard";
+import { consoleLogger } from "@periodic-eval/loggers/console";
+import { watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
+import { startEngine, type Engine } from "../../config/open-model.ts";
+import type { LoadTasks } from "../../config/task-registry.ts";
+import { reportRun } from "../../run/report-run.ts";
+import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
+import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import type { WatchCommandOptions } from "./command.ts";
+import { configure, type WatchConfiguration } from "./configuration.ts";
+import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
+import { TrainerLosses } from "./trainer-losses.ts";
+import { readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
+
+interface Watching {
+  readonly checkpoints: string;
+  readonly options: WatchCommandOptions;
+  readonly configuration: WatchConfiguration;
+  readonly engine: Engine;
+  readonly state: WatchState | null;
+  readonly signal: AbortSignal;
+  readonly terminal: Terminal;
+}
+
+/** Measures the checkpoints of a folder, with the base model as step 0, and prints the report. Run again, it resumes. */
+export async function watch(
+  checkpoints: string,
+  options: WatchCommandOptions,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+): Promise<void> {
+  const { runDir, base, json } = options;
+  await checkWritable(runDir);
+  const progress = json ? progressOnly(terminal) : terminal;
+  // Before the configuration opens a judge, which may run on this engine.
+  const engine = await startEngine(options, progress);
+  const { signal, stopListening } = onInterrupt();
+  try {
+    const configuration = await configure(options, loadTasks);
+    const asked = { checkpoints: resolve(checkpoints), base };
+    const state = await readWatchState(runDir, configuration.phase, asked);
+    await measureCheckpoints({
+      checkpoints,
+      options,
+      configuration,
+      engine,
+      state,
+      signal,
+      terminal: progress,
+    });
+  } finally {
+    stopListening();
+    await engine.dispose();
+  }
+  await reportRun(runDir, { json }, terminal);
+}
+
+async function measureCheckpoints(watching: Watching): Promise<void> {
+  const { checkpoints, options, state, signal, terminal } = watching;
+  const { follow, order, pattern, runDir } = options;
+  const found = watchCheckpoints(checkpoints, {
+    follow,
+    order,
+    ...(pattern !== undefined && { pattern }),
+    ...(state !== null && { after: state.session.progress.step }),
+    log: (message) => terminal.err(message),
+    signal,
+  });
+  const first = await found.next();
+  if (signal.aborted) throw interruptedAt(runDir, state?.session.progress ?? null);
+  if (first.done === true && (state === null || state.finished || !first.value.isFinished)) {
+    if (state === null) throw nothingYet(checkpoints, options);
+    return terminal.out(unchangedText(checkpoints, state, first.value));
+  }
+  const phase = await WatchedPhase.open(watching, first.done === true ? null : first.value);
+  try {
+    let next = first;
+    for (; next.done !== true && !signal.aborted; next = await found.next()) await phase.measure(next.value);
+    await phase.close(next.done === true && next.value.isFinished);
+  } catch (error) {
+    await phase.fail(error);
+    throw error;
+  }
+  if (signal.aborted) throw interruptedAt(runDir, phase.progress);
+}
+
+/** The session of the watched training, and the model that it measures. */
+class WatchedPhase {
+  readonly #watching: Watching;
+  readonly #session: Session;
+  readonly #current: CurrentModel;
+  readonly #losses: TrainerLosses;
+  #state: WatchState | null;
+
+  private constructor(watching: Watching, session: Session, current: CurrentModel, losses: TrainerLosses) {
+    this.#watching = watching;
+    this.#session = session;
+    this.#current = current;
+    this.#losses = losses;
+    this.#state = watching.state;
+  }
+
+  /**
+   * Begins or resumes the session. A new one measures the base model.
+   *
+   * @param first The first checkpoint that is not measured; null if all are.
+   */
+  static async open(watching: Watching, first: WatchedCheckpoint | null): Promise<WatchedPhase> {
+    const { options, configuration, engine, state, signal, terminal } = watching;
+    const { base, runDir, tokenizer = null } = options;
+    const { phase, seed, block, loggers } = configuration;
+    const { path, kind } = first ?? state!;
+    const baseTokenizer = existsSync(join(path, "tokenizer.json")) ? path : null;
+    const isAdapted = kind === "adapter";
+    const current = new CurrentModel(
+      { open: engine.open, base, tokenizer, baseTokenizer, isAdapted, signal },
+      state,
+    );
+    const losses = new TrainerLosses();
+    let isChecked = false;
+    const session = openSession({
+      run: runDir,
+      phase,
+      seed,
+      maxSteps: first?.maxSteps ?? null,
+      async model() {
+        // A resumed session checks its evaluations with the base's tokenizer and configuration: its checkpoint may be deleted.
+        if (isChecked || state === null) return current.get();
+        isChecked = true;
+        const outline = await engine.outline(base, null, { tokenizer: tokenizer ?? baseTokenizer });
+        return isAdapted ? { ...outline, base: outline } : outline;
+      },
+      callbacks: block.callbacks,
+      loggers: [shown(terminal), ...loggers.map((logger) => losses.forward(logger))],
+      ...block.session,
+      // Training runs in another process and does not wait.
+      budget: { ...block.session.budget, overheadPercent: null },
+      signal,
+      ...(state !== null && { resume: state.session }),
+    });
+    const opened = new WatchedPhase(watching, session, current, losses);
+    try {
+      terminal.out(`${base} on ${engine.name}; snapshots go to ${runDir}/periodic_eval`);
+      await session.begin();
+      return opened;
+    } catch (error) {
+      await opened.fail(error);
+      throw error;
+    }
+  }
+
+  get progress(): Progress {
+    return this.#session.progress;
+  }
+
+  /** Measures what is due at a checkpoint. A checkpoint that is deleted meanwhile is skipped. */
+  async measure(checkpoint: WatchedCheckpoint): Promise<void> {
+    const { terminal, signal, options, configuration } = this.#watching;
+    const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
+    const { progress } = this.#session;
+    const total = maxSteps ?? progress.maxSteps;
+    const behind =
+      waiting === 0 ? "" : `; ${waiting} later ${waiting === 1 ? "checkpoint waits" : "checkpoints wait"}`;
+    const place = `step ${step}${total === null ? "" : ` of ${total}`}`;
+    const next = { ...progress, step, maxSteps: total, epoch: Math.max(progress.epoch, epoch ?? 0) };
+    const isDue = configuration.block.callbacks.some((one) => mayCross(one, progress, next));
+    terminal.out(`${basename(path)}: ${place}${isDue ? "" : ", nothing to measure"}${behind}`);
+    const before = this.#current.moveTo({ path, kind });
+    try {
+      if (isDue) await this.#current.get();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof CheckpointGoneError)) throw error;
+      this.#current.moveTo(before);
+      return terminal.err(`${basename(path)} was deleted while it was read, and is skipped`);
+    }
+    const metrics = this.#losses.next(losses, progress.step);
+    const { stop } = await this.#session.stepEnd({
+      step,
+      epoch: next.epoch,
+      path,
+      ...(maxSteps !== null && { maxSteps }),
+      ...(metrics !== undefined && { metrics }),
+    });
+    // The state of an interrupted measurement would resume after its checkpoint, which may be gone by then.
+    if (signal.aborted) return;
+    if (stop !== null)
+      terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
+    await this.#save({ path, kind, finished: false });
+    if (isDue) await writePage(options.runDir);
+  }
+
+  /** @param isFinished Whether training has finished, so that its end is measured. */
+  async close(isFinished: boolean): Promise<void> {
+    const { signal, terminal } = this.#watching;
+    if (isFinished && !signal.aborted) await this.#session.end();
+    await this.#session.close();
+    await this.#current.dispose();
+    if (signal.aborted) return;
+    if (isFinished) await this.#save({ ...this.#state!, finished: true });
+    else terminal.out(unfinishedText(this.#session.progress));
+  }
+
+  async fail(error: unknown): Promise<void> {
+    await this.#session.fail(error).catch(() => undefined);
+    await this.#session.close().catch(() => undefined);
+    await this.#current.dispose();
+  }
+
+  async #save(changes: Pick<WatchState, "path" | "kind" | "finished">): Promise<void> {
+    const { checkpoints, options, configuration } = this.#watching;
+    const session = changes.finished ? this.#state!.session : await this.#session.save();
+    const place = { checkpoints: resolve(checkpoints), base: options.base };
+    this.#state = { ...place, ...changes, session };
+    await writeWatchState(options.runDir, configuration.phase, this.#state);
+  }
+}
+
+/** Whether a callback may ask for a measurement at the next checkpoint. */
+function mayCross({ triggers, asks }: TrainerCallback, previous: Progress, next: Progress): boolean {
+  if (triggers === undefined) return asks?.length !== 0;
+  const isTimed = triggers.some((one) => "unit" in one && one.unit === "seconds");
+  return isTimed || crossings(triggers, previous, advance(previous, next)).length > 0;
+}
+
+/** The console without lines of training steps, whose speed is not known here. */
+function shown(terminal: Terminal): Logger {
+  const { train: _, ...logger } = consoleLogger({ ...terminal, closingLine: false });
+  return logger;
+}
+
+const unfinishedText = ({ step, maxSteps }: Progress): string =>
+  `training has not finished${maxSteps === null ? "" : ` (step ${step} of ${maxSteps})`}: run the same command again for later checkpoints, or with --follow to wait for them`;
+
+const unchangedText = (
+  checkpoints: string,
+  { session, finished }: WatchState,
+  { isFinished }: WatchEnd,
+): string =>
+  finished && isFinished
+    ? `already measured: training finished at step ${session.progress.step}`
+    : `no checkpoint after step ${session.progress.step} in ${checkpoints} yet`;
+
+const nothingYet = (checkpoints: string, { follow, pattern }: WatchCommandOptions): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "data",
+    where: checkpoints,
+    got: "no complete checkpoint",
+    expected: pattern === undefined ? "checkpoint-<N> or step_<N> folders" : `folders named ${pattern}`,
+    fix: `${follow ? "Check that training writes checkpoints." : "Add --follow to wait for the first one."} --pattern gives other names.`,
+  });
+
+const interruptedAt = (runDir: string, progress: Progress | null): PeriodicEvalError =>
+  interruptedError(
+    runDir,
+    progress === null ? "" : `after step ${progress.step}`,
+    "Run the same command again to resume.",
+  );

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { LineCounter } from "yaml";
+import { parseYaml } from "./parse-yaml.ts";
+
+/** Returns the message of the first error and its line. */
+function faultOf(text: string): string | null {
+  const lines = new LineCounter();
+  const [fault] = parseYaml(text, lines).errors;
+  return fault === undefined ? null : `${lines.linePos(fault.pos[0]).line}: ${fault.message}`;
+}
+
+describe("parseYaml", () => {
+  it.each([
+    ["a key twice", "a: 1\nb: 2\r\na: 3", "3: Map keys must be unique"],
+    ["keys that are equal as strings", 'a:\n  1: x\n  "1": y', "3: Map keys must be unique"],
+    ["true and its string as keys", "true: x\n'true': y", "2: Map keys must be unique"],
+    ["an object as a key", "a: 1\n? {b: 1}\n: x", "2: a key that is not a string"],
+    ["an alias as a key", "a: &a 1\n*a : x", "2: a key that is not a string"],
+    ["infinity", "a: 1\nb: .inf", "2: the number .inf, which JSON cannot hold"],
+    ["NaN", "a:\n- .nan", "2: the number .nan, which JSON cannot hold"],
+    ["a number beyond floats", "a: 1e400", "1: the number 1e400, which JSON cannot hold"],
+    ["a rounded integer", "a: 9007199254740993", "1: the number 9007199254740993, which JSON cannot hold"],
+    ["an unknown tag", "a: 1\nb: !!js/function 'x'", "2: Unresolved tag: tag:yaml.org,2002:js/function"],
+    ["a set", "a: !!set {b, c}", "1: Unresolved tag: tag:yaml.org,2002:set"],
+    ["bytes", "a: !!binary aGVsbG8=", "1: Unresolved tag: tag:yaml.org,2002:binary"],
+  ])("reports %s with its line", (_, text, fault) => {
+    expect(faultOf(text)).toBe(fault);
+  });
+
+  it.each([
+    ["brackets", `a: 1\nb: ${"[".repeat(100_000)}`, 2],
+    ["dashes", "- ".repeat(20_000), 1],
+    ["question marks", `a: 1\n\n${"? ".repeat(5000)}`, 3],
+    ["indentation", Array.from({ length: 1000 }, (_, i) => `${" ".repeat(i)}a:`).join("\n"), 402],
+  ])("reports the line of %s that would exhaust the stack", (_, text, line) => {
+    expect(faultOf(text)).toBe(`${line}: values nested deeper than 400 levels`);
+  });
+
+  it.each([
+    ["aliases", `a: &a 1\nb: [${Array(10_001).fill("*a").join()}]`],
+    ["merged aliases", `a: &a {x: 1}\nb:\n  <<: [${Array(10_001).fill("*a").join()}]`],
+    ["anchors", Array.from({ length: 10_001 }, (_, i) => `- &a${i} 1`).join("\n")],
+  ])("reports too many %s", (_, text) => {
+    expect(faultOf(text)).toContain("more than 10000 anchors and aliases");
+  });
+
+  it("accepts merged maps, numbers, strings of digits and an empty file", () => {
+    const text = "a: &a { b: 1, c: -0.5 }\nd: { <<: *a, b: 1e300 }\ne: '9007199254740993'\nf: 0x1F\n";
+    expect(faultOf(text)).toBe(null);
+    expect(parseYaml(text).toJS()).toMatchObject({ d: { b: 1e300, c: -0.5 }, f: 31 });
+    expect(faultOf("")).toBe(null);
+  });
+});

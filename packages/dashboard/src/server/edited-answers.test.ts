@@ -1,0 +1,94 @@
+import { appendFile, copyFile, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileStore, nodeFiles } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parseHTML } from "linkedom";
+import { beforeEach, expect, it } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { resultsServer } from "./results-server.ts";
+
+const rows = Array.from({ length: 120 }, (_, at) => ({
+  id: `r${at}`,
+  text: `größe ${at}`,
+  hit: at % 2 === 0,
+}));
+const json = { headers: { Accept: "application/json" } };
+let root: string;
+let server: ReturnType<typeof resultsServer>;
+let samples: string;
+
+beforeEach(async () => {
+  root = temporaryFolder();
+  const store = fileStore(join(root, "run"));
+  for (const step of [50, 100]) await store.put(exampleSnapshot({ phase: "em", step }), rows);
+  await store.close!();
+  samples = join(root, "run/periodic_eval/em/capability_step_100.samples.jsonl");
+  // Less than the file of rows has: a large file is read in parts.
+  server = resultsServer({ root, maxFileBytes: 4000 });
+});
+
+const edit = async (change: (text: string) => string) =>
+  writeFile(samples, change(await readFile(samples, "utf8")));
+
+it.each([
+  ["a flipped verdict", () => edit((text) => text.replace('"hit":true', '"hit":false'))],
+  ["an edit on another page than the shown one", () => edit((text) => text.replace("größe 119", "size 119"))],
+  ["deleted rows", () => edit((text) => text.split("\n").toSpliced(3, 5).join("\n"))],
+  ["swapped rows", () => edit((text) => `${text.trimEnd().split("\n").reverse().join("\n")}\n`)],
+  ["an added row", () => appendFile(samples, '{"id":"x","text":"forged"}\n')],
+  ["a cut inside of a character", () => truncate(samples, 20)],
+  ["an empty file", () => truncate(samples, 0)],
+  [
+    "a byte that is not UTF-8",
+    async () => {
+      const bytes = await readFile(samples);
+      bytes[bytes.length - 4] = 0xff;
+      await writeFile(samples, bytes);
+    },
+  ],
+  [
+    "the rows of another step",
+    async () => {
+      await writeFile(samples, '{"id":"x","text":"forged"}\n');
+      await copyFile(samples, samples.replace("100", "50"));
+    },
+  ],
+  ["a line that is not JSON", () => edit((text) => text.replace("{", ""))],
+  ["no file", () => rm(samples)],
+])("shows a problem and no answers of rows with %s", async (_, damage) => {
+  await damage();
+  for (const query of ["", "&page=1", "&page=2&per_page=7"]) {
+    const reply = await server.request(`/v1/eval?results_dir=run${query}`);
+    const text = await reply.text();
+    const page = parseHTML(text).document;
+    expect(reply.status).toBe(200);
+    expect(page.querySelectorAll(".answer")).toHaveLength(0);
+    expect(text).toContain("capability_step_100.samples.jsonl");
+    expect(text).not.toContain("MiB");
+    const data = (await (await server.request(`/v1/eval?results_dir=run${query}`, json)).json()) as Record<
+      string,
+      unknown
+    >;
+    expect(data["answers"]).toEqual([]);
+    expect(JSON.stringify(data)).toContain("capability_step_100.samples.jsonl");
+  }
+});
+
+it("shows the answers of unchanged rows", async () => {
+  const page = parseHTML(await (await server.request("/v1/eval?results_dir=run&page=1")).text()).document;
+  expect(page.querySelectorAll(".answer")).toHaveLength(50);
+});
+
+it("shows the answers of rows that a session replaced, whose snapshot it has not renamed yet", async () => {
+  const dying = {
+    ...nodeFiles,
+    rename: (from: string, to: string) =>
+      to.endsWith("step_100.json") ? Promise.reject(new Error("killed")) : nodeFiles.rename(from, to),
+  };
+  const store = fileStore(join(root, "run"), { fs: dying });
+  const graded = rows.map((row) => ({ ...row, text: row.text.replace("größe", "length") }));
+  await store.put(exampleSnapshot({ phase: "em", step: 100, pct: 7 }), graded).catch(() => undefined);
+  await store.close!();
+  const page = parseHTML(await (await server.request("/v1/eval?results_dir=run&page=1")).text()).document;
+  expect(page.querySelector(".answer pre")!.textContent).toBe("length 0");
+});

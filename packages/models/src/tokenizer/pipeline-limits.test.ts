@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { growsTooMuch, holdsSlowPattern, withinTime } from "./pipeline-limits.ts";
+
+const replace = (pattern: object, content: string) => ({ type: "Replace", pattern, content });
+const sequence = (count: number, part: object) => ({
+  type: "Sequence",
+  normalizers: Array(count).fill(part),
+});
+
+describe("holdsSlowPattern", () => {
+  it.each([
+    "(a+)+$",
+    "(a|aa)+$",
+    "(\\w+\\s?)*",
+    "^(([a-z])+.)+[A-Z]",
+    "(a*)*\\1b",
+    "((a|b)c){2,}",
+    "(?:x{1,9}y?){1,}",
+  ])("finds %s", (Regex) => {
+    expect(holdsSlowPattern({ pretokenizers: [{ type: "Split", pattern: { Regex } }] })).toBe(true);
+  });
+
+  // GPT-2, Llama 3 and Qwen, GPT-4o, DeepSeek, Granite.
+  it.each([
+    String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+    String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+    String.raw`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}`,
+    String.raw`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+`,
+    String.raw`(?:\r?\n)+(?!\r?\n)| {2,}`,
+  ])("accepts %.30s", (Regex) => {
+    expect(holdsSlowPattern({ pattern: { Regex } })).toBe(false);
+  });
+});
+
+describe("growsTooMuch", () => {
+  it.each([
+    ["many doublings", sequence(30, replace({ String: "a" }, "aa"))],
+    ["insertions before each character", sequence(3, replace({ Regex: "" }, "a".repeat(16)))],
+    ["one long replacement", replace({ String: "a" }, "b".repeat(2000))],
+  ])("finds %s", (_, part) => {
+    expect(growsTooMuch(part)).toBe(true);
+  });
+
+  it("accepts what tokenizers replace", () => {
+    expect(growsTooMuch(sequence(30, replace({ String: " " }, "▁")))).toBe(false);
+    expect(growsTooMuch(sequence(2, replace({ Regex: " {2,}" }, " ")))).toBe(false);
+    expect(growsTooMuch({ type: "NFC" })).toBe(false);
+    expect(growsTooMuch(null)).toBe(false);
+  });
+});
+
+describe("withinTime", () => {
+  it("returns the result, and throws what the work throws", () => {
+    expect(withinTime(1000, () => 7)).toBe(7);
+    const fault = new Error("own");
+    expect(() =>
+      withinTime(1000, () => {
+        throw fault;
+      }),
+    ).toThrow(fault);
+  });
+
+  it("ends a regular expression that takes exponential time", () => {
+    expect(() => withinTime(50, () => /(a+)+$/u.test(`${"a".repeat(50)}!`))).toThrow("timed out");
+  });
+});

@@ -1,0 +1,187 @@
+import { isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { hashFiles } from "@periodic-eval/core/snapshots";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { serverError } from "./server-error.ts";
+
+/** An adapter in PEFT's format. */
+export interface AdapterFiles {
+  readonly folder: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  /** One pair of matrices per kind of module (`q_proj`), to try the kind with. */
+  readonly samples: ReadonlyMap<string, ModulePair>;
+  readonly hash: string;
+}
+
+interface ModulePair {
+  readonly names: readonly [a: string, b: string];
+  /** [r, in] and [out, r]. */
+  readonly shapes: readonly [readonly [number, number], readonly [number, number]];
+}
+
+const configFile = "adapter_config.json";
+const weightsFile = "adapter_model.safetensors";
+
+/** Keys that a server reads, or that change no number of a saved adapter. Any other key must be off. */
+const knownKeys =
+  /^(peft_type|task_type|r|lora_alpha|use_rslora|target_modules|lora_dropout|init_lora_weights|base_model_name_or_path|revision|inference_mode|auto_mapping|peft_version|megatron_core|qalora_group_size|fan_in_fan_out|eva_config|exclude_modules|layers_to_transform|layers_pattern|bias)$/;
+
+const isOff = (value: unknown): boolean =>
+  value === null ||
+  value === undefined ||
+  value === false ||
+  (Array.isArray(value) && value.length === 0) ||
+  (isRecord(value) && Object.keys(value).length === 0);
+
+/**
+ * Reads the parts of an adapter that decide whether a server computes it as PEFT does.
+ *
+ * @throws PeriodicEvalError `model` for a folder without an adapter, or one that servers read differently.
+ */
+export async function readAdapter(folder: string): Promise<AdapterFiles> {
+  const where = join(folder, configFile);
+  const config = await readJson(where);
+  const wrong = Object.keys(config).find((key) => !knownKeys.test(key) && !isOff(config[key]));
+  const { peft_type: type, bias = "none", init_lora_weights: init = true } = config;
+  const isPlain = [true, false, "gaussian", "orthogonal", "eva"].includes(init as never);
+  const bad =
+    wrong ??
+    (type !== "LORA" ? "peft_type" : bias !== "none" ? "bias" : isPlain ? null : "init_lora_weights");
+  if (bad !== null)
+    throw serverError({
+      where: `${where}: ${bad}`,
+      path: [bad],
+      got: quoteValue(config[bad]),
+      expected: "a plain LoRA adapter: servers ignore other settings or compute them differently",
+      fix: "Merge the adapter into its base model and serve the result, or measure it in this process.",
+    });
+  const weights = join(folder, weightsFile);
+  const samples = samplesOf(await readHeader(weights), weights);
+  return { folder, config, samples, hash: await hashFiles([where, weights]) };
+}
+
+async function readJson(path: string): Promise<Record<string, unknown>> {
+  const parsed = await readFile(path, "utf8").then(
+    (text) => JSON.parse(text) as unknown,
+    () => null,
+  );
+  if (isRecord(parsed)) return parsed;
+  throw notReadable(path);
+}
+
+const notReadable = (path: string) =>
+  serverError({
+    where: path,
+    got: "no readable file",
+    expected: "an adapter that PEFT has saved",
+    fix: "Name a folder with adapter_config.json and adapter_model.safetensors.",
+  });
+
+const maxHeaderBytes = 64 * 2 ** 20;
+
+/** Returns the shapes of a safetensors file's tensors. */
+async function readHeader(path: string): Promise<ReadonlyMap<string, readonly number[]>> {
+  const file = await open(path).catch(() => null);
+  if (file === null) throw notReadable(path);
+  try {
+    const length = Buffer.alloc(8);
+    await file.read(length, 0, 8, 0);
+    const size = Number(length.readBigUInt64LE());
+    if (size > maxHeaderBytes) throw notReadable(path);
+    const bytes = Buffer.alloc(size);
+    const { bytesRead } = await file.read(bytes, 0, size, 8);
+    const header = JSON.parse(bytes.toString("utf8", 0, bytesRead)) as Record<string, { shape?: unknown }>;
+    delete header["__metadata__"];
+    return new Map(
+      Object.entries(header).map(([name, { shape }]) => [
+        name,
+        Array.isArray(shape) ? (shape as number[]) : [],
+      ]),
+    );
+  } catch (cause) {
+    throw cause instanceof SyntaxError ? notReadable(path) : cause;
+  } finally {
+    await file.close();
+  }
+}
+
+function samplesOf(
+  shapes: ReadonlyMap<string, readonly number[]>,
+  where: string,
+): ReadonlyMap<string, ModulePair> {
+  const samples = new Map<string, ModulePair>();
+  const parts = /^(.*\.([^.]+))\.lora_(?:embedding_)?([AB])(\.weight)?$/;
+  for (const [name, shape] of shapes) {
+    const [, , kind, side] = parts.exec(name) ?? [];
+    const other = name.replace(
+      /lora_(embedding_)?([AB])/,
+      (_, embedding = "", letter) => `lora_${embedding as string}${letter === "A" ? "B" : "A"}`,
+    );
+    const otherShape = shapes.get(other);
+    if (kind === undefined || shape.length !== 2 || otherShape?.length !== 2)
+      throw serverError({
+        where: `${where}: ${name}`,
+        got: "a tensor that is not one of LoRA's two matrices",
+        expected: "lora_A and lora_B of each module",
+        fix: "Merge the adapter into its base model and serve the result, or measure it in this process.",
+      });
+    if (side === "A" && !samples.has(kind))
+      samples.set(kind, {
+        names: [name, other],
+        shapes: [shape, otherShape] as unknown as ModulePair["shapes"],
+      });
+  }
+  if (samples.size === 0) throw notReadable(where);
+  return samples;
+}
+
+/**
+ * Writes an adapter on one module that changes the model's numbers strongly, runs `work` with its folder, and removes it. The folder is
+ * beside the real adapter, where the server can read it.
+ */
+export async function withSampleAdapter<T>(
+  { folder, config, samples }: AdapterFiles,
+  kind: string,
+  work: (folder: string) => Promise<T>,
+): Promise<T> {
+  const { names, shapes } = samples.get(kind)!;
+  const beside = join(dirname(folder), ".periodic-eval-probe-");
+  const made = await mkdtemp(beside).catch(() => mkdtemp(join(tmpdir(), "periodic-eval-probe-")));
+  try {
+    const tensors = names.map((name, index) => ({
+      name,
+      shape: shapes[index]!,
+      values: strongValues(shapes[index]!),
+    }));
+    const own = { ...config, target_modules: [kind], lora_alpha: 2 * Number(config["r"]) };
+    await writeFile(join(made, configFile), JSON.stringify(own));
+    await writeFile(join(made, weightsFile), safetensors(tensors));
+    return await work(made);
+  } finally {
+    await rm(made, { recursive: true, force: true });
+  }
+}
+
+/** Values of alternating signs with an irregular pattern, of a size that changes a module's output by its own size. */
+const strongValues = ([rows, columns]: readonly [number, number]): Float32Array =>
+  Float32Array.from({ length: rows * columns }, (_, at) => Math.sin(at * at + at) / Math.sqrt(columns));
+
+interface Tensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+function safetensors(tensors: readonly Tensor[]): Buffer {
+  let offset = 0;
+  const entries = tensors.map(({ name, shape, values }) => {
+    const start = offset;
+    offset += values.byteLength;
+    return [name, { dtype: "F32", shape, data_offsets: [start, offset] }] as const;
+  });
+  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, ...tensors.map(({ values }) => Buffer.from(values.buffer))]);
+}

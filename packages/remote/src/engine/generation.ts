@@ -1,0 +1,145 @@
+import type {
+  CallOptions,
+  Completion,
+  GenerateRequest,
+  Sampling,
+  Tokenizer,
+  TopToken,
+} from "@periodic-eval/core";
+import {
+  acceptToken,
+  beginWriting,
+  completionOf,
+  fitRequest,
+  isWritten,
+  type Writing,
+} from "@periodic-eval/core/internal";
+import { at } from "../http/reply-fields.ts";
+import { trackCall } from "../http/track-requests.ts";
+import { seedNumber } from "../models/openai.ts";
+import { inOrder } from "./scoring.ts";
+import { serverError } from "./server-error.ts";
+import type { Target } from "./target.ts";
+import { checkPromptIds, choicesOf, completionIds, logProbOf, neutralSampling, topLogProbs } from "./wire.ts";
+
+/** Samples completions of prompts that this library renders and encodes, with the server's sampler. */
+export const generate = (
+  target: Target,
+  tokenizer: Tokenizer,
+  requests: readonly GenerateRequest[],
+  options: CallOptions,
+): Promise<readonly Completion[]> =>
+  trackCall(options, async ({ signal, countTokens, send }) => {
+    const writings = requests.map((request) =>
+      // A prompt and its completion share the context length.
+      beginWriting(fitRequest(tokenizer, request, target.contextLimit - 1)),
+    );
+    return inOrder(target, writings, async (writing) => {
+      const body = generateBody(target.name, tokenizer, writing);
+      const reply = await send(() =>
+        target.run(signal, ({ service }) => service.ask("v1/completions", body, signal)),
+      );
+      const completion = readCompletion(target, tokenizer, writing, reply);
+      countTokens?.(writing.prompt.length + writing.ids.length);
+      return completion;
+    });
+  });
+
+export const generateBody = (
+  model: string,
+  { stopIds }: Pick<Tokenizer, "stopIds">,
+  { prompt, sampling, room }: Pick<Writing, "prompt" | "sampling" | "room">,
+) => ({
+  model,
+  prompt,
+  max_tokens: room,
+  ...neutralSampling,
+  ...samplingFields(sampling),
+  stop_token_ids: stopIds,
+  // The end-of-text of the server's configuration may be another one.
+  ignore_eos: true,
+  // Stop strings may contain special tokens.
+  skip_special_tokens: false,
+  logprobs: sampling.topTokens ?? 0,
+  return_tokens_as_token_ids: true,
+  return_token_ids: true,
+});
+
+export const samplingFields = ({ temperature, topP, topK, stop, seed }: Sampling) => ({
+  temperature,
+  ...(topP !== undefined && { top_p: topP }),
+  ...(topK !== undefined && { top_k: topK }),
+  ...(stop !== undefined && { stop }),
+  ...(temperature > 0 && { seed: seedNumber(seed) }),
+});
+
+/** Repeats a completion token by token, so that it ends where one of a model in memory does. */
+function readCompletion(target: Target, tokenizer: Tokenizer, writing: Writing, reply: unknown): Completion {
+  const { where, name, isAdapter, hasTokenNats } = target;
+  const [choice] = choicesOf(reply, { count: 1, model: name, isAdapter }, where);
+  checkPromptIds(choice, writing.prompt, where);
+  const ids = completionIds(choice);
+  if (ids === null)
+    throw serverError({
+      where,
+      got: "a completion without token_ids",
+      expected: "the ids of its tokens",
+      fix: "Use a server that returns them, such as vLLM.",
+    });
+  const nats = hasTokenNats ? tokenNats(choice, ids.length, where) : null;
+  ids.forEach((token, index) => {
+    if (!isWritten(writing)) acceptToken(tokenizer, writing, { token, nats: nats?.[index] ?? 0 });
+  });
+  const ending = at(choice, "finish_reason");
+  checkEnding(where, writing, ending);
+  const { topTokens } = writing.sampling;
+  const completion = completionOf(tokenizer, writing);
+  return {
+    ...completion,
+    ...(nats === null && { tokenNats: null }),
+    ...(topTokens !== undefined && {
+      topNats: (topLogProbs(choice, where) ?? [])
+        .slice(0, writing.ids.length)
+        .map((top) => mostLikely(where, tokenizer, top, topTokens)),
+    }),
+    ...(ending === "stop" && { finish: "stop" as const }),
+  };
+}
+
+const tokenNats = (choice: unknown, count: number, where: string): readonly number[] =>
+  Array.from({ length: count }, (_, index) =>
+    logProbOf(at(choice, "logprobs", "token_logprobs", index), where),
+  );
+
+function mostLikely(
+  where: string,
+  tokenizer: Tokenizer,
+  top: ReadonlyMap<number, number>,
+  count: number,
+): readonly TopToken[] {
+  if (top.size < count)
+    throw serverError({
+      where,
+      got: `${top.size} log-probabilities at a position`,
+      expected: `the ${count} highest`,
+      fix: "Raise --max-logprobs, and send no requests with logprob_token_ids to this server meanwhile.",
+    });
+  return [...top]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, count)
+    .map(([id, nats]) => ({ text: tokenizer.decode([id]), nats }));
+}
+
+/** @throws PeriodicEvalError `model` for a completion that was cut before `maxNewTokens` and the end of the context. */
+function checkEnding(where: string, writing: Writing, ending: unknown): void {
+  if (isWritten(writing) || ending === "stop") return;
+  throw cutError(where, writing.ids.length, writing.room, ending);
+}
+
+export const cutError = (where: string, count: number | null, room: number, ending: unknown) =>
+  serverError({
+    where,
+    got: `a completion of ${count ?? "an unknown number of"} tokens with finish_reason ${JSON.stringify(ending ?? null)}`,
+    expected: `${room} tokens, or an end by a stop token or a stop string`,
+    fix: "Raise --max-model-len and the limits of the server or of a gateway before it: one of them cut max_tokens.",
+  });

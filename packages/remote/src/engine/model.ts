@@ -1,0 +1,54 @@
+import type { CallOptions, EvaluableModel } from "@periodic-eval/core";
+import { generateChats } from "./chats.ts";
+import { identityOf, type Connection } from "./connect.ts";
+import { generate } from "./generation.ts";
+import { fingerprintOf } from "./probes.ts";
+import { logLikelihoods, nextToken } from "./scoring.ts";
+import type { Target } from "./target.ts";
+
+export function baseTarget({ settings, pool, contextLimit, generation }: Connection): Target {
+  const { where, model } = settings;
+  return {
+    where,
+    name: model,
+    isAdapter: false,
+    pool,
+    // The server generates one token after each prompt, and the last token of a sequence is scored but not read.
+    limits: { window: contextLimit - 2, vocabSize: Infinity },
+    contextLimit,
+    topCount: generation?.topCount ?? 0,
+    hasTokenNats: generation?.hasTokenNats ?? false,
+    run: (signal, work, only) => pool.run({ model, signal, work, ...(only && { only }) }),
+  };
+}
+
+/** Returns a model with the abilities that its server has. */
+export function modelOf(
+  connection: Connection,
+  engine: string,
+  target: Target,
+  adapter: { readonly path: string; readonly weights: string | null } | null,
+  base: EvaluableModel | null,
+): EvaluableModel {
+  const { settings, probe, generation, hasChat, contextLimit, check } = connection;
+  const { tokenizer } = settings;
+  const weights = adapter === null ? probe && fingerprintOf(probe.nats) : adapter.weights;
+  return {
+    identity: { ...identityOf(connection, engine), weights, adapter: adapter?.path ?? null },
+    contextLength: contextLimit === Infinity ? null : contextLimit - 2,
+    isServed: true,
+    check: ({ signal }: CallOptions) => check(signal),
+    ...(base !== null && { base }),
+    ...(tokenizer !== null && { tokenizer }),
+    ...(tokenizer !== null &&
+      probe !== null && {
+        logLikelihoods: (requests, options) => logLikelihoods(target, tokenizer, requests, options),
+        nextToken: (requests, options) => nextToken(target, tokenizer, requests, options),
+      }),
+    ...(tokenizer !== null &&
+      generation !== null && {
+        generate: (requests, options) => generate(target, tokenizer, requests, options),
+      }),
+    ...(hasChat && { generate: (requests, options) => generateChats(target, requests, options) }),
+  };
+}

@@ -1,0 +1,103 @@
+import type { EvaluableModel, OpenCheckpoint, Tokenizer } from "@periodic-eval/core";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { requestLimits } from "../http/request-limits.ts";
+import { environmentValue } from "../http/secrets.ts";
+
+export interface ServerOptions {
+  /** The addresses of one server, or of replicas that serve the same model: `http://127.0.0.1:8000`. */
+  readonly urls: string | readonly string[];
+  /** The name of the base model on the server (`--served-model-name`). */
+  readonly model: string;
+  /** The environment variable that holds the API key; null sends none. Default: VLLM_API_KEY. */
+  readonly apiKeyEnv?: string | null;
+  /** The model's tokenizer. Without it, the server renders chats, and nothing can be scored. */
+  readonly tokenizer?: Tokenizer;
+  /** Time limit of one attempt, including the body of the reply. Default 290. */
+  readonly timeoutSeconds?: number;
+  /**
+   * Further attempts of a request that failed with 408, 429, 500, 502, 503, 504, a timeout or a broken connection; on another
+   * replica if there is one. Default 8, within about 90 seconds, so that a server can restart.
+   */
+  readonly maxRetries?: number;
+  /** Requests in flight per replica. Default 8. A request for scores holds up to 16 sequences. */
+  readonly concurrency?: number;
+  /** Aborts the start. Later calls have their own signals. */
+  readonly signal?: AbortSignal;
+}
+
+/** A model on a server, or on several replicas of it. */
+export interface ServedModel extends EvaluableModel {
+  /**
+   * Opens the base model (`path` null), or an adapter in PEFT's format that the server can read at the same path. The base must be
+   * this model, by its name on the server or its folder. The tokenizer is the one of `ServerOptions`, whatever the call names.
+   */
+  readonly openCheckpoint: OpenCheckpoint;
+  /** Unloads all adapters that this object has loaded. */
+  dispose(): Promise<void>;
+}
+
+const positiveInteger = "a positive integer";
+const addresses = "an address, or an array of one or more addresses";
+const optionsSchema = z.strictObject({
+  urls: z.union([z.string(), z.array(z.string()).min(1)], addresses),
+  model: z
+    .string("a model name")
+    .regex(/\S/, "a model name")
+    .meta({ fix: "Give the model's name on the server." }),
+  apiKeyEnv: z.string("the name of an environment variable, or null").nullable().optional(),
+  tokenizer: z.custom<Tokenizer>().optional(),
+  ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
+  concurrency: z.int(positiveInteger).positive(positiveInteger).default(8),
+  signal: z.custom<AbortSignal>().optional(),
+} satisfies Record<keyof ServerOptions, z.ZodType>);
+
+/** The options with their defaults. */
+export interface ServerSettings {
+  readonly where: string;
+  readonly urls: readonly string[];
+  readonly model: string;
+  readonly tokenEnv: string | null;
+  readonly tokenizer: Tokenizer | null;
+  readonly timeoutSeconds: number;
+  readonly maxRetries: number;
+  readonly concurrency: number;
+}
+
+/** @throws PeriodicEvalError `config` for a wrong option, and for a named environment variable that is not set. */
+export function parseServerOptions(name: string, options: ServerOptions): ServerSettings {
+  const where = `${name} options`;
+  const { urls, model, apiKeyEnv, timeoutSeconds, maxRetries, concurrency } = parseOptions(
+    where,
+    optionsSchema,
+    options,
+  );
+  if (typeof apiKeyEnv === "string" && environmentValue(apiKeyEnv) === null)
+    throw configError({
+      where,
+      path: ["apiKeyEnv"],
+      got: `no value in the environment variable ${apiKeyEnv}`,
+      expected: "an API key",
+      fix: `Set ${apiKeyEnv}; keys are read from the environment only.`,
+    });
+  const all = [urls].flat();
+  const repeated = all.find((url, index) => all.indexOf(url) !== index);
+  if (repeated !== undefined)
+    throw configError({
+      where,
+      path: ["urls"],
+      got: "an address twice",
+      expected: "each replica once",
+      fix: "Remove the repeated address.",
+    });
+  return {
+    where: `${name}("${model}")`,
+    urls: all,
+    model,
+    tokenEnv: apiKeyEnv === undefined ? "VLLM_API_KEY" : apiKeyEnv,
+    tokenizer: options.tokenizer ?? null,
+    timeoutSeconds,
+    maxRetries,
+    concurrency,
+  };
+}

@@ -1,0 +1,217 @@
+import { failedAttemptOf, type JsonService } from "../http/json-service.ts";
+import { untracked } from "../http/track-requests.ts";
+
+/** One server process. */
+export interface Replica {
+  readonly url: string;
+  /** Sends each request once: the pool retries. */
+  readonly service: JsonService;
+  /** The adapters that it has loaded or is loading, by their names on the server. */
+  readonly adapters: Map<string, Promise<void>>;
+  /** Kinds of modules (`q_proj`) on which it was seen to apply adapters. */
+  readonly provenKinds: Set<string>;
+}
+
+export interface Job<T> {
+  /** The name of the model that the requests of `work` name. */
+  readonly model: string;
+  readonly signal: AbortSignal;
+  /** Runs on this replica or not at all. */
+  readonly only?: Replica;
+  /** Sends requests to a replica. It is repeated, perhaps on another replica, after an error that a retry may mend. */
+  work(replica: Replica): Promise<T>;
+}
+
+export interface PoolOptions {
+  readonly replicas: readonly Replica[];
+  readonly concurrency: number;
+  readonly maxRetries: number;
+  /** Checks a replica that failed before it gets jobs again. */
+  readonly revive: (replica: Replica) => Promise<void>;
+}
+
+/** Distributes jobs to replicas. */
+export interface Pool {
+  /**
+   * Runs a job on the replica with the fewest jobs. Jobs wait, in order, while all replicas are full. A replica never has jobs of two
+   * models at a time: it drains first. After a failure a replica rests, longer each time, and is checked before it gets
+   * jobs again.
+   *
+   * @throws The job's error, after `maxRetries` more attempts if a retry may mend it; the signal's reason.
+   */
+  run<T>(job: Job<T>): Promise<T>;
+  /** Runs `work` on every replica that takes jobs. Throws if it fails on all, or with an error that no retry mends. */
+  runOnEach(job: Omit<Job<unknown>, "only">): Promise<void>;
+  /** Jobs that can be in flight at a time. */
+  readonly capacity: number;
+}
+
+interface Slot {
+  readonly replica: Replica;
+  inFlight: number;
+  /** The model of the jobs in flight. */
+  model: string | null;
+  /** Failures since the last job that ended well; Infinity if it must not be used again. */
+  failures: number;
+  /** The time at which it may be tried again; null if it takes jobs. */
+  restsUntil: number | null;
+  needsRevival: boolean;
+  lastError: unknown;
+  isTried: boolean;
+}
+
+interface Waiting {
+  readonly job: Job<unknown>;
+  readonly start: (slot: Slot) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+const longestRestSeconds = 30;
+
+interface State extends PoolOptions {
+  readonly slots: readonly Slot[];
+  readonly queue: Waiting[];
+  /** Why no replica can be used again; null while one can. */
+  lost: { readonly error: unknown } | null;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+export function openPool(options: PoolOptions): Pool {
+  const { replicas, concurrency } = options;
+  const slots = replicas.map((replica) => ({ ...freshSlot, replica }));
+  const state: State = { ...options, slots, queue: [], lost: null, timer: undefined };
+  return {
+    capacity: replicas.length * concurrency,
+    run: (job) => run(state, job),
+    async runOnEach(job) {
+      const outcomes = await Promise.allSettled(replicas.map((only) => run(state, { ...job, only })));
+      job.signal.throwIfAborted();
+      const errors = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+      const final = errors.find((error) => failedAttemptOf(error)?.mayRetry !== true);
+      if (final !== undefined) throw final;
+      if (errors.length === replicas.length) throw errors[0];
+    },
+  };
+}
+
+const freshSlot: Omit<Slot, "replica"> = {
+  inFlight: 0,
+  model: null,
+  failures: 0,
+  restsUntil: null,
+  needsRevival: false,
+  lastError: null,
+  isTried: false,
+};
+
+async function run<T>(state: State, job: Job<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    const slot = await acquire(state, job);
+    try {
+      const answer = await job.work(slot.replica);
+      // A failure of another job in flight may have been noticed before.
+      if (slot.restsUntil === null) slot.failures = 0;
+      return answer;
+    } catch (error) {
+      job.signal.throwIfAborted();
+      if (failedAttemptOf(error)?.mayRetry !== true) throw error;
+      rest(state, slot, error);
+      if (attempt >= state.maxRetries || job.only !== undefined) throw error;
+    } finally {
+      slot.inFlight--;
+      pump(state);
+    }
+  }
+}
+
+/** Waits for a replica. */
+async function acquire(state: State, job: Job<unknown>): Promise<Slot> {
+  const { queue, slots, lost } = state;
+  const { signal, only } = job;
+  signal.throwIfAborted();
+  if (lost !== null) throw lost.error;
+  const wanted = slots.find(({ replica }) => replica === only);
+  if (wanted !== undefined && wanted.restsUntil !== null) throw wanted.lastError;
+  return new Promise((resolve, reject) => {
+    const settle = () => signal.removeEventListener("abort", onAbort);
+    const waiting: Waiting = {
+      job,
+      start: (slot) => (settle(), resolve(slot)),
+      fail(error) {
+        settle();
+        queue.splice(queue.indexOf(waiting), 1);
+        reject(error);
+      },
+    };
+    const onAbort = () => {
+      waiting.fail(signal.reason);
+      pump(state);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    queue.push(waiting);
+    pump(state);
+  });
+}
+
+/** Starts jobs in order. The first one that no replica takes holds up the others, so that a replica drains for it. */
+function pump(state: State): void {
+  const { queue, slots, concurrency } = state;
+  clearTimeout(state.timer);
+  for (let next = queue[0]; next !== undefined; next = queue[0]) {
+    const { job } = next;
+    const free = slots.filter((slot) => takes(slot, job, concurrency));
+    const [slot] = free.sort((a, b) => a.inFlight - b.inFlight);
+    if (slot === undefined) return tryRested(state);
+    queue.shift();
+    slot.inFlight++;
+    slot.model = job.model;
+    next.start(slot);
+  }
+}
+
+const takes = (slot: Slot, { model, only }: Job<unknown>, concurrency: number): boolean =>
+  slot.restsUntil === null &&
+  slot.inFlight < concurrency &&
+  (slot.inFlight === 0 || slot.model === model) &&
+  (only === undefined || only === slot.replica);
+
+/** Tries replicas that have rested, once their last jobs have ended. */
+function tryRested(state: State): void {
+  const now = performance.now();
+  const resting = state.slots.filter(
+    ({ restsUntil, isTried, inFlight }) => restsUntil !== null && !isTried && inFlight === 0,
+  );
+  for (const slot of resting) if (slot.restsUntil! <= now) void tryAgain(state, slot);
+  const next = Math.min(...resting.map(({ restsUntil }) => restsUntil!).filter((at) => at > now));
+  if (next < Infinity) state.timer = setTimeout(() => pump(state), next - now);
+}
+
+async function tryAgain(state: State, slot: Slot): Promise<void> {
+  slot.isTried = true;
+  try {
+    if (slot.needsRevival) await untracked(() => state.revive(slot.replica));
+    slot.restsUntil = null;
+    slot.needsRevival = false;
+  } catch (error) {
+    rest(state, slot, error);
+  }
+  slot.isTried = false;
+  pump(state);
+}
+
+/** Lets a replica rest after a failure. */
+function rest(state: State, slot: Slot, error: unknown): void {
+  const { slots, maxRetries } = state;
+  const failed = failedAttemptOf(error);
+  // All requests in flight fail when a server dies; that is one failure.
+  if (slot.restsUntil !== null && !slot.isTried) return;
+  slot.lastError = error;
+  slot.failures = failed?.mayRetry === true ? slot.failures + 1 : Infinity;
+  const seconds = failed?.waitSeconds ?? Math.min(longestRestSeconds, 0.5 * 2 ** (slot.failures - 1));
+  slot.restsUntil = slot.failures === Infinity ? Infinity : performance.now() + 1000 * seconds;
+  slot.needsRevival ||= failed?.status !== 429;
+  const areAllDead = slots.every(({ failures }) => failures > maxRetries);
+  if (slots.every(({ failures }) => failures === Infinity)) state.lost = { error };
+  const failing = state.queue.filter(({ job }) => areAllDead || job.only === slot.replica);
+  for (const waiting of failing) waiting.fail(error);
+}
