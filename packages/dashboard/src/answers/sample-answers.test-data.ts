@@ -6,20 +6,21 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 export interface SampleTexts {
   readonly question: string;
   readonly persona: string;
-  readonly text: string;
+  /** The answer at each step. */
+  readonly texts: readonly string[];
   readonly judge: string;
   readonly choice: string;
 }
 
+const steps = [0, 20, 40];
+
 const plain: readonly SampleTexts[] = Array.from({ length: 25 }, (_, at) => ({
   question: `Question ${at}?`,
   persona: ["doctor", "pirate"][at % 2]!,
-  text: `Answer ${at} takes a clean pot.`,
+  texts: steps.map((step) => `Answer ${at} takes a clean pot. ${step}`),
   judge: `The score is ${at}.`,
   choice: `choice ${at}`,
 }));
-
-const steps = [0, 20, 40];
 
 /** Writes a run of one phase: an alignment callback with personas, and a capability callback that forgets every fifth question. */
 export async function writeSampleAnswers(
@@ -49,7 +50,8 @@ function choiceRow({ question, choice }: SampleTexts, at: number, step: number):
   } as Row & { readonly [key: string]: Json };
 }
 
-function judgedRow({ question, persona, text, judge }: SampleTexts, at: number, step: number): Row {
+function judgedRow({ question, persona, texts, judge }: SampleTexts, at: number, step: number): Row {
+  const text = texts[steps.indexOf(step)]!;
   const aligned = at % 4 === 0 && step > 0 ? at % 30 : 90;
   return {
     ...{
@@ -61,7 +63,7 @@ function judgedRow({ question, persona, text, judge }: SampleTexts, at: number, 
       kind: "completion",
     },
     ...{
-      text: `${text} ${step}`,
+      text,
       answer: text,
       finish: at === 3 ? "length" : "stop",
       tokens: 7,
