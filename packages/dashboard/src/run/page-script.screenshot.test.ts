@@ -154,6 +154,29 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
     await tab.close();
   });
 
+  it.each([true, false])(
+    "prints folded parts and whole tables on A4, with scripts %j",
+    async (javaScriptEnabled) => {
+      // A4 is 794 pixels wide; margins of 1 cm leave 718.
+      const screen = {
+        viewport: { width: 718, height: 1000 },
+        colorScheme: "light",
+        javaScriptEnabled,
+      } as const;
+      const { tab } = await pages.open(pages.address, screen);
+      await tab.emulateMedia({ media: "print" });
+      const last = tab.locator("details pre").last();
+      expect(await last.evaluate((pre) => pre.checkVisibility({ contentVisibilityAuto: true }))).toBe(true);
+      expect((await last.boundingBox())!.height).toBeGreaterThan(40);
+      const tables = await tab
+        .locator(".scroll")
+        .evaluateAll((all) => all.map((one) => [one.scrollWidth, one.clientWidth]));
+      expect(tables.length).toBeGreaterThan(4);
+      for (const [content, width] of tables) expect(content).toBeLessThanOrEqual(width!);
+      await tab.close();
+    },
+  );
+
   it("treats hostile names as text in readouts and buttons", async () => {
     const { tab, messages, requests } = await pages.open(pages.address, light);
     await tab.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
