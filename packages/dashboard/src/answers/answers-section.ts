@@ -100,8 +100,12 @@ function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html
   ${changes.length > maxChanges && html`<p class="key cut">The first ${maxChanges} of ${changes.length}.</p>`}`;
 }
 
-const changeColumns = ["change", "question", "first choice", "second choice", "right choice"].map(
-  (heading) => ({
-    heading,
-  }),
-);
+const changeColumns = [
+  "change",
+  "question",
+  "choice at first step",
+  "choice at second step",
+  "right choice",
+].map((heading) => ({
+  heading,
+}));

@@ -11,9 +11,9 @@ export const answersStyle = `
 .flag { display: inline-block; margin-right: 8px; padding: 0 7px; border: 1px solid currentcolor; border-radius: 999px; font-size: 12.5px; color: var(--changed); white-space: nowrap; }
 .flag.misaligned, .flag.wrong, .flag.trait, .flag.forgotten { color: var(--worse); } .flag.regained { color: var(--better); }
 .filters { display: flex; flex-wrap: wrap; gap: 10px 16px; align-items: end; margin: 12px 0 4px; }
-.filters label { display: grid; gap: 2px; min-width: 0; max-width: 100%; font-size: 13px; color: var(--muted); }
+.filters label { display: grid; gap: 2px; min-width: 0; max-width: min(260px, 100%); font-size: 13px; color: var(--muted); }
 .filters label[hidden] { display: none; }
-.filters select, .filters input { max-width: min(260px, 100%); min-width: 0; min-height: 32px; padding: 3px 8px; font: inherit; font-size: 14.5px; color: var(--ink); background: var(--panel); border: 1px solid var(--muted); border-radius: 6px; }
+.filters select, .filters input { max-width: 100%; min-width: 0; min-height: 32px; padding: 3px 8px; font: inherit; font-size: 14.5px; color: var(--ink); background: var(--panel); border: 1px solid var(--muted); border-radius: 6px; }
 .filters select:focus-visible, .filters input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .filters.is-item label:nth-child(n+3) { display: none; }
 .found { margin: 10px 0 0; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }

@@ -1,5 +1,6 @@
 import { create } from "../dom.ts";
 import { linkTo, selectionFrom, type AnswerSelection } from "./answer-selection.ts";
+import { flagKey } from "./answer-text.ts";
 import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
 import { filterControls } from "./filter-controls.ts";
 import { focusOn, onHash, readHash, writeHash } from "./selection.ts";
@@ -27,7 +28,13 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
   const found = create("p", { class: "found", "aria-live": "polite" });
   const list = create("div");
   const about = "Every answer of every measurement. The address of this page holds the selection.";
-  place.replaceChildren(create("p", { class: "sub" }, about), filters.element, found, list);
+  place.replaceChildren(
+    create("p", { class: "sub" }, about),
+    filters.element,
+    found,
+    list,
+    create("p", { class: "key" }, flagKey),
+  );
 
   const actions: PageActions = {
     turnTo(page) {
