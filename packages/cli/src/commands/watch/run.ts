@@ -44,7 +44,7 @@ export async function watch(
   await checkWritable(runDir);
   const progress = json ? progressOnly(terminal) : terminal;
   // Before the configuration opens a judge, which may run on this engine.
-  const engine = await startEngine(options, progress);
+  const engine = await startEngine({ ...options, model: base }, progress);
   const { signal, stopListening } = onInterrupt();
   try {
     const configuration = await configure(options, loadTasks);
