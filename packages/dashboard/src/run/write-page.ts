@@ -1,6 +1,7 @@
 import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { readLosses } from "./read-losses.ts";
 import { renderPage } from "./run-page.ts";
 
 /**
@@ -15,6 +16,6 @@ export async function writePage(runDir: string, file?: string): Promise<string> 
   // A run whose snapshots were deleted has a page that says so.
   if (file === undefined && run.problems.length > 0) await mkdir(folder, { recursive: true });
   const path = file ?? join(folder, "index.html");
-  await writeFileAtomic(path, renderPage(run));
+  await writeFileAtomic(path, renderPage(run, await readLosses(run)));
   return resolve(path);
 }

@@ -75,7 +75,7 @@ it("gives the numbers of eval on the same base and adapters", async () => {
   }
 });
 
-it("gives the trainer's losses to the loggers, once for each step", async () => {
+it("gives the trainer's losses to the loggers and the page, once for each step", async () => {
   const lines = readFileSync(join(root, "lora", "log.jsonl"), "utf8")
     .trimEnd()
     .split("\n");
@@ -86,6 +86,8 @@ it("gives the trainer's losses to the loggers, once for each step", async () => 
     .filter(({ kind }) => kind === "train")
     .map(({ step, epoch, metrics: { loss } }) => [step, epoch, loss]);
   expect(losses).toEqual(Array.from({ length: 10 }, (_, i) => [i + 1, (i + 1) / 10, 3 - i / 10]));
+  const page = readFileSync(join(root, "lora", "periodic_eval", "index.html"), "utf8");
+  expect(page).toContain("The training loss of train by step");
 });
 
 it("measures full checkpoints, and adds nothing when it is run again", async () => {

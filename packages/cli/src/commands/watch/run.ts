@@ -22,7 +22,7 @@ import type { WatchCommandOptions } from "./command.ts";
 import { configure, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
+import { readWatchState, writeLosses, writeWatchState, type WatchState } from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
@@ -198,6 +198,7 @@ class WatchedPhase {
     if (stop !== null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     await this.#save({ path, kind, finished: false });
+    await writeLosses(options.runDir, configuration.phase, losses);
     if (isDue) await writePage(options.runDir);
   }
 
