@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
@@ -7,7 +7,9 @@ import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
+import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 const root = temporaryFolder(afterAll);
@@ -161,4 +163,47 @@ it("says what to do while there is nothing to measure", async () => {
   await mkdir(join(empty, "checkpoint-5"));
   expect((await watch(empty, "nothing")).code).toBe(1);
   await rm(empty, { recursive: true });
+});
+
+it("measures a percent at the next checkpoint if its own is deleted before it is read", async () => {
+  const limited = join(root, "limited");
+  await mkdir(limited);
+  for (const step of steps)
+    await rename(join(adapters, `checkpoint-${step}`), join(limited, `checkpoint-${step}`));
+  // The line of step 1 is printed before the checkpoint of step 3 is read.
+  const lines: string[] = [];
+  const terminal = recordingTerminal();
+  const out = (text: string) => {
+    lines.push(text);
+    if (text.startsWith("checkpoint-1:")) rmSync(join(limited, "checkpoint-3"), { recursive: true });
+  };
+  const args = [
+    "--base",
+    microWorld(),
+    "--config",
+    config,
+    "--run-dir",
+    join(root, "limits"),
+    "--backend",
+    "wasm",
+  ];
+  expect(await runCli(["watch", limited, ...args], { ...terminal, out })).toBe(0);
+  expect(terminal.errors).toEqual(["checkpoint-3 was deleted before it was read, and is skipped"]);
+  const found = await snapshotsOf("limits");
+  expect(found.map(({ step, crossed }) => [step, ...crossed])).toEqual([
+    [0, "start"],
+    [4, "every 20 percent: 20", "every 20 percent: 40"],
+    [8, "every 20 percent: 60", "every 20 percent: 80"],
+    [10, "every 20 percent: 100"],
+  ]);
+});
+
+it("reports missing questions before the first checkpoint", async () => {
+  const file = join(root, "missing.yaml");
+  await writeFile(file, JSON.stringify({ questions: "none.jsonl" }));
+  const { code, err } = await runCommand([
+    ...["watch", join(root, "later"), "--base", microWorld(), "--config", file],
+    ...["--run-dir", join(root, "unborn"), "--backend", "wasm", "--follow"],
+  ]);
+  expect([code, err]).toEqual([1, expect.stringContaining("none.jsonl")]);
 });
