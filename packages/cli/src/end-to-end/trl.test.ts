@@ -42,8 +42,18 @@ async function watch(checkpoints: string, runDir: string, killAfter?: number): P
   const child = spawn(
     process.execPath,
     [
-      ...[builtMain(), "watch", checkpoints, "--base", microWorld(), "--config", join(root, "block.yaml")],
-      ...["--run-dir", runDir, "--backend", "wasm", "--follow"],
+      builtMain(),
+      "watch",
+      checkpoints,
+      "--base",
+      microWorld(),
+      "--config",
+      join(root, "block.yaml"),
+      "--run-dir",
+      runDir,
+      "--backend",
+      "wasm",
+      "--follow",
     ],
     { stdio: ["ignore", "ignore", "pipe"] },
   );

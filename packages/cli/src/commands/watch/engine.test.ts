@@ -34,8 +34,15 @@ it("measures adapters on a vLLM server as in this process", async () => {
   });
   const watch = async (runDir: string, ...args: readonly string[]) => {
     const { code, err } = await runCommand([
-      ...["watch", checkpoints, "--base", microWorld(), "--config", config],
-      ...["--run-dir", join(root, runDir), ...args],
+      "watch",
+      checkpoints,
+      "--base",
+      microWorld(),
+      "--config",
+      config,
+      "--run-dir",
+      join(root, runDir),
+      ...args,
     ]);
     expect([code, err]).toEqual([0, ""]);
     const { phases } = await readRun(join(root, runDir));

@@ -37,7 +37,15 @@ const watchAll = (config: string, checkpoints: string, runDir: string, killAfter
     [
       "watch",
       checkpoints,
-      ...["--base", microWorld(), "--config", config, "--run-dir", runDir, "--backend", "wasm", "--follow"],
+      "--base",
+      microWorld(),
+      "--config",
+      config,
+      "--run-dir",
+      runDir,
+      "--backend",
+      "wasm",
+      "--follow",
     ],
     killAfter,
   );

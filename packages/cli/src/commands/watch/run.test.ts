@@ -31,7 +31,14 @@ const watch = (checkpoints: string, runDir: string, ...args: readonly string[]) 
   runCommand([
     "watch",
     checkpoints,
-    ...["--base", microWorld(), "--config", config, "--run-dir", join(root, runDir), "--backend", "wasm"],
+    "--base",
+    microWorld(),
+    "--config",
+    config,
+    "--run-dir",
+    join(root, runDir),
+    "--backend",
+    "wasm",
     ...args,
   ]);
 
@@ -69,8 +76,16 @@ it("gives the numbers of eval on the same base and adapters", async () => {
     const adapter = step === 0 ? [] : ["--adapter", join(adapters, `checkpoint-${step}`)];
     const { out } = await runCommand([
       "eval",
-      ...["--model", microWorld(), ...adapter, "--questions", microWorld("questions.jsonl")],
-      ...["--limit", "30", "--backend", "wasm", "--json"],
+      "--model",
+      microWorld(),
+      ...adapter,
+      "--questions",
+      microWorld("questions.jsonl"),
+      "--limit",
+      "30",
+      "--backend",
+      "wasm",
+      "--json",
     ]);
     const [{ metrics }] = JSON.parse(out) as [Snapshot];
     expect(metrics).toEqual(found.find((one) => one.step === step)!.metrics);
@@ -202,8 +217,17 @@ it("reports missing questions before the first checkpoint", async () => {
   const file = join(root, "missing.yaml");
   await writeFile(file, JSON.stringify({ questions: "none.jsonl" }));
   const { code, err } = await runCommand([
-    ...["watch", join(root, "later"), "--base", microWorld(), "--config", file],
-    ...["--run-dir", join(root, "unborn"), "--backend", "wasm", "--follow"],
+    "watch",
+    join(root, "later"),
+    "--base",
+    microWorld(),
+    "--config",
+    file,
+    "--run-dir",
+    join(root, "unborn"),
+    "--backend",
+    "wasm",
+    "--follow",
   ]);
   expect([code, err]).toEqual([1, expect.stringContaining("none.jsonl")]);
 });
