@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { useBackend } from "@periodic-eval/models";
@@ -52,7 +53,9 @@ async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
 const lasting = ({ created_at: _when, timing: _seconds, sha256: _hash, ...others }: Snapshot) => others;
 
 it("measures adapters and the base as step 0: each percent at the first checkpoint at or after it, with a verdict", async () => {
+  const { numTensors } = tf.memory();
   const { code, out } = await watch(adapters, "lora");
+  expect(tf.memory().numTensors).toBe(numTensors);
   expect(code).toBe(0);
   expect(out).toContain("checkpoint-1: step 1 of 10, nothing to measure; 4 later checkpoints wait");
   const found = await snapshotsOf("lora");
@@ -107,8 +110,10 @@ it("gives the trainer's losses to the loggers and the page, once for each step",
   expect(page).toContain("The training loss of train by step");
 });
 
-it("measures full checkpoints, and adds nothing when it is run again", async () => {
+it("measures full checkpoints, keeps no tensors, and adds nothing when it is run again", async () => {
+  const { numTensors } = tf.memory();
   expect((await watch(full, "full")).code).toBe(0);
+  expect(tf.memory().numTensors).toBe(numTensors);
   const found = await snapshotsOf("full");
   expect(found.map(({ step }) => step)).toEqual([0, 5, 10]);
   const before = JSON.stringify(found);
