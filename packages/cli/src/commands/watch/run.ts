@@ -199,13 +199,14 @@ class WatchedPhase {
       this.#current.moveTo(before);
       return terminal.err(`${basename(path)} was deleted while it was read, and is skipped`);
     }
-    const metrics = this.#losses.next(losses, progress.step);
+    const logged = this.#losses.next(losses, progress.step);
+    const metrics = logged.at(-1)?.metrics;
     const { stop } = await this.#session.stepEnd({
       step,
       epoch: next.epoch,
       path,
       ...(maxSteps !== null && { maxSteps }),
-      ...(metrics !== undefined && { metrics }),
+      ...(metrics !== undefined && { metrics, logged }),
     });
     // The state of an interrupted measurement would resume after its checkpoint, which may be gone by then.
     if (signal.aborted) return;
