@@ -25,10 +25,10 @@ afterAll(() => Promise.all([earlier, fresh].map((folder) => rm(folder, { recursi
  * The bytes of a run's files by path, less what depends on the process that wrote them (its lock, and host and process number in
  * the names of event files), the version in `provenance.created_by`, and words for people: `note` and what the guard of
  * `Math.random` saw in receipts, and `why` something is superseded. The clock stands still while a session measures, so that all
- * times are the same. Leaves out where phases closed (`.phases`) and the hashes, which the earlier commit did not write.
+ * times are the same. Leaves out where phases closed (`.phases`), training curves and hashes, which the earlier commit did not write.
  */
 async function filesOf(runDir: string): Promise<Readonly<Record<string, string>>> {
-  const files = await bytesIn(runDir, /(?<!\/\.(lock|phases))$/);
+  const files = await bytesIn(runDir, /(?<!\/\.(lock|phases)|\/training\/[^/]+)$/);
   return Object.fromEntries(
     Object.entries(files).map(([file, bytes]) => [
       file.replace(/(tfevents\.\d+)\..*$/, "$1"),

@@ -1,3 +1,4 @@
+export type { TrainingPoint } from "./snapshot.ts";
 import type {
   MetricValue,
   PhaseClosing,
@@ -5,6 +6,7 @@ import type {
   Snapshot,
   SnapshotKey,
   SnapshotStatus,
+  TrainingPoint,
 } from "./snapshot.ts";
 
 /** Everything that the files of a run say. `readRun` of `@periodic-eval/core/snapshots` returns it. */
@@ -46,15 +48,6 @@ export interface PhaseRecord {
   readonly evaluationSeconds: number;
   /** What the trainer logged, by step; absent if it logged nothing. */
   readonly training?: readonly TrainingPoint[];
-}
-
-/** What a trainer logged at one step. */
-export interface TrainingPoint {
-  readonly step: number;
-  /** `step` plus the steps of the run's earlier phases. */
-  readonly runStep: number;
-  /** By name: `loss`, `eval_loss`, `learning_rate`, `tokens_per_second`. Other names are shown as they are. */
-  readonly metrics: Readonly<Record<string, number | null>>;
 }
 
 /** All measurements of one callback in one phase, by step. */

@@ -214,6 +214,11 @@ export interface StepEnd {
   readonly maxSteps?: number | null;
   readonly metrics?: Readonly<Record<string, number>>;
   /**
+   * What training logged since the step before, at its own steps, if training runs in another process. The training curves take
+   * it instead of `metrics`.
+   */
+  readonly logged?: readonly { readonly step: number; readonly metrics: Readonly<Record<string, number>> }[];
+  /**
    * Folder of the checkpoint that the measured weights were read from, if training runs in another process. Guards cannot
    * observe that training, so the receipts of this and later steps name the checkpoint instead.
    */

@@ -348,8 +348,31 @@ export interface SnapshotStore {
   recordClosing?(closing: PhaseClosing): Promise<void>;
   /** Returns the last closing of each phase, oldest first. */
   closings?(): Promise<readonly PhaseClosing[]>;
+  /**
+   * Writes what the trainer of a phase logged: adds points, or replaces all of them. Derived: a session goes on without it if it
+   * throws.
+   */
+  recordTraining?(training: TrainingWrite): Promise<void>;
+  /** Returns what the trainer of a phase logged, by step. */
+  training?(phase: string): Promise<readonly TrainingPoint[]>;
   /** Releases the lock after pending writes. May be called twice; a later write opens the store again. */
   close?(): Promise<void>;
+}
+
+export interface TrainingWrite {
+  readonly phase: string;
+  readonly points: readonly TrainingPoint[];
+  /** Whether the points replace those that are stored; else they are added. */
+  readonly replace: boolean;
+}
+
+/** What a trainer logged at one step. */
+export interface TrainingPoint {
+  readonly step: number;
+  /** `step` plus the steps of the run's earlier phases. */
+  readonly runStep: number;
+  /** By name: `loss`, `eval_loss`, `learning_rate`, `tokens_per_second`; null for a value that is not finite. */
+  readonly metrics: Readonly<Record<string, number | null>>;
 }
 
 /** `nested`: one folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */

@@ -1,5 +1,6 @@
 import { startAnswers } from "./answers/start-answers.ts";
 import { startCrossHair } from "./cross-hair.ts";
+import { startLive } from "./live.ts";
 import { startDownloads } from "./downloads.ts";
 import { startPrinting } from "./print.ts";
 import { startScatters } from "./scatter.ts";
@@ -13,7 +14,11 @@ const features: readonly (() => void)[] = [
   startPrinting,
 ];
 
-for (const start of features) {
+function startAll(): void {
+  for (const start of features) attempt(start);
+}
+
+function attempt(start: () => void): void {
   try {
     start();
   } catch (error) {
@@ -21,3 +26,6 @@ for (const start of features) {
     console.warn(error);
   }
 }
+
+startAll();
+attempt(() => startLive(startAll));

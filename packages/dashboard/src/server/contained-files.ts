@@ -1,4 +1,4 @@
-import { constants, type Dirent } from "node:fs";
+import { constants, lstatSync, statSync, type Dirent } from "node:fs";
 import { open, readdir, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -12,9 +12,23 @@ import type { FileReader } from "@periodic-eval/core/snapshots";
 export interface ContainedFiles extends FileReader {
   /** Returns the time of the last write to a file or folder. */
   timeOf(path: string): Promise<Date>;
-  /** Reads a file of any size in parts. */
-  chunks(path: string): AsyncGenerator<Uint8Array, void, void>;
+  /** Reads a file of any size in parts, from a position in bytes; by default from its beginning. */
+  chunks(path: string, from?: number): AsyncGenerator<Uint8Array, void, void>;
+  /** Returns the entries of a folder with a stamp of each, which changes with its content. Reads no content. */
+  stamps(folder: string): Promise<readonly FileStamp[]>;
 }
+
+export interface FileStamp {
+  readonly name: string;
+  readonly isFolder: boolean;
+  /** Size and times. */
+  readonly stamp: string;
+  /** Time of the last change of content or metadata, in milliseconds. */
+  readonly changedMs: number;
+}
+
+/** Number of entries to look at before other work may run. */
+const stampsAtOnce = 500;
 
 const chunkBytes = 2 ** 18;
 
@@ -79,13 +93,14 @@ export function containedFiles(
         await file.close();
       }
     },
-    async *chunks(path) {
+    async *chunks(path, from = 0) {
       const file = await openInside(path);
       try {
         await checkedStat(path, file);
-        for (;;) {
-          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes));
+        for (let position = from; ;) {
+          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position);
           if (bytesRead === 0) return;
+          position += bytesRead;
           yield buffer.subarray(0, bytesRead);
         }
       } catch (error) {
@@ -94,6 +109,7 @@ export function containedFiles(
         await file.close();
       }
     },
+    stamps: async (folder) => stampsOf(await entriesOf(folder), await resolveInside(folder)),
     async timeOf(path) {
       try {
         return (await stat(await resolveInside(path))).mtime;
@@ -102,6 +118,28 @@ export function containedFiles(
       }
     },
   };
+}
+
+async function stampsOf(entries: readonly Dirent[], folder: string): Promise<readonly FileStamp[]> {
+  const found: FileStamp[] = [];
+  for (const [at, entry] of entries.entries()) {
+    if (at % stampsAtOnce === stampsAtOnce - 1) await new Promise((resolve) => setImmediate(resolve));
+    const stamp = stampOf(join(folder, entry.name), entry);
+    if (stamp !== null) found.push(stamp);
+  }
+  return found;
+}
+
+/** Synchronous: thousands of promises would take longer than the system calls. Null for an entry that is gone. */
+function stampOf(path: string, entry: Dirent): FileStamp | null {
+  const found =
+    (entry.isSymbolicLink() ? statSync(path, { throwIfNoEntry: false }) : undefined) ??
+    lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return null;
+  const { name } = entry;
+  const { size, ino, mtimeMs, ctimeMs } = found;
+  const stamp = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+  return { name, isFolder: entry.isDirectory(), stamp, changedMs: Math.max(mtimeMs, ctimeMs) };
 }
 
 /**

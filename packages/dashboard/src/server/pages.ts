@@ -4,6 +4,7 @@ import { formatTime, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { resultsStyle } from "../results/results-style.ts";
 import { maxLevels, type FoundRuns } from "./find-runs.ts";
+import { runData } from "../run/run-data.ts";
 import { addressOf, type Query } from "./query.ts";
 import type { ReadRun } from "./read-run.ts";
 import { shortSections, stateNote, stateTag, summaryLine, wholeSections } from "./run-sections.ts";
@@ -24,6 +25,8 @@ export interface Place {
   /** Name of the served folder. */
   readonly rootName: string;
   readonly query: Query;
+  /** Version of the folder before it was read. */
+  readonly version: string;
 }
 
 /**
@@ -40,8 +43,8 @@ export function listPage(
   const pages = pageCount(runs.length, query);
   const counted = `${plural(runs.length, "run")}${runs.length > 1 ? ", newest first" : ""}`;
   return pageWithPolicy({
-    title: nameOf(place),
-    extraStyle,
+    ...kindOfPage(place),
+    data: { live: liveData(place) },
     main: html`<header>
         ${breadcrumbs(place)}
         <h1>${nameOf(place)}</h1>
@@ -104,8 +107,11 @@ export function runPage(place: Place, read: ReadRun): PageWithPolicy {
   const part = { idPrefix: "", maxRows: query.showsAllRows ? Infinity : manySteps, fullPage };
   const note = stateNote(read);
   return pageWithPolicy({
-    title: nameOf(place),
-    extraStyle,
+    ...kindOfPage(place),
+    data: {
+      live: liveData(place),
+      ...(content?.kind === "callbacks" && { "run-data": runData(content.run) }),
+    },
     main: html`${breadcrumbs(place)}
     ${
       content === null
@@ -128,7 +134,14 @@ const answerPages = (answers: readonly StoredAnswers[]): number =>
   Math.ceil(Math.max(0, ...answers.map(({ count }) => count)) / manyAnswers);
 
 /** Renders the beginning of `listPage` and `runPage`. */
-export const headOf = (place: Place): PageWithPolicy => pageHead({ title: nameOf(place), extraStyle });
+export const headOf = (place: Place): PageWithPolicy => pageHead({ ...kindOfPage(place), data: {} });
+
+const kindOfPage = (place: Place) => ({ title: nameOf(place), extraStyle, isServed: true });
+
+/** Where the page's script follows changes, relative to the page. */
+const liveData = ({ query: { resultsDir }, version }: Place) => ({
+  address: `eval/events?${new URLSearchParams({ ...(resultsDir !== "" && { results_dir: resultsDir }), since: version }).toString()}`,
+});
 
 /** Renders the page for a request that the server cannot answer. */
 export const messagePage = (title: string, message: string): PageWithPolicy =>

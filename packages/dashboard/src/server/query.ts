@@ -38,6 +38,7 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
       throw parameterError(key, quoteValue(text), expected);
     return value;
   };
+  checkNames(given, ["results_dir", "page", "per_page", "steps"]);
   const steps = valueOf("steps");
   if (steps !== null && steps !== "all") throw parameterError("steps", quoteValue(steps), '"all"');
   return {
@@ -47,6 +48,22 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     isPaged: valueOf("page") !== null || valueOf("per_page") !== null,
     showsAllRows: steps === "all",
   };
+}
+
+/** Parses the parameters of a client that follows a folder. `since` is the version that it has; null if it has none. */
+export function parseFollow({ since, ...given }: Readonly<Record<string, readonly string[]>>): {
+  readonly resultsDir: string;
+  readonly since: string | null;
+} {
+  checkNames(given, ["results_dir"]);
+  if (since !== undefined && since.length > 1) throw parameterError("since", `${since.length} values`, "one");
+  return { resultsDir: parseQuery(given).resultsDir, since: since?.[0] ?? null };
+}
+
+function checkNames(given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw parameterError("parameters", quoteValue(unknown), `only ${known.join(", ")}`);
 }
 
 const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>

@@ -11,6 +11,8 @@ import { summarizeResults, type ResultsSummary } from "../results/summarize-resu
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
+import type { keptResults } from "./kept-results.ts";
+import { versionOf } from "./run-version.ts";
 import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
@@ -47,6 +49,8 @@ export interface ReadOptions {
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
   /** The stored answers to read of each callback; null reads none. */
   readonly answers: AnswerRange | null;
+  /** The runs that are kept in memory. */
+  readonly records: ReturnType<typeof keptResults<RunRecord>>;
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
@@ -68,9 +72,8 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks({ path }, { files, answers: range }) {
-      // Rows are verified where they are read: all of a large run do not fit into memory.
-      const run = await readRun(path, files, { rows: false });
+    async callbacks(found, { files, answers: range, records }) {
+      const run = await readKept(found, files, records);
       const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, files, range);
       const kept = await reading.then(
         (answers) => ({ answers, answersProblem: null }),
@@ -103,6 +106,21 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       };
     },
   };
+
+/** Reads a run, or returns the one in memory if no file has changed. Only runs that have been read are shared: a request may end. */
+async function readKept(
+  found: FoundRun,
+  files: ContainedFiles,
+  records: ReadOptions["records"],
+): Promise<RunRecord> {
+  const version = await versionOf(found, files, "files");
+  const kept = records.find(found.path, version);
+  if (kept !== null) return kept;
+  // Rows are verified where they are read: all of a large run do not fit into memory.
+  const run = await readRun(found.path, files, { rows: false });
+  records.add(found.path, version, Promise.resolve(run));
+  return run;
+}
 
 /** Returns the data of a run that has no summary yet: the summary is first written after the baseline measurement. */
 const emptyFeedback = (output: string, at: Date): FeedbackRun => ({

@@ -22,7 +22,7 @@ export function setHeaders(c: Context, policy: string): void {
   c.header("Content-Security-Policy", `${policy}; frame-ancestors 'none'`);
 }
 
-type Status = 200 | 400 | 401 | 403 | 404 | 405 | 500;
+type Status = 200 | 400 | 401 | 403 | 404 | 405 | 500 | 503;
 
 export function sendPage(c: Context, status: Status, { markup, policy }: PageWithPolicy) {
   setHeaders(c, policy);
@@ -91,6 +91,26 @@ const failedPage = `<p class="notice damaged">The server could not create this p
 export function sendData(c: Context, data: object, status: Status = 200) {
   setHeaders(c, strictPolicy);
   return c.json(data, status);
+}
+
+/**
+ * Sends a stream of server-sent events.
+ *
+ * @param open Returns null if there are too many clients.
+ */
+export function sendEvents(c: Context, open: () => ReadableStream<Uint8Array> | null) {
+  setHeaders(c, strictPolicy);
+  c.header("Content-Type", "text/event-stream; charset=UTF-8");
+  if (c.req.method === "HEAD") return c.body(null, 200);
+  const events = open();
+  if (events !== null) return c.body(events, 200);
+  c.header("Retry-After", "30");
+  return sendMessage(
+    c,
+    503,
+    "Too many clients",
+    "Too many pages follow this folder. Reload the page to update it.",
+  );
 }
 
 /** Sends a message as a page or, if the client prefers it, as JSON. */

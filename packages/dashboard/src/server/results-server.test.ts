@@ -1,3 +1,4 @@
+import { clientScript } from "../html/client-script.ts";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Hono } from "hono";
@@ -252,7 +253,7 @@ describe("a reply", () => {
         expect(headers.get("Cross-Origin-Resource-Policy")).toBe("same-origin");
         expect(headers.get("Cache-Control")).toBe("no-store");
         expect(headers.get("Content-Security-Policy")).toMatch(
-          /^default-src 'none'; (style-src 'sha256-[\w+/=]{44}'; img-src data:; )?base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+          /^default-src 'none'; (style-src 'sha256-[\w+/=]{44}'; (script-src 'sha256-[\w+/=]{44}'; connect-src 'self'; )?img-src data:; )?base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
         );
       }
     }
@@ -264,7 +265,10 @@ describe("a reply", () => {
       const page = parseHTML(await reply.text()).document;
       const policy = page.querySelector("meta[http-equiv]")!.getAttribute("content")!;
       expect(reply.headers.get("Content-Security-Policy")).toBe(`${policy}; frame-ancestors 'none'`);
-      expect(page.querySelectorAll("[style], script, img, link, iframe, form, base")).toHaveLength(0);
+      expect(page.querySelectorAll("[style], [src], img, link, iframe, form, base").length).toBe(0);
+      const own = [...page.querySelectorAll("script:not([type])")].map(({ textContent }) => textContent);
+      expect(own).toEqual([clientScript()]);
+      expect(page.querySelectorAll("main script").length).toBe(0);
       expect(page.querySelectorAll("style")).toHaveLength(1);
     }
   });

@@ -1,17 +1,18 @@
-import { basename } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
-import { containedFiles, namesOf, type ContainedFiles } from "./contained-files.ts";
+import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
+import { liveUpdates } from "./live-updates.ts";
 import { headOf, listPage, manyAnswers, pageCount, runEntry, runPage } from "./pages.ts";
-import { pageTurns, type Hold, type Turn } from "./page-turns.ts";
-import { parseQuery, type Query } from "./query.ts";
-import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
+import { pageTurns, type Hold } from "./page-turns.ts";
+import { parseFollow, parseQuery, type Query } from "./query.ts";
 import {
   sendData,
   sendDataWhenReady,
+  sendEvents,
   sendMessage,
+  sendPage,
   sendWhenReady,
   sent,
   setHeaders,
@@ -20,10 +21,11 @@ import {
 } from "./replies.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
-import type { AnswerRange } from "./stored-answers.ts";
+import { servedFolder, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
+const eventsPath = `${evalPath}/events`;
 
 /** Answers shown per callback on a page of several runs. */
 const fewAnswers = 3;
@@ -35,9 +37,10 @@ const fewAnswers = 3;
  * @throws PeriodicEvalError `config` for a wrong option, such as a `root` that is not a folder.
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
-  const parsed = parseOptions("resultsServer options", serverOptions, options);
-  const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = parsed;
-  const serve = servedFolder(realFolder(root)!, readResults, maxFileBytes);
+  const checked = parseOptions("resultsServer options", serverOptions, options);
+  const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = checked;
+  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes);
+  const live = liveUpdates(look);
   const createPage = pageTurns();
   const app = new Hono();
   app.use(requestGuard(host, token));
@@ -45,24 +48,23 @@ export function resultsServer(options: ResultsServerOptions): Hono {
     setHeaders(c, strictPolicy);
     return c.redirect(evalPath, 302);
   });
+  app.get(eventsPath, async (c) => {
+    const asked = parsed(c, parseFollow);
+    if (asked instanceof Response) return asked;
+    const folder = namesOf(asked.resultsDir)?.join("/") ?? null;
+    const version = folder === null ? null : await look(folder).catch(() => null);
+    if (folder === null || version === null) return sendNotFound(c);
+    const isStale = asked.since !== null && asked.since !== version;
+    return sendEvents(c, () => live.follow(folder, version, isStale));
+  });
   app.get(evalPath, async (c) => {
-    let query: Query;
-    try {
-      query = parseQuery(c.req.queries());
-    } catch (error) {
-      if (!PeriodicEvalError.is(error)) throw error;
-      return sendMessage(
-        c,
-        400,
-        "Wrong address",
-        `${error.where}: got ${error.got}, expected ${error.expected}.`,
-      );
-    }
+    const query = parsed(c, parseQuery);
+    if (query instanceof Response) return query;
     const { signal } = c.req.raw;
     return createPage(signal, (turn, hold) => {
       // A reply needs memory until its client has read it.
       const holdUntilSent: Hold = (page) => hold(page.then(async () => sent(c)));
-      return reply(c, query, serve(turn, holdUntilSent, signal));
+      return reply(c, query, forRequest(turn, holdUntilSent, signal));
     });
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
@@ -72,67 +74,15 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   return app;
 }
 
-/** The served folder as one request reads it. */
-interface ServedFolder {
-  readonly rootName: string;
-  readonly files: ContainedFiles;
-  readonly signal: AbortSignal;
-  readonly hold: Hold;
-  readonly isShown: (run: FoundRun) => boolean;
-  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
-}
-
-function servedFolder(
-  root: string,
-  readResults: ReadOptions["readResults"],
-  maxFileBytes: number | undefined,
-): (turn: Turn, hold: Hold, signal: AbortSignal) => ServedFolder {
-  const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
-  return (turn, hold, signal) => {
-    const untilAbort: ContainedFiles = {
-      async list(folder) {
-        signal.throwIfAborted();
-        return contained.list(folder);
-      },
-      async read(path) {
-        signal.throwIfAborted();
-        return contained.read(path);
-      },
-      timeOf: (path) => contained.timeOf(path),
-      chunks: (path) => contained.chunks(path),
-    };
-    const files: ContainedFiles = {
-      ...untilAbort,
-      read: (path) => turn(() => contained.read(path)),
-      async *chunks(path) {
-        const parts = contained.chunks(path);
-        try {
-          for (;;) {
-            const part = await turn(() => parts.next());
-            if (part.done === true) return;
-            yield part.value;
-          }
-        } finally {
-          await parts.return();
-        }
-      },
-    };
-    return {
-      rootName: basename(root),
-      files,
-      signal,
-      hold,
-      isShown: ({ kind }) => kind !== "results" || readResults !== null,
-      async read(run, answers) {
-        // Reading benchmark results is one part, in which it must not wait for another turn.
-        const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, answers });
-        // `readFound` reports an aborted read as a damaged file.
-        signal.throwIfAborted();
-        return read;
-      },
-    };
-  };
+/** Returns the parsed parameters of a request; the reply to a wrong one. */
+function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T | Response {
+  try {
+    return parse(c.req.queries());
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    const { where, got, expected } = error;
+    return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
+  }
 }
 
 async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
@@ -157,7 +107,8 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
     : replyWithList(c, normalized, found, served);
 }
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName, read, hold }: ServedFolder) {
+async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
+  const { rootName, read, hold } = served;
   const { page: number, perPage, isPaged } = query;
   if (wantsJson(c)) {
     const all = { first: 0, count: Infinity };
@@ -166,42 +117,50 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, { rootName,
     hold(data);
     return sendDataWhenReady(c, data);
   }
-  const place = { rootName, query };
-  const page = read(run, { first: (number - 1) * manyAnswers, count: manyAnswers }).then((done) =>
-    runPage(place, done),
+  const place = { rootName, query, version: await served.look(query.resultsDir) };
+  const range = { first: (number - 1) * manyAnswers, count: manyAnswers };
+  const page = served.page(`run ${JSON.stringify(query)}`, [run], async () =>
+    runPage(place, await read(run, range)),
   );
   hold(page);
   return sendWhenReady(c, headOf(place), page);
 }
 
-async function replyWithList(
-  c: Context,
-  query: Query,
-  found: FoundRuns,
-  { rootName, read, hold }: ServedFolder,
-) {
+async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
+  const { rootName, read, hold } = served;
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
+  const isUnknown = runsOfPage.length === 0 && page > 1;
   if (!wantsJson(c)) {
-    const place = { rootName, query };
-    const list = inSequence(runsOfPage, async (run, at) =>
-      runEntry(await read(run, { first: 0, count: fewAnswers }), at, runsOfPage.length === 1),
-    ).then((entries) => listPage(place, found, entries));
+    const place = { rootName, query, version: await served.look(resultsDir) };
+    if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
+    const list = served.page(`list ${place.version} ${listName(query, found)}`, runsOfPage, async () => {
+      const entries = await inSequence(runsOfPage, async (run, at) =>
+        runEntry(await read(run, { first: 0, count: fewAnswers }), at, runsOfPage.length === 1),
+      );
+      return listPage(place, found, entries);
+    });
     hold(list);
     return sendWhenReady(c, headOf(place), list);
   }
+  const pages = pageCount(runs.length, query);
+  if (isUnknown) return sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${pages}.`);
   return sendData(c, {
     results_dir: resultsDir,
     page,
     per_page: perPage,
-    pages: pageCount(runs.length, query),
+    pages,
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
     runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, null))),
   });
 }
+
+/** Returns what a list shows besides its runs. */
+const listName = (query: Query, { runs, unreadable, unsearched }: FoundRuns): string =>
+  JSON.stringify([query, runs.length, unreadable, unsearched]);
 
 /** Maps one item after the other, so that a page of several large runs needs the memory of one. */
 async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) => Promise<R>): Promise<R[]> {

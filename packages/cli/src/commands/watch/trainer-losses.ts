@@ -7,11 +7,11 @@ export class TrainerLosses {
   /** Loggers that have received the entries. */
   readonly #served = new Set<Logger>();
 
-  /** Takes the entries after a step, and returns the metrics of the last one. */
-  next(losses: readonly LoggedMetrics[], after: number): Readonly<Record<string, number>> | undefined {
+  /** Takes the entries after a step, and returns them. */
+  next(losses: readonly LoggedMetrics[], after: number): readonly LoggedMetrics[] {
     this.#entries = losses.filter(({ step }) => step > after);
     this.#served.clear();
-    return this.#entries.at(-1)?.metrics;
+    return this.#entries;
   }
 
   /**

@@ -37,6 +37,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const offset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, phase);
   progress.begin(maxSteps ?? options.maxSteps ?? resumed?.progress.maxSteps ?? null, offset, resumed);
   const at = progress.current;
+  await records.training.begin(at.step);
   const standing = records.known.settled().filter((snapshot) => snapshot.phase === phase);
   const measured = standing.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
   // Measurements after the checkpoint was saved, as those at the end, stand too.

@@ -33,6 +33,7 @@ export async function closeSession(
     await part("evidence of hooks", () => window.hookEvidence.recordRest(progress.position(), records));
     await part("unwritten snapshots", () => records.writer.writeAll());
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await records.training.write();
   }
   warnWithoutResults(parts);
   if (hasBegun) await recordClosing(parts, isFinished && control.brokenReceipt === null);

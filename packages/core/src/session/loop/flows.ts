@@ -82,6 +82,7 @@ export class SessionFlows {
     const metrics = at.metrics && frozenCopy(at.metrics);
     yield* hooks.call("onStepEnd", metrics);
     if (metrics !== undefined) yield* this.#logMetrics(metrics);
+    this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
     if (Math.floor(progress.current.epoch) > Math.floor(epoch)) {
       yield* hooks.call("onEpochEnd");
       this.#isInEpoch = false;
@@ -106,7 +107,9 @@ export class SessionFlows {
         "Log them during training.",
       );
     yield* this.#leaveBetween(false);
-    yield* this.#logMetrics(frozenCopy(metrics));
+    const logged = frozenCopy(metrics);
+    yield* this.#logMetrics(logged);
+    this.#keepLogged([{ step: this.#parts.progress.current.step, metrics: logged }]);
     yield* this.#settle();
   }
 
@@ -118,6 +121,7 @@ export class SessionFlows {
     yield* hooks.call("onSave");
     yield* this.#settle();
     yield* wait(records.writer.writeBeforeSave(progress.current.step));
+    yield* wait(records.training.write());
     const callbacks: Record<string, Json> = {};
     for (const callback of all) {
       const state = yield* hooks.stateOf(callback);
@@ -221,12 +225,21 @@ export class SessionFlows {
     yield* hooks.call("onLog", metrics);
   }
 
+  /** Keeps what training logged for its curves, and starts to write them if this is due. */
+  #keepLogged(logged: StepEnd["logged"]): void {
+    const { records, progress } = this.#parts;
+    for (const { step, metrics } of logged ?? [])
+      records.training.add(step, progress.runStepOffset + step, metrics);
+    records.training.writeIfDue(progress.current.elapsedSeconds);
+  }
+
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
     const { requests, window, progress, hooks, log, signal, control } = this.#parts;
     // The plan is about what follows the start.
     if (!requests.areOfStart) this.#announcePlan();
     if (requests.count > 0) {
+      void this.#parts.records.training.write();
       yield* wait(runWindow(window, progress.position(), this.#requests));
       this.#announcePlan();
     }

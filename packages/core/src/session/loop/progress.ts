@@ -99,6 +99,15 @@ export class PhaseProgress {
         fix: "Leave it out if training runs in this process.",
       });
     }
+    if (at.logged !== undefined && !Array.isArray(at.logged)) {
+      throw configError({
+        where,
+        path: ["logged"],
+        value: at.logged,
+        expected: "an array of { step, metrics }",
+        fix: "Leave it out if training runs in this process.",
+      });
+    }
     checkMaxSteps(where, maxSteps);
     const elapsedSeconds = this.trainingSeconds();
     return { step, epoch, maxSteps: maxSteps ?? current.maxSteps, elapsedSeconds, ended: false };

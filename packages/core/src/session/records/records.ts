@@ -9,6 +9,7 @@ import { Interrupted } from "./interrupted.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
+import { TrainingCurves } from "./training-curves.ts";
 
 export type SessionRecords = ReturnType<typeof createRecords>;
 
@@ -31,7 +32,8 @@ export function createRecords(options: RecordsOptions) {
   const signal = options.gradingSignal;
   const grading = new BackgroundGrading({ seed, clock, signal, writer, comparisons, reporter });
   const interrupted = new Interrupted(known, writer, reporter);
-  return { store, known, writer, baselines, comparisons, grading, interrupted, reporter };
+  const training = new TrainingCurves(store, phase, reporter);
+  return { store, known, writer, baselines, comparisons, grading, interrupted, training, reporter };
 }
 
 /**
@@ -61,6 +63,8 @@ export function resolveStore(
     supersede: async (key, why) => (await files()).supersede(key, why),
     recordClosing: async (closing) => (await files()).recordClosing?.(closing),
     closings: async () => (await (await files()).closings?.()) ?? [],
+    recordTraining: async (training) => (await files()).recordTraining?.(training),
+    training: async (name) => (await (await files()).training?.(name)) ?? [],
     close: async () => (await loading)?.close?.(),
   };
 }

@@ -13,6 +13,8 @@ import { addToIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
+import { readTrainingFile, writeTrainingFile } from "./training-files.ts";
+import { checkPhaseName } from "../../internal/names.ts";
 import { functionSchema } from "../../internal/option-schemas.ts";
 import { printable } from "../../internal/printable.ts";
 
@@ -105,17 +107,35 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         await moveToSuperseded(runDir, found.path, target, { key: { phase, id, step }, why }, fs);
         await reindex();
       }),
-    recordClosing: (closing) =>
+    ...recordsOfPhases(runDir, fs, (write) =>
       inTurn(async () => {
         await open();
-        await writeClosing(paths.closings, closing, fs);
+        await write();
       }),
-    closings: () => readClosings(paths.closings, fs),
+    ),
     close: () =>
       inTurn(async () => {
         await release?.();
         release = null;
       }),
+  };
+}
+
+/** The store's methods for where phases closed, and for what their trainers logged. */
+function recordsOfPhases(
+  runDir: string,
+  fs: FileSystem,
+  locked: (write: () => Promise<void>) => Promise<void>,
+): Pick<SnapshotStore, "recordClosing" | "closings" | "recordTraining" | "training"> {
+  const { closings } = runPaths(runDir);
+  return {
+    recordClosing: (closing) => locked(() => writeClosing(closings, closing, fs)),
+    closings: () => readClosings(closings, fs),
+    async recordTraining(training) {
+      checkPhaseName("phase", training.phase);
+      await locked(() => writeTrainingFile(runDir, training, fs));
+    },
+    training: (phase) => readTrainingFile(runDir, phase, fs),
   };
 }
 

@@ -10,10 +10,15 @@ export function runPaths(runDir: string) {
     index: join(root, "index.jsonl"),
     lock: join(root, ".lock"),
     closings: join(root, ".phases"),
+    training: join(root, "training"),
     superseded: join(root, "superseded"),
     supersededIndex: join(root, "superseded", "index.jsonl"),
   };
 }
+
+/** Returns the file of a phase's training metrics. It is the same in both layouts. */
+export const trainingPath = (runDir: string, phase: string): string =>
+  join(runPaths(runDir).training, `${phase}.jsonl`);
 
 /**
  * Returns the possible paths of a new snapshot; the store takes the first free one. In the flat layout two phases can have

@@ -5,6 +5,7 @@ import type {
   RunRecord,
   Series,
   SeriesPoint,
+  TrainingPoint,
   Writer,
 } from "../../contracts/run-record.ts";
 import type { Evidence, PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
@@ -17,6 +18,7 @@ import { readWriter } from "./lock.ts";
 import { inspectRun, type InspectOptions } from "./inspect-run.ts";
 import type { FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
+import { phasesWithTraining, readTrainingFile } from "./training-files.ts";
 
 /**
  * Reads a run, whether it is finished, in progress or interrupted, with or without its index. Page, tables and scripts all use
@@ -35,18 +37,40 @@ export async function readRun(
   const byPhase = [...grouped(found, ({ snapshot }) => snapshot.phase)];
   const closings = await readClosings(paths.closings, fs);
   const writer = await readWriter(paths.lock, fs);
+  const training = await readTraining(
+    runDir,
+    byPhase.map(([name]) => name),
+    fs,
+  );
   return {
     runDir,
     phases: byPhase.map(([name, ofPhase], index) => {
       const closing = closings.findLast(({ phase }) => phase === name);
       const record = phaseRecord(name, ofPhase, paths.root);
-      return { ...record, ...stateOf(record.snapshots, closing, index === byPhase.length - 1, writer) };
+      const state = stateOf(record.snapshots, closing, index === byPhase.length - 1, writer);
+      const points = training.get(name);
+      return { ...record, ...state, ...(points !== undefined && { training: points }) };
     }),
     superseded: await readSuperseded(runDir, fs),
     problems,
     writer,
     closings,
   };
+}
+
+/** Returns what the trainers of phases logged, without phases that logged nothing. */
+async function readTraining(
+  runDir: string,
+  phases: readonly string[],
+  fs: FileReader,
+): Promise<ReadonlyMap<string, readonly TrainingPoint[]>> {
+  const logged = await phasesWithTraining(runDir, fs);
+  const read = new Map<string, readonly TrainingPoint[]>();
+  for (const phase of phases.filter((name) => logged.has(name))) {
+    const points = await readTrainingFile(runDir, phase, fs);
+    if (points.length > 0) read.set(phase, points);
+  }
+  return read;
 }
 
 /** Returns how a phase ended: by its closing, else by its snapshots and the lock. */

@@ -1,0 +1,92 @@
+import { pageData } from "./page-data.ts";
+
+/** Milliseconds after which a page whose events ended connects again. */
+const reconnectMs = 30_000;
+
+const focusable = "a, button, input, select, summary, [tabindex]";
+
+/**
+ * Keeps a served page up to date: when the server reports a change, requests the page again and replaces its content. What the
+ * reader opened stays open, the focus stays, and an element with `data-keep` and an id stays as it is.
+ *
+ * @param restart Starts the other features on the new content.
+ */
+export function startLive(restart: () => void): void {
+  if (pageData("live") === null) return;
+  let isUpdating = false;
+  let isStale = false;
+  const update = async (): Promise<void> => {
+    isStale = true;
+    // A selection would be lost; the page is replaced once it is gone.
+    if (isUpdating || document.hidden || !(getSelection()?.isCollapsed ?? true)) return;
+    isUpdating = true;
+    isStale = false;
+    try {
+      const reply = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (reply.ok) replaceContent(new DOMParser().parseFromString(await reply.text(), "text/html"), restart);
+    } catch {
+      // The server has stopped. The page stays as it is.
+    } finally {
+      isUpdating = false;
+    }
+    if (isStale) await update();
+  };
+  for (const name of ["visibilitychange", "selectionchange"])
+    document.addEventListener(name, () => void (isStale && update()));
+  follow(() => void update());
+}
+
+function follow(onChange: () => void): void {
+  // The block says which version of the run the page shows.
+  const events = new EventSource(pageData<{ readonly address: string }>("live")!.address);
+  events.addEventListener("change", onChange);
+  events.addEventListener("error", () => {
+    if (events.readyState !== EventSource.CLOSED) return;
+    events.close();
+    setTimeout(() => follow(onChange), reconnectMs);
+  });
+}
+
+function replaceContent(next: Document, restart: () => void): void {
+  const [before, after] = [document.querySelector("main"), next.querySelector("main")];
+  if (before === null || after === null) return;
+  for (const block of next.querySelectorAll('script[type="application/json"]')) {
+    const old = document.getElementById(block.id);
+    if (old !== null) old.textContent = block.textContent;
+  }
+  const fresh = document.adoptNode(after);
+  const open = new Set([...before.querySelectorAll("details[open]")].map(placeOf));
+  const closed = new Set([...before.querySelectorAll("details:not([open])")].map(placeOf));
+  const focused = document.activeElement;
+  const focusedAt = focused === null || !before.contains(focused) ? null : placeOf(focused);
+  for (const kept of before.querySelectorAll("[data-keep][id]"))
+    fresh.querySelector(`#${CSS.escape(kept.id)}`)?.replaceWith(kept);
+  before.replaceWith(fresh);
+  restart();
+  for (const details of fresh.querySelectorAll("details")) {
+    const place = placeOf(details);
+    if (open.has(place)) details.open = true;
+    else if (closed.has(place)) details.open = false;
+  }
+  if (focused !== null && focused.isConnected && focused !== document.body) return;
+  const found =
+    focusedAt &&
+    [...fresh.querySelectorAll<HTMLElement | SVGElement>(focusable)].find(
+      (one) => placeOf(one) === focusedAt,
+    );
+  if (found) found.focus({ preventScroll: true });
+}
+
+/** Names an element by what stays the same when its content changes: ids and titles above it, and its kind. */
+function placeOf(element: Element): string {
+  const names: string[] = [];
+  for (let one: Element | null = element; one !== null && one.tagName !== "MAIN"; one = one.parentElement) {
+    const parent: Element | null = one.parentElement;
+    const title = one.querySelector(":scope > summary > .title, :scope > summary, :scope > h2, :scope > h3");
+    const name = one.id || title?.textContent?.replaceAll(/\d+/g, "") || "";
+    const alike =
+      parent === null ? [] : [...parent.children].filter(({ tagName }) => tagName === one.tagName);
+    names.push(`${one.tagName}:${name === "" ? alike.indexOf(one) : name}`);
+  }
+  return names.join(" < ");
+}

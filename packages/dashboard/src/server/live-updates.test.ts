@@ -1,0 +1,118 @@
+import { expect, it, onTestFinished, vi } from "vitest";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { liveUpdates } from "./live-updates.ts";
+import { resultsServer } from "./results-server.ts";
+import { serveResults } from "./serve-results.ts";
+
+/** Counts the events of a stream. */
+function eventsOf(stream: ReadableStream<Uint8Array>) {
+  const counted = { changes: 0, isOver: false };
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  void (async () => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      counted.changes += decoder.decode(value).split("event: change").length - 1;
+    }
+  })()
+    .catch(() => undefined)
+    .finally(() => (counted.isOver = true));
+  return { counted, close: () => reader.cancel() };
+}
+
+it("reports a change to all clients of a folder, with one look for all", async () => {
+  let [version, looks] = ["1", 0];
+  const live = liveUpdates(async () => (looks++, version), { everyMs: 300 });
+  const clients = Array.from({ length: 5 }, () => eventsOf(live.follow("run", "1", false)!));
+  expect(live.clients).toBe(5);
+  version = "2";
+  await vi.waitFor(() => expect(clients.map(({ counted }) => counted.changes)).toEqual([1, 1, 1, 1, 1]));
+  expect(looks).toBeLessThan(5);
+  for (const { close } of clients) await close();
+  expect(live.clients).toBe(0);
+});
+
+it("tells a client at once if its page is older than the folder", async () => {
+  const live = liveUpdates(async () => "2", { everyMs: 1e6 });
+  const client = eventsOf(live.follow("run", "2", true)!);
+  await vi.waitFor(() => expect(client.counted.changes).toBe(1));
+  await client.close();
+});
+
+it("refuses clients beyond its limit, and drops those that do not read", async () => {
+  let version = 0;
+  const live = liveUpdates(async () => String(version++), { clients: 1, everyMs: 1 });
+  const unread = live.follow("run", "", false)!;
+  expect(live.follow("other", "", false)).toBeNull();
+  await vi.waitFor(() => expect(live.clients).toBe(0));
+  await expect(
+    unread
+      .getReader()
+      .read()
+      .then(() => unread.getReader().read()),
+  ).rejects.toThrow();
+  const next = eventsOf(live.follow("other", "", false)!);
+  await next.close();
+});
+
+it("follows a run: a new snapshot, new training curves, and the end of its process", async () => {
+  const root = temporaryFolder();
+  const store = fileStore(join(root, "run"));
+  await store.put(exampleSnapshot({ phase: "em", step: 50 }), []);
+  const serving = await serveResults({ root, port: 0 });
+  onTestFinished(() => serving.close());
+  const page = await (await fetch(`${serving.address}?results_dir=run`)).text();
+  const { address } = JSON.parse(/id="live">([^<]*)</.exec(page)![1]!) as { address: string };
+  const reply = await fetch(new URL(address, serving.address));
+  expect(reply.headers.get("Content-Type")).toBe("text/event-stream; charset=UTF-8");
+  const client = eventsOf(reply.body!);
+  const changes = (count: number) =>
+    vi.waitFor(() => expect(client.counted.changes).toBe(count), { timeout: 8000 });
+  await store.put(exampleSnapshot({ phase: "em", step: 100 }), []);
+  await changes(1);
+  const points = [{ step: 1, runStep: 1, metrics: { loss: 2 } }];
+  await store.recordTraining!({ phase: "em", points, replace: false });
+  await changes(2);
+  await store.close!();
+  await changes(3);
+  await client.close();
+});
+
+it("serves the same page to all clients until a file changes", async () => {
+  const root = temporaryFolder();
+  const store = fileStore(join(root, "run"));
+  await store.put(exampleSnapshot({ phase: "em", step: 50 }), []);
+  const server = resultsServer({ root });
+  const page = async () => (await server.request("/v1/eval?results_dir=run")).text();
+  await new Promise((resolve) => setTimeout(resolve, 80));
+  const [first, second] = await Promise.all([page(), page()]);
+  expect(second).toBe(first);
+  await store.put(exampleSnapshot({ phase: "em", step: 100 }), []);
+  expect(await page()).toContain('"step":100');
+  await store.close!();
+});
+
+it.each([
+  ["/v1/eval?resultsdir=run", "parameters"],
+  ["/v1/eval?results_dir=run&stepz=all", "parameters"],
+  ["/v1/eval/events?page=2", "parameters"],
+  ["/v1/eval/events?since=1&since=2", "since"],
+  ["/v1/eval?page=7", null],
+])("refuses %s", async (address, named) => {
+  const root = temporaryFolder();
+  await fileStore(join(root, "run")).put(exampleSnapshot({ phase: "em", step: 50 }), []);
+  const reply = await resultsServer({ root }).request(address, { headers: { Accept: "application/json" } });
+  expect(reply.status).toBe(400);
+  const { error } = (await reply.json()) as { error: string };
+  if (named !== null) expect(error.startsWith(`${named}: got `)).toBe(true);
+});
+
+it("does not follow a folder outside of the served one", async () => {
+  const server = resultsServer({ root: temporaryFolder() });
+  for (const folder of ["..", "none", "/etc"])
+    expect((await server.request(`/v1/eval/events?results_dir=${folder}`)).status).toBe(404);
+});

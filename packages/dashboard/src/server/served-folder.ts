@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { PageWithPolicy } from "../html/document.ts";
+import { containedFiles, type ContainedFiles } from "./contained-files.ts";
+import { findRuns, type FoundRun } from "./find-runs.ts";
+import { keptResults } from "./kept-results.ts";
+import type { Hold, Turn } from "./page-turns.ts";
+import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
+import { versionOf, type RunVersion } from "./run-version.ts";
+import type { AnswerRange } from "./stored-answers.ts";
+
+/** The served folder as one request reads it. */
+export interface ServedFolder {
+  readonly rootName: string;
+  readonly files: ContainedFiles;
+  readonly signal: AbortSignal;
+  readonly hold: Hold;
+  readonly isShown: (run: FoundRun) => boolean;
+  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
+  /** Returns the version of a folder, from which clients follow it. */
+  readonly look: (folder: string) => Promise<string>;
+  /** Returns the page that was made from these runs, or makes it. Clients that follow a run share its pages. */
+  readonly page: (
+    name: string,
+    runs: readonly FoundRun[],
+    make: () => Promise<PageWithPolicy>,
+  ) => Promise<PageWithPolicy>;
+}
+
+/** Characters of the pages that are kept, and snapshots of the runs that are kept. */
+const [keptCharacters, keptSnapshots] = [64 * 2 ** 20, 100_000];
+
+/** Returns the folder as the server reads it: for requests, and for clients that follow changes. */
+export function servedFolder(
+  root: string,
+  readResults: ReadOptions["readResults"],
+  maxFileBytes: number | undefined,
+) {
+  const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
+  const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
+  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup }) => markup.length);
+  const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
+    phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
+  );
+  const look = (folder: string) => versionBelow(folder, contained, isShown);
+  const forRequest = (turn: Turn, hold: Hold, signal: AbortSignal): ServedFolder => {
+    const untilAbort: ContainedFiles = {
+      async list(folder) {
+        signal.throwIfAborted();
+        return contained.list(folder);
+      },
+      async read(path) {
+        signal.throwIfAborted();
+        return contained.read(path);
+      },
+      timeOf: (path) => contained.timeOf(path),
+      stamps: (folder) => contained.stamps(folder),
+      chunks: (path, from) => contained.chunks(path, from),
+    };
+    const files: ContainedFiles = {
+      ...untilAbort,
+      read: (path) => turn(() => contained.read(path)),
+      async *chunks(path, from) {
+        const parts = contained.chunks(path, from);
+        try {
+          for (;;) {
+            const part = await turn(() => parts.next());
+            if (part.done === true) return;
+            yield part.value;
+          }
+        } finally {
+          await parts.return();
+        }
+      },
+    };
+    return {
+      rootName: basename(root),
+      files,
+      signal,
+      hold,
+      isShown,
+      look,
+      async read(run, answers) {
+        // Reading benchmark results is one part, in which it must not wait for another turn.
+        const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
+        const read = await readFound(run, { files, readResults: inTurn, answers, records });
+        // `readFound` reports an aborted read as a damaged file.
+        signal.throwIfAborted();
+        return read;
+      },
+      page: async (name, runs, make) =>
+        shared({ pages, name, version: await versionOfAll(runs, contained), signal }, make),
+    };
+  };
+  return {
+    forRequest,
+    look,
+  };
+}
+
+/** Returns the kept page of a version, or makes it. A version of null is not kept. */
+async function shared(
+  {
+    pages,
+    name,
+    version,
+    signal,
+  }: {
+    readonly pages: ReturnType<typeof keptResults<PageWithPolicy>>;
+    readonly name: string;
+    readonly version: RunVersion | null;
+    readonly signal: AbortSignal;
+  },
+  make: () => Promise<PageWithPolicy>,
+): Promise<PageWithPolicy> {
+  if (version === null) return make();
+  for (let kept = pages.find(name, version); kept !== null; kept = pages.find(name, version)) {
+    try {
+      return await kept;
+    } catch {
+      // The client that it was made for may have disconnected.
+      signal.throwIfAborted();
+    }
+  }
+  const made = make();
+  pages.add(name, version, made);
+  return made;
+}
+
+/** Runs of a list whose locks and training curves a watcher looks at. It sees new snapshots of all. */
+const watchedRuns = 50;
+
+/** Returns a string that changes with the runs in a folder and below it. Cheap: reads no snapshot. */
+async function versionBelow(
+  folder: string,
+  files: ContainedFiles,
+  isShown: (run: FoundRun) => boolean,
+): Promise<string> {
+  const { runs } = await findRuns(folder, files, isShown);
+  const own = runs.filter(({ path }) => path === folder && folder !== "");
+  const watched = own.length > 0 ? own : runs.slice(0, watchedRuns);
+  const versions = await Promise.all(watched.map((run) => versionOf(run, files, "folders")));
+  const times = own.length > 0 ? [] : runs.map(({ path, writtenAt }) => [path, writtenAt.getTime()]);
+  const text = JSON.stringify([versions.map((version) => version.text), times]);
+  return createHash("sha1").update(text).digest("hex");
+}
+
+/** Returns the version of runs together; null if a run is of a kind whose files are not all known. */
+async function versionOfAll(runs: readonly FoundRun[], files: ContainedFiles): Promise<RunVersion | null> {
+  if (runs.some(({ kind }) => kind !== "callbacks")) return null;
+  const versions: RunVersion[] = [];
+  for (const run of runs) versions.push(await versionOf(run, files, "files"));
+  const texts = versions.map(({ text }, at) => [runs[at]!.path, text]);
+  return { text: JSON.stringify(texts), isSettled: versions.every(({ isSettled }) => isSettled) };
+}
