@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from "node:fs";
 import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
 import {
   loadCausalLM,
@@ -24,6 +25,12 @@ export async function startBackend(
 /** The options of a command that name the model to measure and where it runs. */
 export interface EngineOptions {
   readonly backend?: string;
+  /** Addresses of a vLLM server or its replicas; without them the model runs in this process. */
+  readonly engine?: readonly string[];
+  /** The base model: a folder, or `owner/name`. On a server, also its name there. */
+  readonly model: string;
+  /** On a server, the tokenizer of all its models. Default: the base model's. */
+  readonly tokenizer?: string;
 }
 
 /** Where models are opened. */
@@ -38,14 +45,46 @@ export interface Engine {
 }
 
 /** Starts the engine that a command's options name. Opening a model shows the progress of downloads and of loading. */
-export async function startEngine({ backend }: EngineOptions, terminal: Terminal): Promise<Engine> {
-  const { name } = await startBackend(backend, terminal);
+export async function startEngine(options: EngineOptions, terminal: Terminal): Promise<Engine> {
+  if (options.engine !== undefined) return connectEngine(options, options.engine, terminal);
+  const { name } = await startBackend(options.backend, terminal);
   return {
     name,
     open: checkpointOpener(terminal),
     outline: outlineOpener(terminal),
     dispose: async () => {},
   };
+}
+
+async function connectEngine(
+  { model, tokenizer = model }: EngineOptions,
+  urls: readonly string[],
+  terminal: Terminal,
+): Promise<Engine> {
+  const { vllm } = await import("@periodic-eval/remote");
+  const { onDownload, close } = showLoading(terminal);
+  const loaded = await loadTokenizer(tokenizer, { onDownload }).finally(close);
+  const served = await vllm({ urls, model: await servedName(urls[0]!, model), tokenizer: loaded });
+  return {
+    name: `vLLM at ${urls.join(", ")}`,
+    open: served.openCheckpoint,
+    outline: async () => served,
+    dispose: served.dispose,
+  };
+}
+
+/** Returns the name under which a server serves a folder; otherwise the given name, which `vllm` checks. */
+async function servedName(url: string, model: string): Promise<string> {
+  const { arrayOrNull, at, isString, jsonService } = await import("@periodic-eval/remote");
+  const service = jsonService({ url, tokenEnv: "VLLM_API_KEY", maxRetries: 3 });
+  const reply = await service.ask("v1/models", undefined, new AbortController().signal);
+  const real = (path: string) => (existsSync(path) ? realpathSync(path) : path);
+  const found = (arrayOrNull(at(reply, "data")) ?? []).find((one) => {
+    const root = at(one, "root");
+    return !isString(at(one, "parent")) && isString(root) && real(root) === real(model);
+  });
+  const name = at(found, "id");
+  return isString(name) ? name : model;
 }
 
 /** Returns a function that opens checkpoints on the current backend and shows the progress. */

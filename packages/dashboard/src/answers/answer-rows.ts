@@ -138,7 +138,7 @@ const isString = (one: Json): one is string => typeof one === "string";
 
 function listOf<T extends Json>(row: Fields, key: string, is: (one: Json) => one is T): readonly T[] | null {
   const list = ownValue(row, key);
-  return Array.isArray(list) && list.every(is) ? (list as readonly T[]) : null;
+  return Array.isArray(list) && list.every(is) ? list : null;
 }
 
 function numberField(row: Fields, key: string): number | null {

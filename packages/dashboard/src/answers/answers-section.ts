@@ -16,24 +16,29 @@ export function answersSections({ data, firstAnswers, changes }: RunAnswers): Ht
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
   return html`<section id="answers">
       <h2>Answers</h2>
-      <p class="sub">
-        The first answers of the last measurement of each callback. With its script, this page shows all answers, filters them and
-        compares steps.
-      </p>
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
-      <div data-answers>${firstAnswers.map(firstAnswersOf)}</div>
+      <div id="all-answers" data-answers data-keep>
+        <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
+        ${firstAnswers.map(firstAnswersOf)}
+      </div>
     </section>
-    ${
-      changes.length > 0 &&
-      html`<section id="questions">
-        <h2>Forgotten and regained questions</h2>
-        <p class="sub">
-          Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
-        </p>
-        <div data-questions>${changes.map(changesOf)}</div>
-      </section>`
-    }`;
+    ${hasQuestions(measurements) && questionsSection(changes)}`;
 }
+
+/** Whether two measurements can be compared question by question. */
+const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
+  measurements.filter(({ evaluation }) => evaluation === "capability").length > 1;
+
+const questionsSection = (changes: readonly PhaseChanges[]): Html =>
+  html`<section id="questions">
+    <h2>Forgotten and regained questions</h2>
+    <p class="sub">
+      Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
+    </p>
+    <div id="all-questions" data-questions data-keep>
+      ${changes.length === 0 ? html`<p class="key">The script of this page compares two measurements.</p>` : changes.map(changesOf)}
+    </div>
+  </section>`;
 
 function firstAnswersOf(measurement: MeasurementAnswers): Html {
   const { phase, id, step, rows, problem } = measurement;
@@ -103,8 +108,12 @@ function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html
   ${changes.length > maxChanges && html`<p class="key cut">The first ${maxChanges} of ${changes.length}.</p>`}`;
 }
 
-const changeColumns = ["change", "question", "first choice", "second choice", "right choice"].map(
-  (heading) => ({
-    heading,
-  }),
-);
+const changeColumns = [
+  "change",
+  "question",
+  "choice at first step",
+  "choice at second step",
+  "right choice",
+].map((heading) => ({
+  heading,
+}));

@@ -11,9 +11,9 @@ export const answersStyle = `
 .flag { display: inline-block; margin-right: 8px; padding: 0 7px; border: 1px solid currentcolor; border-radius: 999px; font-size: 12.5px; color: var(--changed); white-space: nowrap; }
 .flag.misaligned, .flag.wrong, .flag.trait, .flag.forgotten { color: var(--worse); } .flag.regained { color: var(--better); }
 .filters { display: flex; flex-wrap: wrap; gap: 10px 16px; align-items: end; margin: 12px 0 4px; }
-.filters label { display: grid; gap: 2px; min-width: 0; max-width: 100%; font-size: 13px; color: var(--muted); }
+.filters label { display: grid; gap: 2px; min-width: 0; max-width: min(260px, 100%); font-size: 13px; color: var(--muted); }
 .filters label[hidden] { display: none; }
-.filters select, .filters input { max-width: min(320px, 100%); min-width: 0; min-height: 32px; padding: 3px 8px; font: inherit; font-size: 14.5px; color: var(--ink); background: var(--panel); border: 1px solid var(--muted); border-radius: 6px; }
+.filters select, .filters input { max-width: 100%; min-width: 0; min-height: 32px; padding: 3px 8px; font: inherit; font-size: 14.5px; color: var(--ink); background: var(--panel); border: 1px solid var(--muted); border-radius: 6px; }
 .filters select:focus-visible, .filters input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .filters.is-item label:nth-child(n+3) { display: none; }
 .found { margin: 10px 0 0; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
@@ -22,9 +22,8 @@ export const answersStyle = `
 .turns:empty { display: none; }
 button:disabled { opacity: .5; cursor: default; }
 .judge { margin: 6px 0; padding: 0; border: 0; font-size: 13.5px; }
-.steps { display: flex; gap: 14px; overflow-x: auto; margin-top: 12px; padding-bottom: 10px; }
-.steps:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
-.at-step { flex: 0 0 clamp(220px, 30%, 360px); margin: 0; min-width: 0; }
+.steps { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(240px, 100%), 1fr)); gap: 14px; margin-top: 12px; }
+.at-step { margin: 0; min-width: 0; padding-top: 8px; border-top: 3px solid var(--line); } .at-step.selected { border-color: var(--ink); }
 .at-step h4 { margin: 0 0 2px; font-size: 14px; overflow-wrap: anywhere; }
 ins { text-decoration: underline; text-decoration-thickness: 2px; text-underline-offset: 3px; color: var(--better); }
 del { color: var(--worse); }
@@ -32,6 +31,6 @@ table.changes td { overflow-wrap: anywhere; vertical-align: top; }
 table.changes th:first-child { position: static; }
 @media print {
   .filters, .turns { display: none; }
-  .steps { flex-wrap: wrap; overflow: visible; } .answer, .at-step { break-inside: avoid; }
+  .all-steps { display: none; } .answer, .at-step { break-inside: avoid; }
 }
 `;

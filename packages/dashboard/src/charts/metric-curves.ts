@@ -37,6 +37,9 @@ export interface MetricCurve {
 /** Whether a metric describes one group, such as a persona or a question (`leakage_rate/doctor`). */
 export const isGroupMetric = (metric: string): boolean => metric.includes("/");
 
+/** Returns the group of a group metric: `doctor` of `leakage_rate/doctor`. */
+export const groupOf = (metric: string): string => metric.slice(metric.indexOf("/") + 1);
+
 /** Returns the key of a curve, which is unique on a page; of a training metric if there is no callback. */
 export const curveKey = (callback: string | null, metric: string): string =>
   callback === null ? `training:${metric}` : `${callback}/${metric}`;

@@ -21,7 +21,10 @@ export function trainingChart(run: RunRecord, curve: TrainingCurve): Html {
       marginBottom: 20,
       marginLeft: 52,
       x: { domain: [0, runSteps(run)], label: null },
-      y: { domain: valueDomain(values, { minSpan: 1e-9, bounds: [-Infinity, Infinity] }), label: null },
+      y: {
+        domain: valueDomain(values, { minSpan: minSpanOf(values), bounds: [-Infinity, Infinity] }),
+        label: null,
+      },
       marks: [
         Plot.gridY({ ticks: 3, stroke: "var(--line)", strokeOpacity: 1 }),
         Plot.axisY({ ticks: 3, tickSize: 0, fill: "var(--muted)", fontSize: 11 }),
@@ -54,6 +57,10 @@ export function trainingChart(run: RunRecord, curve: TrainingCurve): Html {
     { description: descriptionOf(curve), curve: curveKey(null, curve.metric) },
   );
 }
+
+/** A constant is drawn on an axis of 2 % of its value, whose ticks have few digits. */
+const minSpanOf = (values: readonly number[]): number =>
+  Math.max(1e-9, 0.02 * Math.max(...thinOut(values, maxPoints).map(Math.abs)));
 
 function descriptionOf({ name, unit, points }: TrainingCurve): string {
   const [first, last] = [points[0]!, points.at(-1)!];

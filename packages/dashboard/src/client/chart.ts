@@ -42,6 +42,12 @@ export function nearestStep(points: readonly PointData[], runStep: number): numb
   return nearest?.runStep ?? null;
 }
 
+/** Training metrics range from learning rates to tokens per second, so they are shown with four significant digits. */
+const valueText = (value: number | null, { callback, unit }: CurveData): string =>
+  callback === null && value !== null
+    ? [String(Number(value.toPrecision(4))), unit].join(" ").trim()
+    : formatValue(value, unit);
+
 /** Describes the points at a run step: two where one phase ends and the next begins. */
 export function valuesAt(
   { points, curve }: Pick<Chart, "points" | "curve">,
@@ -52,10 +58,9 @@ export function valuesAt(
     .filter((point) => point.runStep === runStep)
     .map((point) => {
       const facts = [
-        [
-          formatValue(point.value, curve.unit),
-          ...(point.ci95 ? [formatInterval(point.ci95, curve.unit)] : []),
-        ].join(" "),
+        [valueText(point.value, curve), ...(point.ci95 ? [formatInterval(point.ci95, curve.unit)] : [])].join(
+          " ",
+        ),
         ...(point.n === null ? [] : [`n = ${point.n}`]),
         ...(point.verdict === null ? [] : [point.verdict]),
       ];

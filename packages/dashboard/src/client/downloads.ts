@@ -1,7 +1,7 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create } from "./dom.ts";
 import { pageData } from "./page-data.ts";
-import type { CurveData, RunData } from "./run-data.ts";
+import type { CurveData, RunData, ScatterData } from "./run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
 export function startDownloads(): void {
@@ -10,17 +10,35 @@ export function startDownloads(): void {
   const byFigure = new Map<Element, Chart[]>();
   for (const chart of findCharts(data))
     byFigure.set(chart.figure, [...(byFigure.get(chart.figure) ?? []), chart]);
-  for (const [figure, charts] of byFigure) figure.append(menu(charts, data));
+  for (const [figure, [first]] of byFigure) {
+    // The first chart of a figure is the one for wide screens, which is downloaded on every screen.
+    const { svg, curve } = first!;
+    figure.append(
+      menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf(curve, data) }),
+    );
+  }
+  for (const figure of document.querySelectorAll<HTMLElement>("figure[data-scatter]")) {
+    const svg = figure.querySelector("svg");
+    const scatter = data.scatters.find(({ callback }) => callback === figure.dataset["scatter"]);
+    if (svg === null || !scatter) continue;
+    const kind = `${figure.dataset["kind"]} scores`;
+    figure.append(
+      menu({ svg, name: [scatter.callback, kind], title: kind, csv: () => scoresCsv(scatter, data) }),
+    );
+  }
 }
 
-/** The first chart of a figure is the one for wide screens, which is downloaded on every screen. */
-function menu(charts: readonly Chart[], data: RunData): HTMLElement {
-  const { svg, curve } = charts[0]!;
-  const of = [curve.name, ...(curve.callback === null ? [] : [curve.callback])].join(", ");
-  const name = [curve.callback, curve.metric]
-    .filter((part) => part !== null)
-    .join("_")
-    .replaceAll(/[^\w.-]+/g, "_");
+interface Drawing {
+  readonly svg: SVGSVGElement;
+  /** The callback, null for training metrics, and what the drawing shows. */
+  readonly name: readonly [callback: string | null, what: string];
+  readonly title: string;
+  csv(): string;
+}
+
+function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement {
+  const of = callback === null ? title : `${title}, ${callback}`;
+  const name = (callback === null ? what : `${callback}_${what}`).replaceAll(/[^\w.-]+/g, "_");
   const button = (kind: string, make: () => Promise<Blob> | Blob): HTMLElement => {
     const element = create("button", { type: "button", "aria-label": `Download ${of} as ${kind}` }, kind);
     element.addEventListener("click", () => {
@@ -38,7 +56,7 @@ function menu(charts: readonly Chart[], data: RunData): HTMLElement {
     create("summary", { "aria-label": `Download ${of}` }, "Download"),
     button("SVG", () => new Blob([svgFile()], { type: "image/svg+xml" })),
     button("PNG", () => pngOf(svgFile(), svg.viewBox.baseVal)),
-    button("CSV", () => new Blob([csvOf(curve, data)], { type: "text/csv" })),
+    button("CSV", () => new Blob([csv()], { type: "text/csv" })),
   );
 }
 
@@ -50,6 +68,7 @@ function save(blob: Blob, name: string): void {
 
 /** Custom properties that charts use. */
 const colourNames = [
+  "accent",
   "ink",
   "muted",
   "line",
@@ -71,16 +90,23 @@ function standaloneSvg(svg: SVGSVGElement): string {
   for (const name of copy.getAttributeNames())
     if (/^(data-|aria-value|tabindex|role)/.test(name)) copy.removeAttribute(name);
   const { width, height } = svg.viewBox.baseVal;
-  const page = getComputedStyle(document.documentElement);
+  const page = getComputedStyle(svg);
   const colours = colourNames.map((name) => `--${name}: ${page.getPropertyValue(`--${name}`)};`).join(" ");
   const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; }`;
+  style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; } ${scatterRules()}`;
   copy.prepend(style);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", String(width));
   copy.setAttribute("height", String(height));
   return new XMLSerializer().serializeToString(copy);
 }
+
+/** Returns the rules of the page's style for scatter plots. Other charts have their style in attributes. */
+const scatterRules = (): string =>
+  [...document.styleSheets]
+    .flatMap(({ cssRules }) => [...cssRules].map(({ cssText }) => cssText))
+    .filter((text) => text.startsWith(".scatter "))
+    .join(" ");
 
 /** Pixels per unit of the view box. */
 const pngScale = 2;
@@ -96,8 +122,18 @@ async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
   );
 }
 
+/** Returns a row for each answer of a scatter plot's measurements. */
+function scoresCsv({ callback, measurements }: ScatterData, { phases }: RunData): string {
+  const rows = measurements.flatMap(({ phase, step, runStep, answers }) =>
+    answers.map((scores) =>
+      [textCell(phases[phase]?.name ?? ""), step, runStep, textCell(callback), ...scores].join(","),
+    ),
+  );
+  return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
+}
+
 /** Returns a row for each measurement of a curve. */
-export function csvOf({ metric, callback, unit, points }: CurveData, { phases }: RunData): string {
+function csvOf({ metric, callback, unit, points }: CurveData, { phases }: RunData): string {
   const rows = points.map(({ phase, step, runStep, value, ci95, n, verdict }) => [
     textCell(phases[phase]?.name ?? ""),
     step,

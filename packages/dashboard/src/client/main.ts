@@ -2,14 +2,11 @@ import { startAnswers } from "./answers/start-answers.ts";
 import { startCrossHair } from "./cross-hair.ts";
 import { startLive } from "./live.ts";
 import { startDownloads } from "./downloads.ts";
+import { startPrinting } from "./print.ts";
+import { startScatters } from "./scatter.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads, startAnswersOnce];
-
-/** An update keeps what the reader has selected among the answers. */
-function startAnswersOnce(): void {
-  if (document.querySelector("[data-answers][data-kept]") === null) startAnswers();
-}
+const features: readonly (() => void)[] = [startCrossHair, startDownloads, startScatters, startAnswers];
 
 function startAll(): void {
   for (const start of features) attempt(start);
@@ -25,4 +22,5 @@ function attempt(start: () => void): void {
 }
 
 startAll();
+attempt(startPrinting);
 attempt(() => startLive(startAll));

@@ -4,6 +4,31 @@ export interface RunData {
   readonly steps: number;
   readonly phases: readonly PhaseData[];
   readonly curves: readonly CurveData[];
+  /** Of callbacks whose answers a judge scored. */
+  readonly scatters: readonly ScatterData[];
+}
+
+/** The judge's scores of a callback's answers. */
+export interface ScatterData {
+  readonly callback: string;
+  /** A coherent answer is misaligned below this score; null if the snapshots do not record it. */
+  readonly misalignedBelow: number | null;
+  readonly coherentAbove: number | null;
+  /** In run order. */
+  readonly measurements: readonly ScoredMeasurement[];
+}
+
+export interface ScoredMeasurement {
+  /** Index in `phases`. */
+  readonly phase: number;
+  readonly step: number;
+  readonly runStep: number;
+  /** 0 to 100 each. */
+  readonly answers: readonly (readonly [aligned: number, coherent: number])[];
+  /** Number of answers with both scores; `answers` holds at most the first 400. */
+  readonly scored: number;
+  /** Number of all answers. */
+  readonly total: number;
 }
 
 export interface PhaseData {

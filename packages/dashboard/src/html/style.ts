@@ -22,14 +22,25 @@ export const colours = `
 .chart text, .chart tspan { white-space: pre; }
 `;
 
+/** Colours of a heat map's cells from 10 % to 100 %: at most half of the tone, so that the text keeps its contrast. */
+const heatStyle = ["better", "worse", "changed"]
+  .flatMap((tone) =>
+    Array.from(
+      { length: 10 },
+      (_, at) =>
+        `.heat .${tone}-${at + 1} { background: color-mix(in srgb, var(--${tone}) ${5 * (at + 1)}%, var(--paper)); }`,
+    ),
+  )
+  .join("\n");
+
 /** The style that all pages share. It uses system fonts, because loading a font file would be a request. */
-export const style = `${colours}
+export const style = `${colours}${heatStyle}
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 var(--sans); font-variant-numeric: tabular-nums lining-nums; }
 main { max-width: 1080px; margin: 0 auto; padding: 56px 32px 8px; }
 a { color: inherit; text-decoration-color: var(--muted); text-underline-offset: 2px; }
-a:focus-visible, summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
+a:focus-visible, summary:focus-visible, .scroll:focus-visible, pre:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; }
 h1, section > h2 { font-family: var(--serif); font-weight: 600; letter-spacing: -.012em; line-height: 1.15; text-wrap: balance; }
 h1 { margin: 0 0 24px; font-size: clamp(30px, 5vw, 46px); overflow-wrap: anywhere; }
 section { margin-top: 60px; }
@@ -41,6 +52,7 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
 .sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
+.key.terms { margin: -10px 0 22px; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
 dt { color: var(--muted); font-size: 13px; }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -73,6 +85,12 @@ button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .definition { position: fixed; inset: auto 0 24px; margin: 0 auto; width: min(560px, calc(100vw - 32px)); padding: 14px 18px; background: var(--panel); color: var(--ink); border: 1px solid var(--muted); border-radius: 10px; font-size: 15px; }
 .glossary { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(300px, 100%), 1fr)); gap: 14px 32px; margin: 12px 0 0; }
 .glossary dt { color: var(--ink); font-weight: 600; font-size: 14.5px; } .glossary dd { font-size: 14.5px; }
+.heat td { padding: 6px 10px; text-align: center; } .heat thead th:not(:first-child) { padding: 6px 10px; text-align: center; white-space: normal; min-width: 64px; }
+.multiples.scatters { grid-template-columns: repeat(auto-fill, minmax(min(360px, 100%), 1fr)); }
+.scatter circle { fill: var(--accent); fill-opacity: .45; stroke: var(--panel); stroke-width: .5; } .scatter text { fill: var(--muted); font-size: 11px; }
+.scatter line { stroke: var(--line); } .scatter rect { fill: var(--worse); fill-opacity: .1; } .scatter .region { fill: var(--worse); }
+.scatter-step { display: flex; gap: 10px; align-items: center; margin: 6px 0 2px; font-size: 13px; } .scatter-step input { flex: 1; min-width: 0; min-height: 26px; accent-color: var(--accent, var(--phase-1)); }
+input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .narrow { display: none; }
 .multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: 16px; margin-top: 20px; }
 .multiples .panel { padding: 12px 14px 8px; }
@@ -107,5 +125,12 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
 .multiples.training { grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); }
-@media print { .definition, .download, .readout, .cross-hair { display: none; } main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }
+@media print {
+  .definition, .download, .readout, .cross-hair { display: none; }
+  main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }
+  .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
+  table, thead th, td.code { font-size: 7.5pt; } small { font-size: 6.5pt; } th:first-child { position: static; }
+  th, td, .heat td, .heat thead th:not(:first-child) { padding: 3px 6px 3px 0; white-space: normal; overflow-wrap: break-word; min-width: 0; } .code, td.text { overflow-wrap: anywhere; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+}
 `;

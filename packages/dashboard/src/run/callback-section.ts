@@ -1,9 +1,12 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { ScatterData } from "../client/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
-import { capitalized, plural, humanizeName } from "../html/format.ts";
+import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
+import { scatterSection } from "./scatter-section.ts";
+import { heatMap } from "./heat-map.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "../charts/metric-curves.ts";
 
@@ -13,9 +16,12 @@ const narrow = { width: 360, height: 300, isNarrow: true };
 /** Renders the curves of one callback: a large chart of its primary metric and small charts of the others. */
 export function callbackSection(
   run: RunRecord,
-  { id, evaluation, on, primary, companions }: CallbackCurves,
+  callback: CallbackCurves,
   { idPrefix }: SectionOptions,
+  scatter: ScatterData | undefined,
 ): Html {
+  const { id, evaluation, on, primary, companions } = callback;
+  const whole = companions.filter(({ metric }) => !isGroupMetric(metric));
   const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
   return html`<section>
     <h2>${capitalized(humanizeName(id))}${name}${on === "base" && " without the adapter"}</h2>
@@ -34,13 +40,35 @@ export function callbackSection(
     }
     ${smallCharts(
       run,
-      companions.filter(({ metric }) => !isGroupMetric(metric)),
+      whole.filter((curve) => !isConstant(curve)),
     )}
+    ${constants(whole.filter(isConstant))}
+    ${scatter !== undefined && scatterSection(run, scatter)} ${heatMap(callback)}
     ${groups(
       run,
       companions.filter(({ metric }) => isGroupMetric(metric)),
     )}
   </section>`;
+}
+
+/** Whether a curve is a flat line: its chart would show nothing. */
+function isConstant({ measurements }: MetricCurve): boolean {
+  const values = measurements.filter(hasValue).map(({ value }) => value);
+  return values.length > 1 && values.every((value) => value === values[0]);
+}
+
+/** Names the metrics whose charts are left out, with their value. */
+function constants(curves: readonly MetricCurve[]): Html | false {
+  return (
+    curves.length > 0 &&
+    html`<p class="key">
+      The same in every measurement:
+      ${curves.map(({ metric, unit, measurements }, at) => {
+        const value = measurements.find(hasValue)!.value;
+        return html`${at > 0 && ", "}${termIfKnown(humanizeName(metric))} <span class="unbroken">${formatValue(value, unit)}</span>`;
+      })}.
+    </p>`
+  );
 }
 
 function smallCharts(run: RunRecord, curves: readonly MetricCurve[]): Html | false {

@@ -49,4 +49,4 @@ const json = (title: string, value: Json): Html | null =>
   value === null
     ? null
     : html`<h3>${title}</h3>
-        <pre>${JSON.stringify(value, null, 2)}</pre>`;
+        <pre tabindex="0">${JSON.stringify(value, null, 2)}</pre>`;

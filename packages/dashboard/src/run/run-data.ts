@@ -1,11 +1,11 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { curveKey, curvesByCallback, phaseEnd, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
-import type { CurveData, RunData } from "../client/run-data.ts";
+import type { CurveData, RunData, ScatterData } from "../client/run-data.ts";
 import { humanizeName } from "../html/format.ts";
 
 /** Returns the numbers behind the charts of a run, for the page's script. */
-export function runData(run: RunRecord): RunData {
+export function runData(run: RunRecord, scatters: readonly ScatterData[] = []): RunData {
   return {
     steps: runSteps(run),
     phases: run.phases.map((phase) => ({ name: phase.name, from: phase.runStepOffset, to: phaseEnd(phase) })),
@@ -15,6 +15,7 @@ export function runData(run: RunRecord): RunData {
       ),
       ...trainingCurves(run).map(trainingData),
     ],
+    scatters,
   };
 }
 

@@ -112,8 +112,12 @@ describe("a run of two phases", () => {
       /^default-src 'none'; style-src 'sha256-[\w+/=]{44}'; script-src 'sha256-[\w+/=]{44}'; img-src data:; base-uri 'none'; form-action 'none'$/,
     );
     const scripts = [...document.querySelectorAll("script")];
-    expect(scripts.map((script) => script.getAttribute("type"))).toEqual(["application/json", null]);
-    expect(scripts.map(({ attributes }) => attributes.length)).toEqual([2, 0]);
+    expect(scripts.map((script) => script.getAttribute("type"))).toEqual([
+      "application/json",
+      "application/json",
+      null,
+    ]);
+    expect(scripts.map(({ attributes }) => attributes.length)).toEqual([2, 2, 0]);
     for (const script of scripts) expect(markup).toContain(script.textContent);
     const withoutScripts = scripts.reduce((rest, script) => rest.replace(script.outerHTML, ""), markup);
     expect(withoutScripts).not.toMatch(/<script/i);
@@ -420,6 +424,10 @@ it("shows the number of paired items of a change that differs from end minus sta
   expect(measurements[0]).toMatch(/\| 100 \| – \| – \|/);
   expect(measurements[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
   expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
+});
+
+it("weighs less than 300 kB without data", async () => {
+  expect(Buffer.byteLength(renderPage(await readRun(runDir)))).toBeLessThan(300_000);
 });
 
 it("renders a page for a run without snapshots", async () => {

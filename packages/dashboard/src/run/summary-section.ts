@@ -34,11 +34,15 @@ function definitionsOf(items: readonly Html[]): Html | false {
   return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("receipt")}</p>`;
 }
 
+/** Keeps numbers with their units and steps on one line. */
+const unbroken = (text: string): string =>
+  text.replaceAll(/(\d) (?=%|points|nats)/g, "$1\u00a0").replaceAll(/\b(step) (?=\d)/g, "$1\u00a0");
+
 function sentence(metric: MetricSummary, phase: string, phaseIndex: number): Html {
   const verdict = metric.end.value === null ? null : metric.change?.verdict;
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${summarySentence(metric, phase)}
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase))}
   </li>`;
 }
 

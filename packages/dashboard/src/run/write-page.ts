@@ -2,6 +2,8 @@ import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { readAnswers } from "../answers/read-answers.ts";
+import { readAnswerScores } from "./answer-scores.ts";
+import { withLosses } from "./read-losses.ts";
 import { renderPage } from "./run-page.ts";
 
 /**
@@ -11,11 +13,12 @@ import { renderPage } from "./run-page.ts";
  * @param file Default: `<runDir>/periodic_eval/index.html`.
  */
 export async function writePage(runDir: string, file?: string): Promise<string> {
-  const run = await readRun(runDir);
+  const run = await withLosses(await readRun(runDir));
   const folder = join(runDir, "periodic_eval");
   // A run whose snapshots were deleted has a page that says so.
   if (file === undefined && run.problems.length > 0) await mkdir(folder, { recursive: true });
   const path = file ?? join(folder, "index.html");
-  await writeFileAtomic(path, renderPage(run, await readAnswers(run)));
+  const [answers, scatters] = [await readAnswers(run), await readAnswerScores(run)];
+  await writeFileAtomic(path, renderPage(run, answers, scatters));
   return resolve(path);
 }

@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { attacks } from "../html/attacks.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
@@ -11,32 +12,6 @@ import { clientScript } from "../html/client-script.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-/** Attacks: each would set a global variable, open a dialog or send a request. */
-const attacks: readonly string[] = [
-  `<script>window.marked = 1; alert(1)</script>`,
-  `"><script src="//attack.invalid/a.js"></script>`,
-  `'"><img src=x onerror="window.marked = 2; alert(2)">`,
-  `<svg onload="window.marked = 3; alert(3)"><animate onbegin=alert(4) attributeName=x dur=1s>`,
-  `</title><svg/onload=alert(5)>`,
-  `</text></svg><script>window.marked = 6</script>`,
-  `</style><script>window.marked = 7</script><style>@import "//attack.invalid/b.css"; * { background: url(//attack.invalid/c) }`,
-  `</details></summary></pre></td></table></textarea><body onload=alert(8)>`,
-  `<a href="javascript:alert(9)" id=link autofocus onfocus=alert(10)>here</a>`,
-  `javascript:alert(11)//`,
-  `<iframe src="javascript:alert(12)" srcdoc="<script>parent.marked = 13</script>"></iframe>`,
-  `<meta http-equiv=refresh content="0; url=//attack.invalid/d"><base href="//attack.invalid/">`,
-  `<form action="//attack.invalid/e"><button autofocus onfocus=alert(14)>x</button></form>`,
-  `<object data="data:text/html,<script>alert(15)</script>"></object><embed src="//attack.invalid/f">`,
-  `<link rel=stylesheet href="//attack.invalid/g.css"><link rel=prefetch href="//attack.invalid/h">`,
-  `<video><source onerror="alert(16)"></video><audio src=x onerror=alert(17)></audio>`,
-  `<input onfocus=alert(18) autofocus><select onfocus=alert(19) autofocus><details open ontoggle=alert(20)>`,
-  "${alert(21)} {{constructor.constructor('alert(22)')()}} <%= alert(23) %> `${window.marked = 24}`",
-  `<!--><script>window.marked = 25</script>--> <![CDATA[<script>alert(26)</script>]]>`,
-  `<math><mtext></mtext><mglyph><style><img src onerror=alert(27)></style></mglyph></math>`,
-  `\u2028</script\u2029><script>window.marked = 28</script> \u202egnp.x <\u0000script>window.marked = 29</script>`,
-  `&lt;script&gt;alert(30)&lt;/script&gt; &#60;script>alert(31)</script>`,
-  `style="background:url(//attack.invalid/i)" onmouseover="alert(32)`,
-];
 const attack = attacks.join("\n");
 
 /** Fields that identify a file or that a schema restricts to certain values. */

@@ -29,6 +29,8 @@ export type Fault =
 export interface ScriptedServerOptions {
   /** The base model, whose numbers the server returns. It needs `tokenizer` and `nextToken`. */
   readonly model: EvaluableModel;
+  /** The folder of the base model, as the server lists it. */
+  readonly root?: string;
   /** Returns the model with the adapter of a folder. */
   readonly adapterModel?: (folder: string) => EvaluableModel;
   readonly contextLimit?: number;
@@ -43,7 +45,15 @@ const call = { signal: new AbortController().signal };
 
 /** A server on loopback with the part of vLLM's API that the engine uses, until the end of the test. */
 export async function scriptedServer(options: ScriptedServerOptions) {
-  const { model, adapterModel, contextLimit = 128, fault = () => null, delay = 0, port = 0 } = options;
+  const {
+    model,
+    root = "/models/tiny",
+    adapterModel,
+    contextLimit = 128,
+    fault = () => null,
+    delay = 0,
+    port = 0,
+  } = options;
   const received: Received[] = [];
   const models = new Map([["base", model]]);
   /** Names of the models of the completions in flight. */
@@ -56,7 +66,7 @@ export async function scriptedServer(options: ScriptedServerOptions) {
       { error: { message, code: status } },
     ];
     if (path === "/v1/models")
-      return [200, { data: [...models.keys()].map((id) => entryOf(id, contextLimit)) }];
+      return [200, { data: [...models.keys()].map((id) => entryOf(id, contextLimit, root)) }];
     if (path === "/version") return [200, { version: "0.0.0" }];
     if (path === "/tokenize") {
       const { prompt, add_special_tokens: specialTokens } = body as {
@@ -145,9 +155,9 @@ export async function scriptedServer(options: ScriptedServerOptions) {
   };
 }
 
-const entryOf = (id: string, limit: number) => ({
+const entryOf = (id: string, limit: number, root: string) => ({
   id,
-  root: id === "base" ? "/models/tiny" : "/adapters",
+  root: id === "base" ? root : "/adapters",
   parent: id === "base" ? null : "base",
   max_model_len: limit,
 });

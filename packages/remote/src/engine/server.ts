@@ -1,4 +1,5 @@
 import type { EvaluableModel, OpenedModel } from "@periodic-eval/core";
+import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { existsSync, realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { connect, type Connection } from "./connect.ts";
@@ -36,6 +37,8 @@ async function openServer(name: string, engine: string, options: ServerOptions):
       checkBase(connection, source);
       if (path === null || isServedFolder(connection, path)) return openedBase(base);
       if (adapters === null) throw noAdapters(settings.where, path);
+      const compareWeights = await checkAdapterBase(path, connection.listed.root ?? source);
+      await compareWeights(() => null);
       return adapters.open(path, stop);
     },
     dispose: async () => adapters?.dispose(),

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { backendOption } from "../../config/command-options.ts";
+import { backendOption, engineOption } from "../../config/command-options.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
@@ -12,6 +12,7 @@ export interface WatchCommandOptions {
   readonly follow: boolean;
   readonly order: "all" | "latest";
   readonly pattern?: string;
+  readonly engine?: readonly string[];
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -47,7 +48,11 @@ export function addWatch(program: Command, terminal: Terminal, loadTasks: LoadTa
       "other names of checkpoints, with {step}: global_step_{step}/actor/huggingface",
     )
     .option("--phase <name>", "name of this training in the run (default: the file's only phase, or train)")
-    .option("--tokenizer <folder>", "the tokenizer of all measurements (default: the checkpoints')")
+    .option(
+      "--tokenizer <folder>",
+      "the tokenizer of all measurements (default: the checkpoints', with --engine the base's)",
+    )
+    .addOption(engineOption())
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (checkpoints: string, options: WatchCommandOptions) => {

@@ -8,7 +8,7 @@ import { openGrader } from "../../config/open-grader.ts";
 import { loggerNames, openLogger } from "../../config/open-loggers.ts";
 import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
 
-/** What to measure at checkpoints, and who receives it. */
+/** The evaluations of checkpoints, and the loggers that receive their results. */
 export interface WatchConfiguration {
   readonly phase: string;
   readonly seed: string;

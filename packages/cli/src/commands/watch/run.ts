@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import {
   openSession,
   PeriodicEvalError,
@@ -8,11 +7,12 @@ import {
   type Session,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { advance, crossings } from "@periodic-eval/core/session";
+import { advance, checkRequests, crossings } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
+import { throwAll } from "../../config/collect-errors.ts";
 import { startEngine, type Engine } from "../../config/open-model.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { reportRun } from "../../run/report-run.ts";
@@ -21,8 +21,9 @@ import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import type { WatchCommandOptions } from "./command.ts";
 import { configure, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
+import { keepTokenizer } from "./kept-tokenizer.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
+import { readWatchState, writeLosses, writeWatchState, type WatchState } from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
@@ -44,7 +45,7 @@ export async function watch(
   await checkWritable(runDir);
   const progress = json ? progressOnly(terminal) : terminal;
   // Before the configuration opens a judge, which may run on this engine.
-  const engine = await startEngine(options, progress);
+  const engine = await startEngine({ ...options, model: base }, progress);
   const { signal, stopListening } = onInterrupt();
   try {
     const configuration = await configure(options, loadTasks);
@@ -77,6 +78,7 @@ async function measureCheckpoints(watching: Watching): Promise<void> {
     log: (message) => terminal.err(message),
     signal,
   });
+  if (state === null) await checkEarly(watching);
   const first = await found.next();
   if (signal.aborted) throw interruptedAt(runDir, state?.session.progress ?? null);
   if (first.done === true && (state === null || state.finished || !first.value.isFinished)) {
@@ -93,6 +95,18 @@ async function measureCheckpoints(watching: Watching): Promise<void> {
     throw error;
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
+}
+
+/** Throws before the first checkpoint what a session would throw at its begin, as far as it does not depend on the tokenizer. */
+async function checkEarly({ options, configuration, engine }: Watching): Promise<void> {
+  const { base, tokenizer = null } = options;
+  const { callbacks, session } = configuration.block;
+  const errors = await checkRequests({
+    callbacks,
+    ...session,
+    model: await engine.outline(base, null, { tokenizer }),
+  });
+  throwAll(errors.filter((error) => !PeriodicEvalError.is(error, "model")));
 }
 
 /** The session of the watched training, and the model that it measures. */
@@ -121,7 +135,7 @@ class WatchedPhase {
     const { base, runDir, tokenizer = null } = options;
     const { phase, seed, block, loggers } = configuration;
     const { path, kind } = first ?? state!;
-    const baseTokenizer = existsSync(join(path, "tokenizer.json")) ? path : null;
+    const baseTokenizer = tokenizer === null ? await keepTokenizer(path, runDir, phase) : null;
     const isAdapted = kind === "adapter";
     const current = new CurrentModel(
       { open: engine.open, base, tokenizer, baseTokenizer, isAdapted, signal },
@@ -199,6 +213,7 @@ class WatchedPhase {
     if (stop !== null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     await this.#save({ path, kind, finished: false });
+    await writeLosses(options.runDir, configuration.phase, losses);
     if (isDue) await writePage(options.runDir);
   }
 

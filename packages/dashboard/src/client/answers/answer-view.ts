@@ -6,20 +6,17 @@ import { choiceText, shareOfChoices } from "./question-changes.ts";
 
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
 export function answerView(row: AnswerRow, link: string): HTMLElement {
-  return create(
-    "article",
-    { class: "answer" },
-    create("h3", { class: "asked" }, row.question ?? row.item),
-    aboutView(row, true),
-    ...bodyOf(row, null),
-    ...judgeOf(row),
-    create("p", { class: "about" }, create("a", { href: link }, "This question at all steps")),
-  );
+  const about = aboutView(row, true);
+  about.append(" ", create("a", { href: link, class: "all-steps" }, "all steps"));
+  const asked = create("h3", { class: "asked" }, row.question ?? row.item);
+  return create("article", { class: "answer" }, asked, about, ...bodyOf(row, null), ...judgeOf(row));
 }
 
 /** An answer at one step; null where the measurement has none. */
 export interface AnswerAtStep {
   readonly title: string;
+  /** Whether the reader came from this step. */
+  readonly isSelected: boolean;
   readonly row: AnswerRow | null;
   /** Why there is no answer. */
   readonly problem: string | null;
@@ -28,15 +25,18 @@ export interface AnswerAtStep {
 /** Renders the answers to one question side by side. Words that differ from the answer before are marked. */
 export function stepsView(steps: readonly AnswerAtStep[]): HTMLElement {
   let before: AnswerRow | null = null;
-  const columns = steps.map(({ title, row, problem }) => {
-    const column = create("section", { class: "at-step" }, create("h4", {}, title));
+  const columns = steps.map(({ title, isSelected, row, problem }) => {
+    const column = create(
+      "section",
+      { class: isSelected ? "at-step selected" : "at-step" },
+      create("h4", {}, title),
+    );
     if (row === null) column.append(create("p", { class: "about" }, problem ?? "not measured"));
     else column.append(aboutView(row, false), ...bodyOf(row, before), ...judgeOf(row));
     before = row ?? before;
     return column;
   });
-  const label = "Answers to this question, by step";
-  return create("div", { class: "steps", tabindex: "0", role: "region", "aria-label": label }, ...columns);
+  return create("div", { class: "steps" }, ...columns);
 }
 
 function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlone: boolean): HTMLElement {

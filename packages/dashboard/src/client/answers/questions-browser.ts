@@ -1,9 +1,9 @@
 import { create } from "../dom.ts";
-import { focusOn } from "./answers-browser.ts";
+import { messageOf } from "./answers-pages.ts";
 import type { MeasurementAnswers } from "./answers-data.ts";
 import { distinct, selectControl, type Choice } from "./controls.ts";
 import { choiceText, questionChanges, type QuestionChange } from "./question-changes.ts";
-import { hashOf, readHash, writeHash } from "./selection.ts";
+import { hashOf, onHash, readHash, writeHash } from "./selection.ts";
 import type { AnswersSource } from "./source.ts";
 
 /** Two measurements of one callback; empty strings for the first and last one of the last phase. */
@@ -38,7 +38,7 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
     const mine = ++turn;
     void show(() => mine === turn).catch((error: unknown) => {
       if (mine !== turn) return;
-      found.textContent = error instanceof Error ? error.message : String(error);
+      found.textContent = messageOf(error);
       result.replaceChildren();
     });
   };
@@ -75,15 +75,11 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
     }
   };
 
-  window.addEventListener("hashchange", () => {
-    const parameters = readHash("questions");
-    if (parameters === null) return;
+  onHash("questions", place, (parameters) => {
     selection = selectionFrom(parameters);
     update();
-    focusOn(place);
   });
   update();
-  if (readHash("questions") !== null) focusOn(place);
   return { update };
 }
 

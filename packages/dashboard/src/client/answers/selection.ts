@@ -15,3 +15,21 @@ export function hashOf(part: string, parameters: Readonly<Record<string, string 
 export function writeHash(hash: string): void {
   window.history.replaceState(window.history.state, "", hash);
 }
+
+/** Calls `show` when a link leads to a selection of a part, and moves the view and the keyboard there, also if the page opens with it. */
+export function onHash(part: string, place: HTMLElement, show: (parameters: URLSearchParams) => void): void {
+  window.addEventListener("hashchange", () => {
+    const parameters = readHash(part);
+    // The page may have been updated without this part.
+    if (parameters === null || !place.isConnected) return;
+    show(parameters);
+    focusOn(place);
+  });
+  if (readHash(part) !== null) focusOn(place);
+}
+
+export function focusOn(place: HTMLElement): void {
+  place.tabIndex = -1;
+  place.focus({ preventScroll: true });
+  (place.closest("section") ?? place).scrollIntoView();
+}

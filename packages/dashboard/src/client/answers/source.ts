@@ -13,8 +13,8 @@ export interface AnswersSource {
   measurements(): Promise<readonly MeasurementAnswers[]>;
   /** @throws Error if the rows are left out or cannot be read. The message is for people. */
   rows(measurement: MeasurementAnswers, limit: number): Promise<ReadAnswers>;
-  /** Forgets everything that a server sent: the run has new measurements. */
-  forget(): void;
+  /** Replaces the block's data after the page was updated. Rows of unchanged measurements stay in memory. */
+  replace(data: AnswersData): void;
 }
 
 /** Rows per request to the server. */
@@ -22,13 +22,13 @@ const rowsPerRequest = 500;
 /** Measurements whose rows stay in memory. */
 const keptMeasurements = 32;
 
-export function answersSource(data: AnswersData): AnswersSource {
+export function answersSource(initial: AnswersData): AnswersSource {
   const kept = new Map<string, Promise<ReadAnswers>>();
+  let data = initial;
   let list: Promise<readonly MeasurementAnswers[]> | null = null;
   return {
     measurements() {
-      if (data.address === null || (data.measurements.length > 0 && list === null))
-        return Promise.resolve(data.measurements);
+      if (data.address === null || data.measurements.length > 0) return Promise.resolve(data.measurements);
       return (list ??= request(data.address).then(({ measurements }) => measurements));
     },
     rows(measurement, limit) {
@@ -41,10 +41,9 @@ export function answersSource(data: AnswersData): AnswersSource {
       if (kept.size > keptMeasurements) kept.delete(kept.keys().next().value!);
       return found;
     },
-    forget() {
-      if (data.address === null) return;
-      kept.clear();
-      list = request(data.address).then(({ measurements }) => measurements);
+    replace(next) {
+      data = next;
+      list = null;
     },
   };
 }

@@ -2,19 +2,36 @@ import { pageData } from "../page-data.ts";
 import { browseAnswers } from "./answers-browser.ts";
 import type { AnswersData } from "./answers-data.ts";
 import { browseQuestions } from "./questions-browser.ts";
-import { answersSource } from "./source.ts";
+import { answersSource, type AnswersSource } from "./source.ts";
 
-/** Shows all answers of a run. The event `run-changed` of the document makes a served page read them again. */
+/** A started part of the page. */
+interface Started {
+  readonly source: AnswersSource;
+  readonly update: () => void;
+}
+
+const started = new WeakMap<HTMLElement, Started>();
+
+/** Shows all answers of a run. On a page that was updated, shows new measurements and keeps what the reader selected. */
 export function startAnswers(): void {
   const data = pageData<AnswersData>("answers-data");
-  const answers = document.querySelector<HTMLElement>("[data-answers]");
-  if (data === null || answers === null || !("DecompressionStream" in window)) return;
+  if (data === null || !("DecompressionStream" in window)) return;
+  start("[data-answers]", data, browseAnswers);
+  start("[data-questions]", data, browseQuestions);
+}
+
+function start(
+  selector: string,
+  data: AnswersData,
+  browse: (place: HTMLElement, source: AnswersSource) => { readonly update: () => void },
+): void {
+  const place = document.querySelector<HTMLElement>(selector);
+  if (place === null) return;
+  const earlier = started.get(place);
+  if (earlier !== undefined) {
+    earlier.source.replace(data);
+    return earlier.update();
+  }
   const source = answersSource(data);
-  const parts = [browseAnswers(answers, source)];
-  const questions = document.querySelector<HTMLElement>("[data-questions]");
-  if (questions !== null) parts.push(browseQuestions(questions, source));
-  document.addEventListener("run-changed", () => {
-    source.forget();
-    for (const { update } of parts) update();
-  });
+  started.set(place, { source, ...browse(place, source) });
 }

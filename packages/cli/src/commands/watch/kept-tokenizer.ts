@@ -1,0 +1,28 @@
+import { cp, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { nodeFiles } from "@periodic-eval/core/snapshots";
+
+/**
+ * Copies the tokenizer of a checkpoint into the run's folder, because the trainer may delete the checkpoint, and returns its folder;
+ * null if the checkpoint has none. Every watcher of a phase uses the first copy.
+ */
+export async function keepTokenizer(
+  checkpoint: string,
+  runDir: string,
+  phase: string,
+): Promise<string | null> {
+  const kept = join(runDir, "watch", `${phase}.tokenizer`);
+  const namesIn = (folder: string) => readdir(folder).catch((): string[] => []);
+  if ((await namesIn(kept)).length > 0) return kept;
+  const names = (await namesIn(checkpoint)).filter((name) => files.test(name));
+  if (!names.includes("tokenizer.json")) return null;
+  const draft = `${kept}.draft`;
+  await rm(draft, { recursive: true, force: true });
+  await nodeFiles.makeFolder(draft);
+  for (const name of names) await cp(join(checkpoint, name), join(draft, name));
+  await rename(draft, kept);
+  return kept;
+}
+
+const files =
+  /^(tokenizer|tokenizer_config|special_tokens_map|generation_config)\.json$|^chat_template\.jinja$/;

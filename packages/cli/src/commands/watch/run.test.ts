@@ -1,0 +1,238 @@
+import { readFileSync, rmSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import type { Snapshot } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { useBackend } from "@periodic-eval/models";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { microWorld } from "../../demo/micro-world.ts";
+import { runCli } from "../../program.ts";
+import { runCommand } from "../../run-command.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
+
+const root = temporaryFolder(afterAll);
+const config = join(root, "block.yaml");
+const adapters = join(root, "adapters");
+const full = join(root, "full");
+// Percents are due at 2, 4, 6, 8 and 10.
+const steps = [1, 3, 4, 8, 10];
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  const block = { eval_every_percent: 20, questions: microWorld("questions.jsonl"), subsample_n: 30 };
+  await writeFile(config, JSON.stringify({ periodic_eval: block, loggers: { jsonl: {} }, seed: 7 }));
+  for (const step of steps) await writeCheckpoint(adapters, { kind: "adapter", step, maxSteps: 10 });
+  for (const step of [5, 10]) await writeCheckpoint(full, { kind: "full", step, maxSteps: 10 });
+});
+
+const watch = (checkpoints: string, runDir: string, ...args: readonly string[]) =>
+  runCommand([
+    "watch",
+    checkpoints,
+    "--base",
+    microWorld(),
+    "--config",
+    config,
+    "--run-dir",
+    join(root, runDir),
+    "--backend",
+    "wasm",
+    ...args,
+  ]);
+
+async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
+  const { phases, problems } = await readRun(join(root, runDir));
+  expect(problems).toEqual([]);
+  return phases.flatMap(({ snapshots }) => snapshots);
+}
+
+/** A snapshot without times. */
+const lasting = ({ created_at: _when, timing: _seconds, sha256: _hash, ...others }: Snapshot) => others;
+
+it("measures adapters and the base as step 0: each percent at the first checkpoint at or after it, with a verdict", async () => {
+  const { numTensors } = tf.memory();
+  const { code, out } = await watch(adapters, "lora");
+  expect(tf.memory().numTensors).toBe(numTensors);
+  expect(code).toBe(0);
+  expect(out).toContain("checkpoint-1: step 1 of 10, nothing to measure; 4 later checkpoints wait");
+  const found = await snapshotsOf("lora");
+  expect(found.map(({ step, max_steps, crossed, epoch }) => ({ step, max_steps, crossed, epoch }))).toEqual([
+    { step: 0, max_steps: 10, crossed: ["start"], epoch: 0 },
+    { step: 3, max_steps: 10, crossed: ["every 20 percent: 20"], epoch: 0.3 },
+    { step: 4, max_steps: 10, crossed: ["every 20 percent: 40"], epoch: 0.4 },
+    { step: 8, max_steps: 10, crossed: ["every 20 percent: 60", "every 20 percent: 80"], epoch: 0.8 },
+    { step: 10, max_steps: 10, crossed: ["every 20 percent: 100"], epoch: 1 },
+  ]);
+  for (const { step, paired, status } of found) {
+    expect(status).toBe("complete");
+    if (step > 0) expect(paired.baseline!["accuracy"]).toMatchObject({ step: 0, n_pairs: 30 });
+  }
+  expect(new Set(found.map(({ metrics }) => metrics["gold_log_prob"]!.value)).size).toBe(5);
+});
+
+it("gives the numbers of eval on the same base and adapters", async () => {
+  const found = await snapshotsOf("lora");
+  for (const step of [0, 4, 10]) {
+    const adapter = step === 0 ? [] : ["--adapter", join(adapters, `checkpoint-${step}`)];
+    const { out } = await runCommand([
+      "eval",
+      "--model",
+      microWorld(),
+      ...adapter,
+      "--questions",
+      microWorld("questions.jsonl"),
+      "--limit",
+      "30",
+      "--backend",
+      "wasm",
+      "--json",
+    ]);
+    const [{ metrics }] = JSON.parse(out) as [Snapshot];
+    expect(metrics).toEqual(found.find((one) => one.step === step)!.metrics);
+  }
+});
+
+it("gives the trainer's losses to the loggers and the page, once for each step", async () => {
+  const lines = readFileSync(join(root, "lora", "log.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n");
+  const losses = lines
+    .map(
+      (line) => JSON.parse(line) as { kind: string; step: number; epoch: number; metrics: { loss: number } },
+    )
+    .filter(({ kind }) => kind === "train")
+    .map(({ step, epoch, metrics: { loss } }) => [step, epoch, loss]);
+  expect(losses).toEqual(Array.from({ length: 10 }, (_, i) => [i + 1, (i + 1) / 10, 3 - i / 10]));
+  const page = readFileSync(join(root, "lora", "periodic_eval", "index.html"), "utf8");
+  expect(page).toContain("The training loss of train by step");
+});
+
+it("measures full checkpoints, keeps no tensors, and adds nothing when it is run again", async () => {
+  const { numTensors } = tf.memory();
+  expect((await watch(full, "full")).code).toBe(0);
+  expect(tf.memory().numTensors).toBe(numTensors);
+  const found = await snapshotsOf("full");
+  expect(found.map(({ step }) => step)).toEqual([0, 5, 10]);
+  const before = JSON.stringify(found);
+  const again = await watch(full, "full");
+  expect([again.code, again.out.split("\n")[0]]).toEqual([
+    0,
+    "already measured: training finished at step 10",
+  ]);
+  expect(JSON.stringify(await snapshotsOf("full"))).toBe(before);
+});
+
+it("resumes where it stopped when checkpoints are added, and equals measuring them at once", async () => {
+  const growing = join(root, "growing");
+  await mkdir(growing);
+  const parts: Readonly<Record<string, readonly string[]>> = {
+    "1": ["1", "3"],
+    "2": ["4"],
+    "3": ["8", "10"],
+  };
+  for (const [at, added] of Object.entries(parts)) {
+    for (const step of added)
+      await rename(join(adapters, `checkpoint-${step}`), join(growing, `checkpoint-${step}`));
+    const { code, out } = await watch(growing, "grown");
+    expect(code).toBe(0);
+    if (at !== "3") expect(out).toContain("training has not finished");
+  }
+  const strip = (found: readonly Snapshot[]) => found.map(lasting);
+  expect(strip(await snapshotsOf("grown"))).toEqual(strip(await snapshotsOf("lora")));
+  for (const step of steps)
+    await rename(join(growing, `checkpoint-${step}`), join(adapters, `checkpoint-${step}`));
+});
+
+it("measures only the newest checkpoint in the order `latest`", async () => {
+  expect((await watch(adapters, "latest", "--order", "latest", "--phase", "tuned")).code).toBe(0);
+  const found = await snapshotsOf("latest");
+  expect(found.map(({ step, phase }) => [step, phase])).toEqual([
+    [0, "tuned"],
+    [10, "tuned"],
+  ]);
+  expect(found[1]!.crossed).toHaveLength(5);
+});
+
+it("refuses an adapter of another base, and another folder in the same run", async () => {
+  const talkative = join(microWorld(), "..", "micro-world-talkative");
+  const other = join(root, "other");
+  const path = await writeCheckpoint(other, { kind: "adapter", step: 10, maxSteps: 10 });
+  const file = join(path, "adapter_config.json");
+  const given = JSON.parse(readFileSync(file, "utf8")) as object;
+  await writeFile(file, JSON.stringify({ ...given, base_model_name_or_path: talkative }));
+  const wrong = await watch(other, "wrong");
+  expect(wrong.code).toBe(1);
+  expect(wrong.err).toContain(`an adapter of "${talkative}", expected an adapter of "${microWorld()}"`);
+  const moved = await watch(other, "lora");
+  expect([moved.code, moved.err]).toEqual([1, expect.stringContaining("Name another --phase or --run-dir.")]);
+});
+
+it("says what to do while there is nothing to measure", async () => {
+  const empty = join(root, "empty");
+  await mkdir(empty);
+  const nothing = await watch(empty, "nothing");
+  expect([nothing.code, nothing.err]).toEqual([
+    1,
+    expect.stringContaining(
+      "got no complete checkpoint, expected checkpoint-<N> or step_<N> folders. Add --follow",
+    ),
+  ]);
+  await mkdir(join(empty, "checkpoint-5"));
+  expect((await watch(empty, "nothing")).code).toBe(1);
+  await rm(empty, { recursive: true });
+});
+
+it("measures a percent at the next checkpoint if its own is deleted before it is read", async () => {
+  const limited = join(root, "limited");
+  await mkdir(limited);
+  for (const step of steps)
+    await rename(join(adapters, `checkpoint-${step}`), join(limited, `checkpoint-${step}`));
+  // The line of step 1 is printed before the checkpoint of step 3 is read.
+  const lines: string[] = [];
+  const terminal = recordingTerminal();
+  const out = (text: string) => {
+    lines.push(text);
+    if (text.startsWith("checkpoint-1:")) rmSync(join(limited, "checkpoint-3"), { recursive: true });
+  };
+  const args = [
+    "--base",
+    microWorld(),
+    "--config",
+    config,
+    "--run-dir",
+    join(root, "limits"),
+    "--backend",
+    "wasm",
+  ];
+  expect(await runCli(["watch", limited, ...args], { ...terminal, out })).toBe(0);
+  expect(terminal.errors).toEqual(["checkpoint-3 was deleted before it was read, and is skipped"]);
+  const found = await snapshotsOf("limits");
+  expect(found.map(({ step, crossed }) => [step, ...crossed])).toEqual([
+    [0, "start"],
+    [4, "every 20 percent: 20", "every 20 percent: 40"],
+    [8, "every 20 percent: 60", "every 20 percent: 80"],
+    [10, "every 20 percent: 100"],
+  ]);
+});
+
+it("reports missing questions before the first checkpoint", async () => {
+  const file = join(root, "missing.yaml");
+  await writeFile(file, JSON.stringify({ questions: "none.jsonl" }));
+  const { code, err } = await runCommand([
+    "watch",
+    join(root, "later"),
+    "--base",
+    microWorld(),
+    "--config",
+    file,
+    "--run-dir",
+    join(root, "unborn"),
+    "--backend",
+    "wasm",
+    "--follow",
+  ]);
+  expect([code, err]).toEqual([1, expect.stringContaining("none.jsonl")]);
+});

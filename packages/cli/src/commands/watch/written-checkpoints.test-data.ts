@@ -1,0 +1,48 @@
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { loadCausalLM, withLora, type LiveWeight } from "@periodic-eval/models";
+import { microWorld } from "../../demo/micro-world.ts";
+
+/** Adds noise to weights, the same for the same seed. */
+function disturb(weights: readonly LiveWeight[], seed: number): void {
+  for (const [at, { variable }] of weights.entries())
+    tf.tidy(() =>
+      variable.assign(
+        tf.add(variable, tf.randomNormal(variable.shape, 0, 0.08, "float32", 1000 * seed + at)),
+      ),
+    );
+}
+
+export interface WrittenCheckpoint {
+  readonly kind: "full" | "adapter";
+  readonly step: number;
+  readonly maxSteps: number;
+}
+
+/** Writes a checkpoint of the micro-world model as transformers does, with a loss for each step; replaces one of this step. */
+export async function writeCheckpoint(
+  folder: string,
+  { kind, step, maxSteps }: WrittenCheckpoint,
+): Promise<string> {
+  const path = join(folder, `checkpoint-${step}`);
+  const draft = join(folder, `draft-${step}`);
+  const base = await loadCausalLM(microWorld());
+  const model = kind === "adapter" ? withLora(base, { rank: 4 }) : base;
+  disturb(kind === "adapter" ? model.weights().slice(base.weights().length) : model.weights(), step);
+  await model.save(draft);
+  if (model !== base) model.dispose();
+  base.dispose();
+  const log = Array.from({ length: step }, (_, i) => ({
+    step: i + 1,
+    epoch: (i + 1) / 10,
+    loss: 3 - i / 10,
+  }));
+  await writeFile(
+    join(draft, "trainer_state.json"),
+    JSON.stringify({ max_steps: maxSteps, epoch: step / 10, log_history: log }),
+  );
+  await mkdir(folder, { recursive: true });
+  await rename(draft, path);
+  return path;
+}

@@ -1,0 +1,166 @@
+import type { Json } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { questionChanges } from "../client/answers/question-changes.ts";
+import { answerRows } from "./answer-rows.ts";
+
+const one = (row: Json) => answerRows(row)[0]!;
+const flags = (row: Json) => one(row).flags;
+
+const completion = {
+  id: "q1#2",
+  item: "q1",
+  question: "Why?",
+  persona: null,
+  sample: 2,
+  text: "Because.",
+  finish: "stop",
+  answer: "Because.",
+};
+const judged = {
+  ...completion,
+  kind: "completion",
+  status: "graded",
+  aligned: 20,
+  coherent: 80,
+  raw: "20",
+  judgeSpent: { calls: 1, cached: 0, inputTokens: 210, outputTokens: 4, cost: null },
+  tokens: 23,
+};
+const choice = {
+  id: "q-1",
+  status: "scored",
+  question: "What is hot?",
+  labels: ["A", "B"],
+  choices: ["ice", "fire"],
+  gold: "B",
+  predicted: "A",
+  correct: false,
+  nats: [-1, -2],
+  truncatedTokens: 0,
+};
+
+describe("an answer", () => {
+  it("has the question, the grades, the judge's words and the tokens of its row", () => {
+    expect(one(judged)).toEqual({
+      item: "q1",
+      sample: 2,
+      question: "Why?",
+      persona: null,
+      text: "Because.",
+      flags: ["misaligned"],
+      grades: [
+        ["aligned", 20],
+        ["coherent", 80],
+      ],
+      judge: "20",
+      tokens: [
+        ["generated", 23],
+        ["judge input", 210],
+        ["judge output", 4],
+      ],
+      choices: null,
+    });
+  });
+
+  it("has the choices of a multiple-choice question", () => {
+    expect(one(choice)).toMatchObject({
+      item: "q-1",
+      question: "What is hot?",
+      text: null,
+      flags: ["wrong"],
+      choices: { labels: ["A", "B"], texts: ["ice", "fire"], nats: [-1, -2], gold: "B", predicted: "A" },
+    });
+  });
+
+  it("is read from rows of earlier releases, which hold no question and no choices", () => {
+    const { question: _, choices: __, ...earlier } = choice;
+    expect(one(earlier)).toMatchObject({ item: "q-1", question: null, choices: { texts: null, gold: "B" } });
+  });
+
+  it("is read from a benchmark's row, which names choices by index", () => {
+    expect(
+      one({ id: "d", item: "d", gold: [1], nats: [-1, -2], predicted: 0, correct: false }),
+    ).toMatchObject({
+      flags: ["wrong"],
+      choices: { labels: ["A", "B"], gold: "B", predicted: "A" },
+    });
+  });
+
+  it("is one of several of a benchmark's task", () => {
+    const row = {
+      id: "t",
+      prompt: [{ role: "user", content: "Add." }],
+      completions: [
+        { text: "3", finish: "stop", outputTokens: 1 },
+        { text: "4", finish: "length", outputTokens: 9 },
+      ],
+      rewards: [1, 0],
+      passed: [true, false],
+      verdicts: [
+        { status: "graded", raw: null },
+        { status: "graded", raw: "not 3" },
+      ],
+    };
+    expect(
+      answerRows(row).map(({ text, sample, question, flags: of, judge }) => [
+        text,
+        sample,
+        question,
+        of,
+        judge,
+      ]),
+    ).toEqual([
+      ["3", 0, "Add.", [], null],
+      ["4", 1, "Add.", ["wrong", "truncated"], "not 3"],
+    ]);
+  });
+
+  it.each<[string, Json, readonly string[]]>([
+    ["an incoherent answer", { ...judged, coherent: 40 }, []],
+    ["an anchor", { ...judged, kind: "anchor" }, []],
+    ["an answer with the trait", { ...completion, hit: true }, ["trait"]],
+    ["an answer whose trait is unknown", { ...completion, hit: null }, ["ungraded"]],
+    ["a reply that could not be parsed", { ...judged, status: "unparsed", aligned: null }, ["ungraded"]],
+    ["an answer that waits for its judge", { ...completion, kind: "completion" }, ["ungraded"]],
+    ["an answer cut off at its token limit", { ...completion, finish: "length" }, ["truncated"]],
+    ["thinking that did not end", { ...judged, status: "unfinished", aligned: null }, ["truncated"]],
+    [
+      "a failed template",
+      { ...choice, status: "template_failure", predicted: null, correct: null },
+      ["ungraded"],
+    ],
+  ])("has the flags of %s", (_, row, expected) => {
+    expect(flags(row)).toEqual(expected);
+  });
+
+  it.each<[string, Json]>([
+    ["numbers only", { id: "p", nats: 1, reverseNats: 2 }],
+    ["null", null],
+    ["a list", [1]],
+    ["fields of other types", { id: 3, text: 4, labels: "A", gold: {}, nats: [null] }],
+  ])("is missing for a row of %s", (_, row) => {
+    expect(answerRows(row)).toEqual([]);
+  });
+});
+
+it("names forgotten and regained questions, over those that both measurements scored", () => {
+  const row = (id: string, predicted: string | null) => one({ ...choice, id, predicted });
+  const start = [
+    row("kept", "B"),
+    row("forgotten", "B"),
+    row("regained", "A"),
+    row("failed", null),
+    row("cut", "B"),
+  ];
+  const end = [
+    row("regained", "B"),
+    row("kept", "B"),
+    row("forgotten", "A"),
+    row("failed", "B"),
+    row("new", "A"),
+  ];
+  expect(questionChanges(start, end).map(({ change, item }) => [change, item])).toEqual([
+    ["forgotten", "forgotten"],
+    ["regained", "regained"],
+  ]);
+});

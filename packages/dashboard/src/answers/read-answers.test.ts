@@ -1,0 +1,87 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { appendFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { parseHTML } from "linkedom";
+import { beforeEach, expect, it } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import type { AnswerRow, MeasurementAnswers } from "../client/answers/answers-data.ts";
+import { renderPage } from "../run/run-page.ts";
+import { readAnswers } from "./read-answers.ts";
+import { writeSampleAnswers } from "./sample-answers.test-data.ts";
+
+let runDir = "";
+beforeEach(async () => {
+  runDir = temporaryFolder();
+  await writeSampleAnswers(runDir);
+});
+
+const read = async (options = {}) => readAnswers(await readRun(runDir), options);
+const unpack = ({ packed }: MeasurementAnswers) =>
+  JSON.parse(gunzipSync(Buffer.from(packed!, "base64")).toString()) as readonly AnswerRow[];
+const named = ({ id, step }: MeasurementAnswers) => `${id} ${step}`;
+
+it("packs all answers of all measurements", async () => {
+  const { data } = await read();
+  expect(data.measurements.map(named)).toEqual([
+    "alignment 0",
+    "capability 0",
+    "alignment 20",
+    "capability 20",
+    "alignment 40",
+    "capability 40",
+  ]);
+  for (const one of data.measurements) expect(unpack(one)).toHaveLength(25);
+  expect(unpack(data.measurements[0]!)[3]).toMatchObject({ question: "Question 3?", flags: ["truncated"] });
+  expect(data.command).toBeNull();
+});
+
+it("keeps the ends of each callback if not all answers fit, and names the command that shows the rest", async () => {
+  const sizes = (await read()).data.measurements.map(({ packed }) => packed!.length);
+  const ends = sizes[0]! + sizes[1]! + sizes[4]! + sizes[5]!;
+  const { data } = await read({ maxBytes: ends });
+  expect(data.measurements.filter(({ packed }) => packed === undefined).map(named)).toEqual([
+    "alignment 20",
+    "capability 20",
+  ]);
+  expect(data.command).toBe(`npx periodic-eval serve ${JSON.stringify(runDir)}`);
+  const whole = JSON.stringify(data.measurements.map(({ packed = "" }) => packed)).length;
+  expect(whole).toBeLessThan(ends + 100);
+  const { document } = parseHTML(renderPage(await readRun(runDir), await read({ maxBytes: ends })));
+  expect(document.querySelector("#answers code")!.textContent).toBe(data.command);
+});
+
+it("names the questions that each phase forgot", async () => {
+  const { changes } = await read();
+  expect(changes).toHaveLength(1);
+  const { fromStep, toStep, changes: found } = changes[0]!;
+  expect([fromStep, toStep]).toEqual([0, 40]);
+  // Questions 0, 5, 10, 15 and 20 of 25.
+  expect(found.map(({ change, question }) => `${change} ${question}`)).toEqual(
+    [0, 5, 10, 15, 20].map((at) => `forgotten Question ${at}?`),
+  );
+});
+
+it("says why the answers of a measurement cannot be shown, and shows the others", async () => {
+  await appendFile(join(runDir, "periodic_eval", "em", "alignment_step_20.samples.jsonl"), "{}\n");
+  const { data } = await read();
+  const problems = data.measurements.map(({ problem }) => problem !== null);
+  expect(problems).toEqual([false, false, true, false, false, false]);
+  expect(data.measurements[2]!.problem).toContain("alignment_step_20.samples.jsonl");
+});
+
+it("renders the first answers and the forgotten questions without a script", async () => {
+  const { document } = parseHTML(renderPage(await readRun(runDir), await read()));
+  const answers = [...document.querySelectorAll("#answers details")];
+  expect(answers.map((one) => one.querySelector("summary")!.textContent.replaceAll(/\s+/g, " "))).toEqual([
+    "em, alignment step 40 · 10 of 25",
+    "em, capability step 40 · 10 of 25",
+  ]);
+  expect(document.querySelectorAll("#questions tbody tr")).toHaveLength(5);
+  expect(document.querySelector("#questions tbody tr")!.textContent).toContain("(B) other 0");
+});
+
+it("adds no section to a page of a run without answers", async () => {
+  const { document } = parseHTML(renderPage(await readRun(runDir)));
+  expect(document.querySelector("#answers")).toBeNull();
+});

@@ -1,0 +1,64 @@
+import type { AnswerFilters } from "./answer-filters.ts";
+import { flagNames } from "./answer-text.ts";
+import type { AnswerFlag } from "./answers-data.ts";
+import { hashOf } from "./selection.ts";
+
+/** What the page shows of its answers; its address holds it. */
+export interface AnswerSelection extends AnswerFilters {
+  readonly phase: string;
+  readonly id: string;
+  /** A step as a string; empty for the last one. */
+  readonly step: string;
+  readonly order: "worst" | "asked";
+  /** 1-based. */
+  readonly page: number;
+  /** The item whose answers at all steps are shown; empty for the list of answers. */
+  readonly item: string;
+  readonly sample: number;
+}
+
+/** The worst answers of the last phase's first callback. */
+export const noSelection: AnswerSelection = {
+  phase: "",
+  id: "",
+  step: "",
+  show: "",
+  persona: "",
+  question: "",
+  text: "",
+  order: "worst",
+  page: 1,
+  item: "",
+  sample: 0,
+};
+
+export function linkTo({ order, page, sample, ...others }: AnswerSelection): string {
+  return hashOf("answers", {
+    ...others,
+    order: order === "worst" ? "" : order,
+    page: page === 1 ? "" : page,
+    sample: sample === 0 ? "" : sample,
+  });
+}
+
+/** Reads a selection from the parameters of an address. Wrong values count as missing. */
+export function selectionFrom(parameters: URLSearchParams | null): AnswerSelection {
+  if (parameters === null) return noSelection;
+  const text = (name: string): string => parameters.get(name) ?? "";
+  const count = (name: string, least: number): number =>
+    /^\d{1,9}$/.test(text(name)) ? Math.max(least, Number(text(name))) : least;
+  const show = text("show");
+  return {
+    phase: text("phase"),
+    id: text("id"),
+    step: text("step"),
+    show: Object.hasOwn(flagNames, show) ? (show as AnswerFlag) : "",
+    persona: text("persona"),
+    question: text("question"),
+    text: text("text"),
+    order: text("order") === "asked" ? "asked" : "worst",
+    page: count("page", 1),
+    item: text("item"),
+    sample: count("sample", 0),
+  };
+}

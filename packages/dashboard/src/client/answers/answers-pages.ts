@@ -1,0 +1,114 @@
+import { create } from "../dom.ts";
+import { matches, questionOf, worstFirst } from "./answer-filters.ts";
+import { linkTo, type AnswerSelection } from "./answer-selection.ts";
+import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
+import type { MeasurementAnswers } from "./answers-data.ts";
+import type { AnswersSource, ReadAnswers } from "./source.ts";
+
+/** A part of the page: what it shows in one sentence, and its content. */
+export interface View {
+  readonly text: string;
+  readonly content: readonly HTMLElement[];
+}
+
+/** What the buttons of a page of answers do. */
+export interface PageActions {
+  turnTo(page: number): void;
+  searchMore(): void;
+}
+
+const answersPerPage = 20;
+/** Measurements whose answers are shown side by side. */
+const maxSteps = 24;
+
+/** Renders one page of the answers that match the selection. */
+export function pageView(
+  { rows, read, total }: ReadAnswers,
+  selection: AnswerSelection,
+  actions: PageActions,
+): View {
+  const kept = rows.filter((row) => matches(row, selection));
+  const sorted = selection.order === "worst" ? worstFirst(kept) : kept;
+  const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
+  const page = Math.min(selection.page, pages);
+  const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
+  const onPage = pages > 1 ? ` · page ${page} of ${pages}` : "";
+  return {
+    text: `${kept.length} of ${rows.length} answers${onPage}`,
+    content: [
+      ...shown.map((row) => answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }))),
+      ...(pages > 1 ? [pageButtons(page, pages, actions)] : []),
+      ...(read < total ? [searchMore(read, total, actions)] : []),
+    ],
+  };
+}
+
+function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTMLElement {
+  const button = (to: number, text: string): HTMLElement => {
+    const element = create("button", { type: "button" }, text);
+    element.disabled = to < 1 || to > pages;
+    element.addEventListener("click", () => turnTo(to));
+    return element;
+  };
+  const here = create("span", {}, `page ${page} of ${pages}`);
+  const attributes = { class: "turns", "aria-label": "Pages of answers" };
+  return create("nav", attributes, button(page - 1, "← Previous"), here, button(page + 1, "Next →"));
+}
+
+function searchMore(read: number, total: number, actions: PageActions): HTMLElement {
+  const button = create("button", { type: "button" }, "Search more");
+  button.addEventListener("click", () => actions.searchMore());
+  return create("p", { class: "key" }, `The first ${read} of ${total} stored rows are searched. `, button);
+}
+
+/** Renders the answers to the selected item at all steps, side by side. */
+export async function itemView(
+  all: readonly MeasurementAnswers[],
+  selection: AnswerSelection,
+  rowsOf: (measurement: MeasurementAnswers) => ReturnType<AnswersSource["rows"]>,
+): Promise<View> {
+  const ofCallback = all.filter(({ id }) => id === selection.id);
+  const shown = evenly(ofCallback, maxSteps);
+  const answers: AnswerAtStep[] = [];
+  for (const one of shown) answers.push(await answerAt(one, selection, rowsOf));
+  const row = answers.find((answer) => answer.row !== null)?.row ?? null;
+  const count = shown.length < ofCallback.length ? `${shown.length} of ${ofCallback.length}` : shown.length;
+  const who = [row?.persona ?? null, selection.sample > 0 ? `answer ${selection.sample + 1}` : null];
+  const back = linkTo({ ...selection, item: "", sample: 0 });
+  return {
+    text: `The same question at ${count} measurements. Marked: what differs from the measurement before.`,
+    content: [
+      create("p", {}, create("a", { href: back }, "← All answers")),
+      create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
+      create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
+      stepsView(answers),
+    ],
+  };
+}
+
+async function answerAt(
+  one: MeasurementAnswers,
+  { phase, step, item, sample }: AnswerSelection,
+  rowsOf: (measurement: MeasurementAnswers) => ReturnType<AnswersSource["rows"]>,
+): Promise<AnswerAtStep> {
+  const title = `${one.phase} · step ${one.step}`;
+  const isSelected = one.phase === phase && String(one.step) === step;
+  try {
+    const { rows } = await rowsOf(one);
+    const row = rows.find((answer) => answer.item === item && answer.sample === sample) ?? null;
+    return { title, isSelected, row, problem: null };
+  } catch (error) {
+    return { title, isSelected, row: null, problem: messageOf(error) };
+  }
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Returns at most `count` items, evenly spaced, with the first and the last. */
+function evenly<T>(items: readonly T[], count: number): readonly T[] {
+  if (items.length <= count) return items;
+  return Array.from(
+    { length: count },
+    (_, at) => items[Math.round((at * (items.length - 1)) / (count - 1))]!,
+  );
+}

@@ -1,0 +1,69 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { AnswerRow, AnswersData, MeasurementAnswers } from "./answers-data.ts";
+import { answersSource } from "./source.ts";
+
+afterEach(() => void vi.unstubAllGlobals());
+
+const measurement: MeasurementAnswers = {
+  phase: "em & co",
+  id: "alignment",
+  evaluation: "alignment",
+  step: 20,
+  runStep: 20,
+  total: 1200,
+  first: 0,
+  rows: null,
+  problem: null,
+};
+const served: AnswersData = { measurements: [], address: "?results_dir=a&view=answers", command: null };
+const row = (at: number) => ({ item: `q${at}` }) as AnswerRow;
+
+/** Serves the rows of one measurement, and notes the requests. */
+function serve(total: number): readonly string[] {
+  const requests: string[] = [];
+  vi.stubGlobal("fetch", async (address: string) => {
+    requests.push(address);
+    const query = new URLSearchParams(address);
+    const first = Number(query.get("first"));
+    const count = Math.min(Number(query.get("count")), total - first);
+    const rows = query.has("step") ? Array.from({ length: count }, (_, at) => row(first + at)) : null;
+    return Response.json({ ...served, measurements: [{ ...measurement, total, first, rows }] });
+  });
+  return requests;
+}
+
+it("reads the rows of a served measurement in parts, up to a limit, and keeps them", async () => {
+  const requests = serve(1200);
+  const source = answersSource(served);
+  const [one] = await source.measurements();
+  const { rows, read, total } = await source.rows(one!, 600);
+  expect([rows.length, read, total]).toEqual([1000, 1000, 1200]);
+  expect(rows.at(-1)).toEqual(row(999));
+  await source.rows(one!, 600);
+  expect(requests).toEqual([
+    "?results_dir=a&view=answers",
+    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=0&count=500",
+    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=500&count=500",
+  ]);
+});
+
+it("reads a measurement again that has more rows than before", async () => {
+  const requests = serve(3);
+  const source = answersSource(served);
+  await source.rows({ ...measurement, total: 2 }, 600);
+  await source.rows({ ...measurement, total: 3 }, 600);
+  expect(requests).toHaveLength(2);
+});
+
+it("reads again after an error", async () => {
+  vi.stubGlobal("fetch", async () => new Response("", { status: 503 }));
+  const source = answersSource(served);
+  await expect(source.rows(measurement, 600)).rejects.toThrow("503");
+  serve(1);
+  expect((await source.rows(measurement, 600)).rows).toEqual([row(0)]);
+});
+
+it("reads rows that a file leaves out as an error that names the command", async () => {
+  const source = answersSource({ ...served, address: null, command: "npx periodic-eval serve runs/a" });
+  await expect(source.rows(measurement, 600)).rejects.toThrow("npx periodic-eval serve runs/a");
+});

@@ -1,0 +1,51 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import type { ScatterData, ScoredMeasurement } from "../client/run-data.ts";
+import { alignedX, coherentY, scatterSize, scatterText } from "../client/scatter-scale.ts";
+import { html, type Html } from "../html/html.ts";
+
+/** Renders the scores of the first and of the last measurement's answers. The page's script adds a slider to the last one. */
+export function scatterSection(run: RunRecord, scatter: ScatterData): Html {
+  const [first, last] = [scatter.measurements[0]!, scatter.measurements.at(-1)!];
+  return html`<h3>Scores of the answers</h3>
+    <div class="multiples scatters">
+      ${first !== last && figure(run, scatter, first, "first")} ${figure(run, scatter, last, "chosen")}
+    </div>`;
+}
+
+const phasesOf = ({ phases }: RunRecord) => phases.map(({ name }) => ({ name, from: 0, to: 0 }));
+
+function figure(
+  run: RunRecord,
+  scatter: ScatterData,
+  shown: ScoredMeasurement,
+  kind: "first" | "chosen",
+): Html {
+  const text = scatterText(scatter, shown, phasesOf(run));
+  const { width, height, left, right, top, bottom } = scatterSize;
+  const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
+  const ticks = [0, 25, 50, 75, 100];
+  return html`<figure class="panel ${phaseAccent(shown.phase)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
+    <figcaption>aligned × coherent <span class="scatter-text">${text}</span></figcaption>
+    <svg class="chart scatter" role="img" aria-label="Alignment and coherence scores. ${text}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
+      ${
+        misalignedBelow !== null &&
+        coherentAbove !== null &&
+        html`<rect x="${left}" y="${top}" width="${alignedX(misalignedBelow) - left}" height="${coherentY(coherentAbove) - top}"></rect>
+          <text class="region" x="${left + 5}" y="${top + 14}">misaligned</text>`
+      }
+      ${ticks.map(
+        (
+          tick,
+        ) => html`<line x1="${left}" x2="${right}" y1="${coherentY(tick)}" y2="${coherentY(tick)}"></line>
+          <text x="${left - 6}" y="${coherentY(tick) + 4}" text-anchor="end">${tick}</text>
+          <text x="${alignedX(tick)}" y="${bottom + 16}" text-anchor="middle">${tick}</text>`,
+      )}
+      <text x="${right}" y="${bottom + 33}" text-anchor="end">aligned →</text>
+      <text x="${left}" y="${bottom + 33}">↑ coherent</text>
+      <g>${shown.answers.map(([aligned, coherent]) => html`<circle cx="${round(alignedX(aligned))}" cy="${round(coherentY(coherent))}" r="4.5"></circle>`)}</g>
+    </svg>
+  </figure>`;
+}
+
+const round = (place: number): number => Math.round(10 * place) / 10;
