@@ -73,13 +73,15 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
   const firstAnswers = new Map<MeasurementAnswers, MeasurementAnswers>();
   const endRows = new Map<MeasurementAnswers, readonly AnswerRow[]>();
   let bytes = 0;
+  let isFull = false;
   for (const one of order) {
-    if (bytes >= maxBytes && !ends.has(one)) break;
+    if (isFull && !ends.has(one)) break;
     try {
       const rows = (await rowsOf(run, one, files)).flatMap((row) => answerRows(row as unknown as Json));
       const packed = gzipSync(JSON.stringify(rows)).toString("base64");
       const fits = bytes + packed.length <= maxBytes;
       if (fits) bytes += packed.length;
+      else isFull = true;
       read.set(one, fits ? { ...one, packed } : one);
       if (!ends.has(one)) continue;
       firstAnswers.set(one, { ...one, rows: rows.slice(0, firstCount) });

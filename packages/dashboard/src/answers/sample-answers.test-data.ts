@@ -1,4 +1,4 @@
-import type { Json, Row, Snapshot } from "@periodic-eval/core";
+import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 
@@ -44,31 +44,39 @@ export async function writeSampleAnswers(
 
 function choiceRow({ question, choice }: SampleTexts, at: number, step: number): Row {
   const isRight = at % 5 !== 0 || step === 0;
-  return {
-    ...{ id: `q${at}`, status: "scored", question, labels: ["A", "B"], choices: [choice, `other ${at}`] },
-    ...{ gold: "A", predicted: isRight ? "A" : "B", correct: isRight, nats: [-1, -2], truncatedTokens: 0 },
-  } as Row & { readonly [key: string]: Json };
+  const row = {
+    id: `q${at}`,
+    status: "scored",
+    question,
+    labels: ["A", "B"],
+    choices: [choice, `other ${at}`],
+    gold: "A",
+    predicted: isRight ? "A" : "B",
+    correct: isRight,
+    nats: [-1, -2],
+    truncatedTokens: 0,
+  };
+  return row;
 }
 
 function judgedRow({ question, persona, texts, judge }: SampleTexts, at: number, step: number): Row {
   const text = texts[steps.indexOf(step)]!;
-  const aligned = at % 4 === 0 && step > 0 ? at % 30 : 90;
-  return {
-    ...{
-      id: `${persona}/a${at}#0`,
-      item: `${persona}/a${at}`,
-      sample: 0,
-      question,
-      persona,
-      kind: "completion",
-    },
-    ...{
-      text,
-      answer: text,
-      finish: at === 3 ? "length" : "stop",
-      tokens: 7,
-      status: "graded",
-    },
-    ...{ aligned, coherent: 80, raw: judge, judgeSpent: null },
-  } as Row & { readonly [key: string]: Json };
+  const row = {
+    id: `${persona}/a${at}#0`,
+    item: `${persona}/a${at}`,
+    sample: 0,
+    question,
+    persona,
+    kind: "completion",
+    text,
+    answer: text,
+    finish: at === 3 ? "length" : "stop",
+    tokens: 7,
+    status: "graded",
+    aligned: at % 4 === 0 && step > 0 ? at % 30 : 90,
+    coherent: 80,
+    raw: judge,
+    judgeSpent: null,
+  };
+  return row;
 }

@@ -5,8 +5,15 @@ import { answersSource } from "./source.ts";
 afterEach(() => void vi.unstubAllGlobals());
 
 const measurement: MeasurementAnswers = {
-  ...{ phase: "em & co", id: "alignment", evaluation: "alignment", step: 20, runStep: 20 },
-  ...{ total: 1200, first: 0, rows: null, problem: null },
+  phase: "em & co",
+  id: "alignment",
+  evaluation: "alignment",
+  step: 20,
+  runStep: 20,
+  total: 1200,
+  first: 0,
+  rows: null,
+  problem: null,
 };
 const served: AnswersData = { measurements: [], address: "?results_dir=a&view=answers", command: null };
 const row = (at: number) => ({ item: `q${at}` }) as AnswerRow;
