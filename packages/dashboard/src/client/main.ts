@@ -10,9 +10,14 @@ const features: readonly (() => void)[] = [
   startCrossHair,
   startDownloads,
   startScatters,
-  startAnswers,
+  startAnswersOnce,
   startPrinting,
 ];
+
+/** An update keeps what the reader has selected among the answers. */
+function startAnswersOnce(): void {
+  if (document.querySelector("[data-answers][data-kept]") === null) startAnswers();
+}
 
 function startAll(): void {
   for (const start of features) attempt(start);
