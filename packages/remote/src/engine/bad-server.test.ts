@@ -54,9 +54,17 @@ async function errorOf(promise: Promise<unknown>): Promise<PeriodicEvalError> {
   return error!;
 }
 
+interface Choice {
+  readonly prompt_token_ids: readonly number[];
+  readonly prompt_logprobs: readonly (object | null)[];
+}
+
 const changed =
-  (change: (choice: any) => unknown): Fault =>
-  (reply: { choices: unknown[] }) => ({ ...reply, choices: reply.choices.map(change) });
+  (change: (choice: Choice) => object): Fault =>
+  (reply: { choices: Choice[] }) => ({
+    ...reply,
+    choices: reply.choices.map((choice) => ({ ...choice, ...change(choice) })),
+  });
 
 it.each<[string, Fault, Partial<ServerOptions>]>([
   ["too many requests", { status: 429, headers: { "retry-after": "0.05" } }, {}],
@@ -101,25 +109,24 @@ it.each<[string, Fault, Partial<PeriodicEvalError>]>([
   ["a missing choice", (reply: { choices: unknown[] }) => ({ ...reply, choices: [] }), { code: "model" }],
   [
     "missing log-probs",
-    changed((choice) => ({ ...choice, prompt_logprobs: null })),
+    changed(() => ({ prompt_logprobs: null })),
     { got: "a reply without a requested log-probability" },
   ],
   [
     "other token ids",
-    changed((choice) => ({ ...choice, prompt_token_ids: choice.prompt_token_ids.map(() => 7) })),
+    changed(({ prompt_token_ids: ids }) => ({ prompt_token_ids: ids.map(() => 7) })),
     { code: "model" },
   ],
   [
     "no token ids",
-    changed(({ prompt_token_ids: _, ...rest }) => rest),
+    changed(() => ({ prompt_token_ids: undefined })),
     { got: "a reply without prompt_token_ids" },
   ],
   [
     "a log-probability of −∞",
-    changed((choice) => ({
-      ...choice,
-      prompt_logprobs: choice.prompt_logprobs.map(
-        (entry: object | null) =>
+    changed(({ prompt_logprobs: entries }) => ({
+      prompt_logprobs: entries.map(
+        (entry) =>
           entry && Object.fromEntries(Object.keys(entry).map((id) => [id, { logprob: -9999, rank: 1 }])),
       ),
     })),
@@ -194,8 +201,7 @@ it("refuses a server with another tokenizer", async () => {
 it.each<[string, (request: Received) => Fault | null, readonly string[]]>([
   [
     "prompt log-probs",
-    ({ body }) =>
-      body["prompt_logprobs"] === undefined ? null : changed((one) => ({ ...one, prompt_logprobs: null })),
+    ({ body }) => (body["prompt_logprobs"] === undefined ? null : changed(() => ({ prompt_logprobs: null }))),
     ["generate"],
   ],
   ["/tokenize", ({ path }) => (path === "/tokenize" ? { status: 404 } : null), []],
@@ -203,7 +209,7 @@ it.each<[string, (request: Received) => Fault | null, readonly string[]]>([
     "ids of completions",
     ({ body, path }) =>
       body["prompt_logprobs"] === undefined && path === "/v1/completions"
-        ? changed(({ token_ids: _, ...rest }) => rest)
+        ? changed(() => ({ token_ids: undefined }))
         : null,
     ["logLikelihoods", "nextToken"],
   ],

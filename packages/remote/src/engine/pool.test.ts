@@ -66,7 +66,7 @@ it("repeats the jobs of a dead replica on the others, and tries it again later",
   let isDead = false;
   const revived: string[] = [];
   const { run } = poolOf(["a", "b"], {
-    revive: ({ url }) => (revived.push(url), isDead ? Promise.reject(refused as Error) : Promise.resolve()),
+    revive: ({ url }) => (revived.push(url), isDead ? Promise.reject(refused) : Promise.resolve()),
   });
   const answers: Record<string, number> = { a: 0, b: 0 };
   const work = async ({ url }: Replica) => {
@@ -91,8 +91,8 @@ it("repeats the jobs of a dead replica on the others, and tries it again later",
 });
 
 it("rejects all jobs once every replica failed too often", async () => {
-  const { run } = poolOf(["a", "b"], { maxRetries: 1, revive: () => Promise.reject(refused as Error) });
-  const jobs = Array.from({ length: 10 }, () => run(() => Promise.reject(refused as Error)));
+  const { run } = poolOf(["a", "b"], { maxRetries: 1, revive: () => Promise.reject(refused) });
+  const jobs = Array.from({ length: 10 }, () => run(() => Promise.reject(refused)));
   const outcomes = await Promise.allSettled(jobs);
   expect(outcomes.map((one) => one.status === "rejected" && one.reason === refused)).toEqual(
     Array(10).fill(true),
@@ -103,7 +103,7 @@ it("leaves a replica for good if it serves other numbers after a failure", async
   const changed = new Error("other numbers");
   const { run } = poolOf(["a"], { revive: () => Promise.reject(changed) });
   let count = 0;
-  const work = () => (count++ === 0 ? Promise.reject(refused as Error) : Promise.resolve("wrong"));
+  const work = () => (count++ === 0 ? Promise.reject(refused) : Promise.resolve("wrong"));
   await expect(run(work)).rejects.toBe(changed);
   await expect(run(work)).rejects.toBe(changed);
   expect(count).toBe(1);
