@@ -92,7 +92,10 @@ export async function scriptedServer(options: ScriptedServerOptions) {
         body: text === "" ? {} : (JSON.parse(text) as Fields),
       };
       received.push(one);
-      void perform(one, response, fault(one, received.length));
+      perform(one, response, fault(one, received.length)).catch((error: unknown) => {
+        response.destroy();
+        throw error;
+      });
     });
   });
 

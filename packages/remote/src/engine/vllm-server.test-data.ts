@@ -55,6 +55,8 @@ export async function startVllm(folder: string): Promise<VllmServer> {
   ];
   const env = {
     ...process.env,
+    // A killed server leaves its sockets there.
+    TMPDIR: logs,
     VLLM_ALLOW_RUNTIME_LORA_UPDATING: "True",
     VLLM_NO_USAGE_STATS: "1",
     DO_NOT_TRACK: "1",
