@@ -200,7 +200,7 @@ async function clozeRows(model: EvaluableModel, count: number): Promise<readonly
   const evaluation = capabilityEvaluation({ questions, method: "cloze", subsample: { n: count, seed: 42 } });
   const items = await evaluation.items(model as never);
   const context = { ...call(), seed: "0", progress: () => {} };
-  return (await evaluation.measure(model as never, items as never, context as never)) as never;
+  return (await evaluation.measure(model as never, items as never, context)) as never;
 }
 
 /** Contexts of different lengths with short continuations. */

@@ -31,28 +31,10 @@ export async function startVllm(folder: string): Promise<VllmServer> {
   const port = await freePort();
   const logs = mkdtempSync(join(tmpdir(), "vllm-"));
   const log = join(logs, "server.log");
-  const settings = [
-    ...[
-      "serve",
-      resolve(folder),
-      "--served-model-name",
-      "base",
-      "--host",
-      "127.0.0.1",
-      "--port",
-      String(port),
-    ],
-    ...["--dtype", "float32", "--max-model-len", "512", "--max-num-seqs", "32", "--enforce-eager"],
-    ...[
-      "--enable-lora",
-      "--max-lora-rank",
-      "8",
-      "--max-loras",
-      "3",
-      "--lora-target-modules",
-      ...layerModules,
-    ],
-  ];
+  const place = `--served-model-name base --host 127.0.0.1 --port ${port}`;
+  const engine = "--dtype float32 --max-model-len 512 --max-num-seqs 32 --enforce-eager";
+  const lora = `--enable-lora --max-lora-rank 8 --max-loras 3 --lora-target-modules ${layerModules.join(" ")}`;
+  const settings = ["serve", resolve(folder), ...`${place} ${engine} ${lora}`.split(" ")];
   const env = {
     ...process.env,
     // A killed server leaves its sockets there.
@@ -78,7 +60,7 @@ export async function startVllm(folder: string): Promise<VllmServer> {
   };
   process.on("exit", kill);
   const url = `http://127.0.0.1:${port}`;
-  for (const until = Date.now() + 1000 * startSeconds; Date.now() < until; await sleep(500)) {
+  for (const until = performance.now() + 1000 * startSeconds; performance.now() < until; await sleep(500)) {
     const isHealthy = await fetch(`${url}/health`).then(
       ({ ok }) => ok,
       () => false,
