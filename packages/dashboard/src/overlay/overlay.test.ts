@@ -75,7 +75,7 @@ it("holds the selection in links that work without a script, whatever the names"
 
 it("offers each measured run of a list for comparison", async () => {
   const { page } = await pageOf("");
-  const links = [...page.querySelectorAll(".kind a")].map((one) => one.getAttribute("href"));
+  const links = [...page.querySelectorAll(".compare a")].map((one) => one.getAttribute("href"));
   expect(links.filter((href) => href!.includes("runs="))).toHaveLength(3);
 });
 

@@ -97,7 +97,8 @@ export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
       <time>${formatTime(found.writtenAt.toISOString())}</time>
       <span class="summary-line">${content === null ? html`<span class="verdict worse">unreadable</span>` : summaryLine(content)}</span>
     </summary>
-    <p class="kind">${kindNames[found.kind]} · <a href="${fullPage}">open this run</a>${found.kind === "callbacks" && html` · <a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a>`}</p>
+    <p class="kind">${kindNames[found.kind]} · <a href="${fullPage}">open this run</a></p>
+    ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)}
     ${content === null ? problemNote(problem) : shortSections(content, { idPrefix: `run-${at + 1}-`, maxRows: fewSteps, fullPage })}
   </details>`;

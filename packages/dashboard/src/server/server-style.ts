@@ -20,7 +20,7 @@ summary .summary-line small { display: none; }
 .state span { color: inherit; }
 summary .summary-line .verdict.better { color: var(--better); } summary .summary-line .verdict.worse { color: var(--worse); }
 summary .summary-line .verdict.changed { color: var(--changed); }
-.kind { margin: 0 0 10px; }
+.kind, .compare { margin: 0 0 10px; } .compare { font-size: 13.5px; }
 .state { color: var(--muted); font-size: 14px; font-weight: 600; white-space: nowrap; }
 summary .state.running, .state.running { color: var(--phase-1); } .notice.damaged { border-color: var(--worse); }
 summary .state.finished, .state.finished { color: var(--better); } summary .state.interrupted, .state.interrupted { color: var(--changed); }
