@@ -19,9 +19,7 @@ export const engineOption = (): Option =>
   new Option(
     "--engine <url>",
     "measure on a vLLM server that serves the model: http://127.0.0.1:8000; repeat it for replicas (default: in this process)",
-  )
-    .argParser((url: string, before: readonly string[] | undefined) => [...(before ?? []), url])
-    .conflicts("backend");
+  ).argParser((url: string, before: readonly string[] | undefined) => [...(before ?? []), url]);
 
 /** The questions that are asked if none are named: `defaultQuestions` of core, without loading core for `--help`. */
 export const defaultQuestions = "hf:allenai/ai2_arc";

@@ -10,7 +10,7 @@ const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
 const count = "a positive integer";
 
 /** The keys of `engine` in a file. */
-const engineFields = {
+export const engineFields = {
   vllm: z.union([text, z.array(text).min(1)], addresses),
   /** The base model's name on the server. Default: the name under which the server lists the model. */
   model: text.optional(),
@@ -22,7 +22,8 @@ const engineFields = {
   beside: z.boolean("true or false").optional(),
 };
 
-const engineSchema = z.strictObject(engineFields, "an object such as { vllm: URL }");
+export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
+const engineSchema = z.strictObject(engineFields, engineText);
 
 /** A server on which models are measured. */
 export type EngineConfig = z.infer<typeof engineSchema>;

@@ -111,7 +111,7 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
       "folder for metrics.json and the harness's files; an interrupted run resumes there (default: results for a suite, none for tasks)",
     )
     .option("--name <name>", "name of the run in metrics.json (default: the model's)")
-    .addOption(engineOption())
+    .addOption(engineOption().conflicts("backend"))
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (given: EvalOptions, command: Command) => {
