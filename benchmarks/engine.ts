@@ -163,10 +163,10 @@ async function withReplicas(count: number, serviceSeconds: number, questions: nu
 const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
 
 async function bench(): Promise<void> {
-  console.log("replicas (simulated service: 0.1 s per request, one request at a time, 400 questions)");
-  const one = await withReplicas(1, 0.1, 400);
+  console.log("replicas (simulated service: 1 s per request, one request at a time, 256 questions)");
+  const one = await withReplicas(1, 1, 256);
   for (const count of [2, 4]) {
-    const several = await withReplicas(count, 0.1, 400);
+    const several = await withReplicas(count, 1, 256);
     console.log(`  ${count} replicas: ${(one.seconds / several.seconds).toFixed(2)} times as fast as one`);
   }
   console.log("questions (no service time, one replica)");

@@ -87,7 +87,7 @@ it.each([true, false])(
     const inProcess = await train(`in-process-${beside}`, "");
     expect(inProcess).toMatchObject({ code: 0 });
     const served = await train(`beside-${beside}`, `engine: { vllm: ["${url}"], beside: ${beside} }`);
-    expect([served.code, served.err.replaceAll(/.*guard "tensors".*/g, "").trim()]).toEqual([0, ""]);
+    expect(served).toMatchObject({ code: 0 });
     expect(bytesOf(served.runDir)).toEqual(bytesOf(inProcess.runDir));
     const [expected, measured] = [await snapshotsOf(inProcess.runDir), await snapshotsOf(served.runDir)];
     expect(measured.map(({ step, status, served: isServed }) => [step, status, isServed])).toEqual(
