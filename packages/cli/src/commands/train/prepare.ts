@@ -151,8 +151,13 @@ const preparePhases = (
       const checked = awaitAll([outline, tokenizer, server, engine.catch(() => null)]).then(
         async ([model, loaded, served]) =>
           checkPhase(parsed, at, {
-            ...{ file, phase, block, model, served },
-            ...{ tokenizer: loaded, missing: await missing },
+            file,
+            phase,
+            block,
+            model,
+            served,
+            tokenizer: loaded,
+            missing: await missing,
           }),
       );
       const sources = missing.then((problems) => throwAll(trainerErrorsAt(parsed, at, file, problems)));
