@@ -11,15 +11,27 @@ const count = "a positive integer";
 
 /** The keys of `engine` in a file. */
 export const engineFields = {
-  vllm: z.union([text, z.array(text).min(1)], addresses),
-  /** The base model's name on the server. Default: the name under which the server lists the model. */
-  model: text.optional(),
-  /** The environment variable that holds the API key; null sends none. */
-  api_key_env: text.nullable().optional(),
-  /** Requests in flight per replica. */
-  concurrency: z.int(count).positive(count).optional(),
-  /** Of a training: true (default) measures while training continues; false pauses it. */
-  beside: z.boolean("true or false").optional(),
+  vllm: z
+    .union([text, z.array(text).min(1)], addresses)
+    .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
+  model: text
+    .optional()
+    .describe(
+      "The base model's name on the server. Default: the one under which the server lists the model.",
+    ),
+  api_key_env: text
+    .nullable()
+    .optional()
+    .describe("Environment variable with the API key; null sends none. Default: VLLM_API_KEY."),
+  concurrency: z
+    .int(count)
+    .positive(count)
+    .optional()
+    .describe("Requests in flight per replica. Default: 8."),
+  beside: z
+    .boolean("true or false")
+    .optional()
+    .describe("Only for train. true (default): measures while training continues. false: training pauses."),
 };
 
 export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";

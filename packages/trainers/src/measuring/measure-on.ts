@@ -1,7 +1,6 @@
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { z } from "zod";
-import type { OutlinedLM } from "../trainer/check-parts.ts";
 
 /** A server on which a training's adapter is measured. */
 export interface MeasureOn {
@@ -33,7 +32,7 @@ export const measureOnSchema = z.strictObject({
 /** @throws PeriodicEvalError `config` for a model without an adapter: a running server cannot load other weights. */
 export function checkMeasureOn(
   where: string,
-  { model, measureOn }: { readonly model: OutlinedLM; readonly measureOn?: MeasureOn },
+  { model, measureOn }: { readonly model: { readonly base?: unknown }; readonly measureOn?: MeasureOn },
 ): void {
   if (measureOn === undefined || model.base !== undefined) return;
   throw configError({
