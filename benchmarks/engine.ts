@@ -1,7 +1,7 @@
 // What do a measurement on a server and its replicas cost this process? The servers are doubles in child processes that answer with
 // fixed log-probabilities after a simulated service time, so the ratios hold for our client and not for any model.
 //   npm run bench engine                      # replicas, and 1e3, 1e4 and 1e5 questions; needs a few minutes
-//   npm run bench engine -- --questions 1000,10000
+//   npm run bench engine -- --replicas "" --questions 1000,10000
 // docs/scale.md derives the same numbers.
 import { fork } from "node:child_process";
 import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
@@ -20,6 +20,7 @@ const tokenizer = fakeTokenizer();
 const { values } = parseArgs({
   options: {
     role: { type: "string", default: "bench" },
+    replicas: { type: "string", default: "2,4" },
     questions: { type: "string", default: "1000,10000,100000" },
     urls: { type: "string", default: "" },
     /** Seconds that a replica works on one request; it works on one at a time. */
@@ -162,15 +163,25 @@ async function withReplicas(count: number, serviceSeconds: number, questions: nu
 
 const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
 
+const numbers = (list: string) => list.split(",").filter(Boolean).map(Number);
+
 async function bench(): Promise<void> {
+  if (values.replicas !== "") await benchReplicas();
+  await benchQuestions();
+}
+
+async function benchReplicas(): Promise<void> {
   console.log("replicas (simulated service: 1 s per request, one request at a time, 256 questions)");
   const one = await withReplicas(1, 1, 256);
-  for (const count of [2, 4]) {
+  for (const count of numbers(values.replicas)) {
     const several = await withReplicas(count, 1, 256);
     console.log(`  ${count} replicas: ${(one.seconds / several.seconds).toFixed(2)} times as fast as one`);
   }
+}
+
+async function benchQuestions(): Promise<void> {
   console.log("questions (no service time, one replica)");
-  for (const questions of values.questions.split(",").map(Number)) {
+  for (const questions of numbers(values.questions)) {
     const { seconds, before, peak, bytes, requests } = await withReplicas(1, 0, questions);
     console.log(
       `  ${questions}: ${requests} requests, ${seconds.toFixed(1)} s, ${(bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(peak)} MiB (${mebibytes(before)} before; ${((peak - before) / questions / 1024).toFixed(1)} KiB per question)`,

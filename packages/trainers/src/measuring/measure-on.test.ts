@@ -12,6 +12,8 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.ts";
+import type { PipelineOptions } from "../pipeline/phases.ts";
+import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
 import { questionFile, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import type { SFTTrainerOptions } from "../sft/sft-trainer.ts";
@@ -198,6 +200,38 @@ describe("measuring beside training", () => {
       path: ["measureOn", "beside"],
     });
     expect(opened).toEqual([]);
+    dispose();
+  });
+
+  it("measures each phase of a pipeline from its own start, at the same steps of the run", async () => {
+    const { server, dispose } = fakeServer();
+    const run = async (more: Partial<PipelineOptions>) => {
+      const base = llama();
+      const model = withLora(base, { rank: 4 });
+      const runDir = await temporaryFolder();
+      const phase = (name: string) => ({ phase: name, dataset: rows(12, name), callbacks: [capability()] });
+      const session = { budget: { overheadPercent: null } };
+      const options = { model, tokenizer, runDir, session, loggers: [], config: { ...config, maxSteps: 2 } };
+      await runPipeline([phase("one"), phase("two")], { ...options, ...more });
+      model.dispose();
+      base.dispose();
+      const snapshots = await snapshotsOf(runDir);
+      return snapshots.map(({ phase: name, step, run_step: runStep, status, metrics }) => ({
+        ...{ name, step, runStep, status },
+        accuracy: metrics["accuracy"]!.value,
+        goldProb: metrics["gold_prob"]!.value,
+      }));
+    };
+    const inProcess = await run({});
+    expect(inProcess.map(({ name, runStep }) => [name, runStep])).toEqual([
+      ["one", 0],
+      ["one", 1],
+      ["one", 2],
+      ["two", 2],
+      ["two", 3],
+      ["two", 4],
+    ]);
+    expect(await run({ measureOn: { server } })).toEqual(inProcess);
     dispose();
   });
 });
