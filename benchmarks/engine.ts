@@ -82,6 +82,8 @@ async function serve(serviceSeconds: number): Promise<void> {
       response.end(JSON.stringify(answer(request.url!, text === "" ? null : JSON.parse(text))));
     });
   });
+  // Questions are read before the first request of a measurement.
+  server.keepAliveTimeout = 600_000;
   server.listen(0, "127.0.0.1", () =>
     process.send!(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
   );

@@ -217,7 +217,10 @@ describe("measuring beside training", () => {
       base.dispose();
       const snapshots = await snapshotsOf(runDir);
       return snapshots.map(({ phase: name, step, run_step: runStep, status, metrics }) => ({
-        ...{ name, step, runStep, status },
+        name,
+        step,
+        runStep,
+        status,
         accuracy: metrics["accuracy"]!.value,
         goldProb: metrics["gold_prob"]!.value,
       }));
