@@ -81,6 +81,7 @@ export const rooms = {
     "checkpoint/",
     "data/",
     "loop/",
+    "measuring/",
     "trainer/",
     "sft/",
     "dpo/",

@@ -1,6 +1,6 @@
 // Abuses the results server and the feedback service with raw requests, and clients with bad servers. Afterwards a server still
 // answers a good request quickly, and no reply has contained a path, a key or a file outside the served folder.
-import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,6 +23,8 @@ const quickMs = 10_000;
 async function resultsTargets(folder) {
   const root = join(folder, "root");
   const outside = join(folder, "outside");
+  // A worker that a failure ended leaves them.
+  for (const left of [root, outside]) rmSync(left, { recursive: true, force: true });
   for (const [runDir, reason] of [
     [join(root, "run"), null],
     [outside, secret],

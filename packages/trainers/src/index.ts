@@ -30,6 +30,7 @@ export {
   type TrainingMemory,
   type TrainingSize,
 } from "./trainer/training-memory.ts";
+export type { MeasureOn } from "./measuring/measure-on.ts";
 export type { TrainerOptions } from "./trainer/trainer-options.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { sftConfigJsonSchema, parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";

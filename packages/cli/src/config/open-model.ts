@@ -1,5 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
 import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
+import { readConfigFile } from "@periodic-eval/core/config";
 import {
   loadCausalLM,
   openCheckpoint,
@@ -8,8 +9,11 @@ import {
   type CheckpointLM,
 } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import type { ServedModel } from "@periodic-eval/remote";
 import { showLoading } from "../terminal/loading-progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { withPlace } from "./config-place.ts";
+import { readEngine, type EngineConfig } from "./engine-config.ts";
 
 /** Selects a backend, by default the fastest one installed. Warns about installed backends that do not start. */
 export async function startBackend(
@@ -25,8 +29,8 @@ export async function startBackend(
 /** The options of a command that name the model to measure and where it runs. */
 export interface EngineOptions {
   readonly backend?: string;
-  /** Addresses of a vLLM server or its replicas; without them the model runs in this process. */
-  readonly engine?: readonly string[];
+  /** Addresses of a vLLM server or its replicas, or `engine` of a file; without it the model runs in this process. */
+  readonly engine?: readonly string[] | EngineConfig;
   /** The base model: a folder, or `owner/name`. On a server, also its name there. */
   readonly model: string;
   /** On a server, the tokenizer of all its models. Default: the base model's. */
@@ -56,27 +60,68 @@ export async function startEngine(options: EngineOptions, terminal: Terminal): P
   };
 }
 
-async function connectEngine(
-  { model, tokenizer = model }: EngineOptions,
-  urls: readonly string[],
+/** Starts the engine that a command's options name, otherwise that of the key `engine` of a file. */
+export async function startEngineOf(
+  path: string | null,
+  options: EngineOptions,
   terminal: Terminal,
 ): Promise<Engine> {
-  const { vllm } = await import("@periodic-eval/remote");
+  const isNamed = options.engine !== undefined || options.backend !== undefined;
+  const file = path === null || isNamed ? null : await readConfigFile(path);
+  const engine = file === null ? undefined : readEngine(file);
+  if (file === null || engine === undefined) return startEngine(options, terminal);
+  return withPlace(file, ["engine"], () => startEngine({ ...options, engine }, terminal));
+}
+
+async function connectEngine(
+  { model, tokenizer = model }: EngineOptions,
+  engine: readonly string[] | EngineConfig,
+  terminal: Terminal,
+): Promise<Engine> {
   const { onDownload, close } = showLoading(terminal);
   const loaded = await loadTokenizer(tokenizer, { onDownload }).finally(close);
-  const served = await vllm({ urls, model: await servedName(urls[0]!, model), tokenizer: loaded });
+  const config = "vllm" in engine ? engine : { vllm: [...engine] };
+  const { served, name } = await connectServer(config, model, loaded);
   return {
-    name: `vLLM at ${urls.join(", ")}`,
-    open: served.openCheckpoint,
-    outline: async () => served,
+    name: `vLLM at ${[config.vllm].flat().join(", ")}`,
+    // The file or the server's list says that this name is the model.
+    open: (base, path, options) => served.openCheckpoint(base === model ? name : base, path, options),
+    // Evaluations are checked against it before a model is opened; an adapter needs nothing more.
+    outline: async (_base, path = null) => (path === null ? served : { ...served, base: served }),
     dispose: served.dispose,
   };
 }
 
+/**
+ * Connects to the server that serves a model.
+ *
+ * @param model A folder, or `owner/name`; or its name on the server.
+ */
+export async function connectServer(
+  { vllm: urls, model: given, api_key_env: apiKeyEnv, concurrency }: EngineConfig,
+  model: string,
+  tokenizer: Tokenizer,
+): Promise<{ readonly served: ServedModel; readonly name: string }> {
+  const { vllm } = await import("@periodic-eval/remote");
+  const name = given ?? (await servedName([urls].flat()[0]!, model, apiKeyEnv));
+  const served = await vllm({
+    urls,
+    model: name,
+    tokenizer,
+    ...(apiKeyEnv !== undefined && { apiKeyEnv }),
+    ...(concurrency !== undefined && { concurrency }),
+  });
+  return { served, name };
+}
+
 /** Returns the name under which a server serves a folder; otherwise the given name, which `vllm` checks. */
-async function servedName(url: string, model: string): Promise<string> {
+async function servedName(
+  url: string,
+  model: string,
+  tokenEnv: string | null = "VLLM_API_KEY",
+): Promise<string> {
   const { arrayOrNull, at, isString, jsonService } = await import("@periodic-eval/remote");
-  const service = jsonService({ url, tokenEnv: "VLLM_API_KEY", maxRetries: 3 });
+  const service = jsonService({ url, tokenEnv, maxRetries: 3 });
   const reply = await service.ask("v1/models", undefined, new AbortController().signal);
   const real = (path: string) => (existsSync(path) ? realpathSync(path) : path);
   const found = (arrayOrNull(at(reply, "data")) ?? []).find((one) => {

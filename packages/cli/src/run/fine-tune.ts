@@ -12,7 +12,10 @@ import { openModel, startBackend } from "../config/open-model.ts";
 import { interruptedError, onInterrupt } from "../terminal/interrupt.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume" | "loggers"> {
+export interface FineTuneOptions extends Pick<
+  PipelineOptions,
+  "config" | "resume" | "loggers" | "measureOn"
+> {
   /** A folder in Hugging Face format, or owner/name on the Hub. */
   readonly model: string;
   /** Default: the model's. */
@@ -74,6 +77,7 @@ export async function fineTune(
       session,
       loggers: [beginning, printed, ...(options.loggers ?? [])],
       ...(resume && { resume }),
+      ...(options.measureOn && { measureOn: options.measureOn }),
     });
     failure.signal.throwIfAborted();
     if (interrupt.aborted)

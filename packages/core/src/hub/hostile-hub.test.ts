@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { errorOf } from "../testing/error-of.test-data.ts";
 import { openRepository } from "./repository.ts";
@@ -79,6 +80,19 @@ it("does not read an error without an end", async () => {
   });
   expect(await errorOf(read(repository))).toMatchObject({ code: "data", got: "status 500" });
   await closed;
+});
+
+it("keeps no token that a hub repeats in an error, its cause included", async () => {
+  const { repository } = await open((_, response) =>
+    response
+      .writeHead(422, { "content-type": "application/json", "x-request-id": token })
+      .end(JSON.stringify({ error: { message: [token] } })),
+  );
+  for (const failing of [() => repository.files(commit), () => read(repository)]) {
+    const error = await errorOf(failing());
+    expect(error).toMatchObject({ code: "data" });
+    expect(inspect(error, { depth: 9 })).not.toContain(token);
+  }
 });
 
 it.each(["https://me:secret@hub.example", "ftp://me:secret@hub.example", "me:secret@hub.example"])(

@@ -1,4 +1,5 @@
 import { fetchBounded } from "../internal/fetch-bounded.ts";
+import { maskSecret } from "../internal/mask-secret.ts";
 import { quoteValue } from "../internal/quote-value.ts";
 import { readAccess } from "./access.ts";
 import { cut, hubError } from "./hub-error.ts";
@@ -100,8 +101,7 @@ function boundedFetch(repo: HubRepo, initFor: InitFor): typeof fetch {
       throw malformed(repo, `more than ${maxReplies} pages`, `a listing of at most ${maxReplies} pages`);
     const reply = await fetchBounded(url, initFor(url, init), { timeoutSeconds, maxBytes: left });
     left -= reply.bytes.length;
-    const { status, statusText, headers } = reply.response;
-    return new Response(reply.text() || null, { status, statusText, headers });
+    return withoutToken(reply.response, reply.text());
   };
 }
 
@@ -112,10 +112,21 @@ const fetchOfFiles =
     const response = await fetch(url, initFor(url, init));
     if (response.ok) return response;
     await response.body?.cancel();
-    const headers = new Headers(response.headers);
-    headers.delete("content-type");
-    return new Response(null, { status: response.status, headers });
+    const masked = withoutToken(response, "");
+    masked.headers.delete("content-type");
+    return masked;
   };
+
+/** Returns a reply with the access token masked, which a server may repeat and the library's errors keep. */
+function withoutToken({ status, statusText, headers }: Response, text: string): Response {
+  const { accessToken = null } = readAccess();
+  const mask = (value: string) => maskSecret(value, accessToken);
+  return new Response(mask(text) || null, {
+    status,
+    statusText: mask(statusText),
+    headers: [...headers].map(([name, value]): [string, string] => [name, mask(value)]),
+  });
+}
 
 type InitFor = (url: Parameters<typeof fetch>[0], init: RequestInit) => RequestInit;
 

@@ -55,6 +55,8 @@ const suiteSchema = z.strictObject({
   evaluations: z
     .array(z.record(z.string(), z.unknown(), "an object such as { win_rate: prompts.jsonl }"), "an array")
     .optional(),
+  /** Where the command line measures: `{ vllm: [URL, URL], model: NAME }`. Not a setting: results of all engines compare. */
+  engine: z.record(z.string(), z.unknown(), "an object such as { vllm: URL }").optional(),
 });
 
 /** A suite's settings of one task. */
@@ -120,8 +122,8 @@ export function smokeOf(suite: Suite): Suite {
   };
 }
 
-/** Returns everything that a suite sets: all but its name. */
-export const settingsOf = ({ name: _name, ...settings }: Suite): Json =>
+/** Returns everything that a suite sets: all but its name and its engine. */
+export const settingsOf = ({ name: _name, engine: _engine, ...settings }: Suite): Json =>
   JSON.parse(JSON.stringify(settings)) as Json;
 
 /** Returns the hash of a suite's settings. Its name, comments and the order of keys do not count. */

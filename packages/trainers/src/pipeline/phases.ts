@@ -34,7 +34,7 @@ export type PipelinePhase = SFTPhase | DPOPhase;
 /** The options that all phases share. `loggers` are closed at the end of the pipeline. */
 export type PipelineOptions = Pick<
   TrainerOptions,
-  "model" | "tokenizer" | "runDir" | "loggers" | "signal" | "resume" | "session"
+  "model" | "tokenizer" | "runDir" | "loggers" | "signal" | "resume" | "session" | "measureOn"
 > & {
   /** Defaults for every phase's configuration. */
   readonly config?: Partial<TrainingConfig>;
@@ -45,7 +45,7 @@ export type PipelineOptions = Pick<
 /** Options of a pipeline whose model need not be loaded. */
 export type CheckedPipelineOptions = Omit<PipelineOptions, "model"> & { readonly model: OutlinedLM };
 
-const { callbacks, periodicEval, guards, session, loggers, signal, resume } = trainerFields;
+const { callbacks, periodicEval, guards, session, loggers, signal, resume, measureOn } = trainerFields;
 
 const sftPhaseFields = {
   method: z.literal("sft").optional(),
@@ -73,6 +73,7 @@ const optionFields = {
   signal,
   resume,
   session,
+  measureOn,
   config: uncheckedField,
   periodicEval,
 } satisfies Record<keyof PipelineOptions, z.ZodType>;

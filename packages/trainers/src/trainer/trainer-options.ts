@@ -3,6 +3,7 @@ import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
 import { resumeModes, type Resume } from "../loop/learner.ts";
 import type { SessionSettings } from "../loop/phase.ts";
+import { measureOnSchema, type MeasureOn } from "../measuring/measure-on.ts";
 import type { ModelConfigs } from "./model-identity.ts";
 import type { TrainingConfig } from "./training-config.ts";
 
@@ -45,6 +46,8 @@ export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
   /** Optimizer steps of earlier phases of the run. Default: the largest `run_step` of their snapshots. */
   readonly runStepOffset?: number;
   readonly session?: SessionSettings;
+  /** Measures the adapter on a server instead of in this process. Training is the same to the bit. */
+  readonly measureOn?: MeasureOn;
 }
 
 /** For options that a more specific check follows. */
@@ -92,4 +95,5 @@ export const trainerFields = {
   after: z.array(z.string(), "an array of phase names").optional(),
   runStepOffset: uncheckedField,
   session: z.strictObject(sessionFields).optional(),
+  measureOn: measureOnSchema.optional(),
 } satisfies Record<keyof TrainerOptions, z.ZodType>;

@@ -20,6 +20,10 @@ import type { RowsOf } from "../data/bad-rows-file.ts";
 import { checkSource } from "../data/read-rows.ts";
 import type { PhaseResult } from "../loop/phase.ts";
 import { runPhase } from "../loop/run-phase.ts";
+import { trainBeside } from "../measuring/beside.ts";
+import { Exports } from "../measuring/exports.ts";
+import { inLineModel } from "../measuring/in-line.ts";
+import { checkMeasureOn } from "../measuring/measure-on.ts";
 import { buildPhase } from "./build-phase.ts";
 import { checkConfig } from "./check-config.ts";
 import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
@@ -62,6 +66,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#callbacks = [...(options.callbacks ?? [])];
     this.#block = builtBlock(options.periodicEval);
     checkConfig(method, options);
+    checkMeasureOn(optionsOf(method), options);
     if (options.periodicEval !== undefined) checkBlock(this.#blockOption(), options.session);
     checkSessionOptions(this.#sessionOptions());
   }
@@ -127,18 +132,18 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       const resumed = await learner.resume(resume, phase);
       await data.keep?.();
       await validationData?.keep?.();
-      const { endProcess, ...result } = await withSession(
-        {
-          ...this.#sessionOptions(),
-          ...(options.signal && { signal: options.signal }),
-          guards: [...tfjsGuards(model, learner.optimizer), ...guards],
-          ...(resumed && { resume: resumed.state.session }),
-        },
-        async (session) => {
+      const session = {
+        ...this.#sessionOptions(),
+        ...(options.signal && { signal: options.signal }),
+        guards: [...tfjsGuards(model, learner.optimizer), ...guards],
+        ...(resumed && { resume: resumed.state.session }),
+      };
+      const { endProcess, ...result } = await this.#measuring(session, plan.maxSteps, (measured) =>
+        withSession(measured, async (session) => {
           interrupted?.listen();
           const ended = await runPhase({ phase, session, resumed });
           return { ...ended, endProcess: () => interrupted?.endProcess({ session, runDir, resume }) };
-        },
+        }),
       );
       endProcess();
       return { ...result, badRows: [...rows.badRows, ...(validationRows?.badRows ?? [])] };
@@ -147,6 +152,30 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       leave?.();
       learner.dispose();
     }
+  }
+
+  /** Trains in a session that measures in this process, or on the server of `measureOn`. */
+  async #measuring<T>(
+    session: SessionOptions,
+    maxSteps: number,
+    train: (session: SessionOptions) => Promise<T>,
+  ): Promise<T> {
+    const { measureOn, model, runDir } = this.#options;
+    if (measureOn === undefined) return train(session);
+    const isBeside = measureOn.beside ?? true;
+    const isKept = isBeside && this.#savesAdapter;
+    const exports = new Exports(runDir, this.#phaseName, isKept);
+    if (isBeside) return trainBeside({ session, measureOn, model, exports, maxSteps, isKept }, train);
+    const inLine = inLineModel(measureOn, exports, model);
+    try {
+      return await train({ ...session, model: inLine.at });
+    } finally {
+      await inLine.dispose();
+    }
+  }
+
+  get #savesAdapter(): boolean {
+    return this.config.saveAdapterAtFiring || this.#block?.saveAdapterAtFiring === true;
   }
 
   /** Whether Ctrl-C and its like end training. A caller with loggers or a signal decides what is printed and when it ends. */
@@ -180,11 +209,10 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   /** Returns all session options except the guards, which need the optimizer, and the state to resume from. */
   #sessionOptions(): SessionOptions {
     const { runDir, loggers, signal, runStepOffset, session } = this.#options;
-    const savesAdapter = this.config.saveAdapterAtFiring || this.#block?.saveAdapterAtFiring === true;
     return {
       ...this.#block?.session,
       ...session,
-      ...(savesAdapter && { saveAtFiring: (at) => this.#saveMeasured(at) }),
+      ...(this.#savesAdapter && { saveAtFiring: (at) => this.#saveMeasured(at) }),
       run: runDir,
       phase: this.#phaseName,
       // runPhase begins the session itself, to handle what callbacks request before the first step.

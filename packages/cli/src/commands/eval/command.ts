@@ -2,6 +2,7 @@ import { Option, type Command } from "commander";
 import {
   backendOption,
   defaultQuestions,
+  engineOption,
   flagsOf,
   integer,
   listOf,
@@ -34,6 +35,7 @@ export interface EvalOptions extends OpenQuestionOptions {
   readonly smoke: boolean;
   readonly results?: string;
   readonly name?: string;
+  readonly engine?: readonly string[];
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -109,6 +111,7 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
       "folder for metrics.json and the harness's files; an interrupted run resumes there (default: results for a suite, none for tasks)",
     )
     .option("--name <name>", "name of the run in metrics.json (default: the model's)")
+    .addOption(engineOption().conflicts("backend"))
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (given: EvalOptions, command: Command) => {

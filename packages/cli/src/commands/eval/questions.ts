@@ -1,6 +1,16 @@
-import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
+import {
+  capabilityEvaluation,
+  measure,
+  type AnyEvaluation,
+  type EvaluableModel,
+  type OpenedModel,
+  type Snapshot,
+  type SystemPrompt,
+} from "@periodic-eval/core";
 import { readQuestions } from "@periodic-eval/core/evaluations";
+import { checkRequests } from "@periodic-eval/core/session";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
+import { throwAll } from "../../config/collect-errors.ts";
 import { startEngine } from "../../config/open-model.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
@@ -23,24 +33,35 @@ export async function evaluateQuestions(
   await readQuestions(questions, "--questions");
   const engine = await startEngine(options, terminal);
   const results: CapabilityResult[] = [];
-  const opened = await engine.open(options.model, adapter, { tokenizer });
+  let opened: OpenedModel | null = null;
   try {
-    for (const method of methods) {
-      const evaluation = capabilityEvaluation({
+    opened = await engine.open(options.model, adapter, { tokenizer });
+    const evaluations = methods.map((method) =>
+      capabilityEvaluation({
         questions,
         method,
         subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
         // The method `cloze` renders no chat.
         ...(method === "letters" && { system: systemPrompt(options.system) }),
-      });
-      const { snapshot } = await measure(evaluation, opened.model);
+      }),
+    );
+    await checkAbilities(evaluations, opened.model);
+    for (const [at, method] of methods.entries()) {
+      const { snapshot } = await measure(evaluations[at]!, opened.model);
       results.push({ method, engine: engine.name, snapshot });
     }
   } finally {
-    await opened.dispose?.();
+    await opened?.dispose?.();
     await engine.dispose();
   }
   terminal.out(options.json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
+}
+
+/** A server may lack what a later evaluation needs. */
+async function checkAbilities(evaluations: readonly AnyEvaluation[], model: EvaluableModel): Promise<void> {
+  if (model.isServed !== true) return;
+  const callbacks = evaluations.map((one) => ({ id: "eval", asks: [one] }));
+  throwAll(await checkRequests({ callbacks, model }));
 }
 
 export function systemPrompt(value: string): SystemPrompt {

@@ -13,7 +13,7 @@ import {
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { startEngine } from "../../config/open-model.ts";
+import { startEngineOf } from "../../config/open-model.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import { loadEvaluations } from "../../config/task-registry.ts";
 import { chatOptions } from "../../config/task-options.ts";
@@ -57,7 +57,7 @@ async function measureSuite(
   if (data !== undefined) checkDataFolder(data, await tasksIn(suite));
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
-  const engine = await startEngine(options, terminal);
+  const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { onProgress, close } = suiteProgress(terminal);
   const { signal, stopListening } = onInterrupt();

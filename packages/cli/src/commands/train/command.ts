@@ -2,6 +2,7 @@ import { Option, type Command } from "commander";
 import {
   backendOption,
   defaultQuestions,
+  engineOption,
   flagsOf,
   integer,
   modelOption,
@@ -33,6 +34,7 @@ export interface TrainOptions {
   readonly saveSteps?: number;
   readonly seed: number;
   readonly backend?: string;
+  readonly engine?: readonly string[];
   readonly resume: "auto" | "never";
   readonly serve?: ServeOption;
   readonly json: boolean;
@@ -53,7 +55,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
     )
     .argument(
       "[config]",
-      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --backend, --resume, --serve and --json; paths are relative to the file",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --backend, --engine, --resume, --serve and --json; paths are relative to the file",
     )
     .argument(
       "[overrides...]",
@@ -69,6 +71,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
         .default("auto"),
     )
     .option(...serveFlag)
+    .addOption(engineOption())
     .option("--json", "print one JSON document", false)
     .action(
       async (
@@ -83,7 +86,12 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
         else {
           // Without the options, the file decides.
           const given = overridingOptions.filter((name) => self.getOptionValueSource(name) === "cli");
-          const all = [...overrides, ...given.map((name) => `${name}=${JSON.stringify(options[name])}`)];
+          const engine = options.engine ? [`engine.vllm=${JSON.stringify(options.engine)}`] : [];
+          const all = [
+            ...overrides,
+            ...engine,
+            ...given.map((name) => `${name}=${JSON.stringify(options[name])}`),
+          ];
           await trainFromFile(config, all, options, { terminal, loadTasks });
         }
       },
@@ -136,11 +144,16 @@ function checkOptions(config: string | undefined, options: TrainOptions, command
       command.error(
         `error: required option '${flagsOf(command, missing)}' not specified, and no CONFIG given`,
       );
+    if (options.engine !== undefined)
+      command.error(
+        `error: option '${flagsOf(command, "engine")}' needs a CONFIG with lora: a running server can load adapters, not all weights`,
+      );
     return;
   }
   const given = Object.keys(options).find(
     (name) =>
-      !["json", "serve", ...overridingOptions].includes(name) && command.getOptionValueSource(name) === "cli",
+      !["json", "serve", "engine", ...overridingOptions].includes(name) &&
+      command.getOptionValueSource(name) === "cli",
   );
   if (given !== undefined)
     command.error(

@@ -9,7 +9,7 @@ import type { TrainConfig } from "./training-file.ts";
 /** Options that define a run. A checkpoint does not record the weights under its adapter, so only these reveal another model. */
 const definingOptions = /^(model|tokenizer|adapter|lora)(\.|$)/;
 /** Options that may change between commands without a message. */
-const ignoredOptions = /^(run_dir|backend)$/;
+const ignoredOptions = /^(run_dir|backend|engine)(\.|$)/;
 
 export interface KeptConfig {
   /** Options that differ from the run's last configuration, one line each. */

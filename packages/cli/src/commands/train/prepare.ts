@@ -11,6 +11,7 @@ import { checkRequests } from "@periodic-eval/core/session";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import type { ServedModel } from "@periodic-eval/remote";
 import {
   checkDatasets,
   checkOrder,
@@ -28,6 +29,7 @@ import {
   withOptionPlace,
   withPlace,
 } from "../../config/config-place.ts";
+import { connectServer } from "../../config/open-model.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { loggerNames, openLogger } from "../../config/open-loggers.ts";
 import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
@@ -40,6 +42,8 @@ export interface PreparedTraining {
   readonly phases: readonly PipelinePhase[];
   readonly loggers: readonly Logger[];
   readonly tokenizer: Tokenizer;
+  /** The server of `engine`; null without one. The caller disposes it. */
+  readonly server: ServedModel | null;
 }
 
 /**
@@ -69,25 +73,32 @@ export async function prepareTraining(
   const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
   const engine =
     backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
-  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer, engine });
+  const server = tokenizer.then((loaded) => openServer(config, file, loaded));
+  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer, engine, server });
   const adapter = outline.then((model) => checkAdapter(config, file, model));
   try {
     const fileErrors = awaitAll(errors.map((error) => Promise.reject(error)));
-    const [, loadedTokenizer, , , preparedPhases, openedLoggers] = await awaitAll([
+    const [, loadedTokenizer, , , preparedPhases, openedLoggers, opened] = await awaitAll([
       fileErrors,
       tokenizer,
       outline,
       adapter,
       phases,
       loggers,
+      server,
       order,
       engine,
     ]);
-    return { tokenizer: loadedTokenizer, phases: preparedPhases, loggers: openedLoggers };
+    return { tokenizer: loadedTokenizer, phases: preparedPhases, loggers: openedLoggers, server: opened };
   } finally {
     close();
   }
 }
+
+const openServer = ({ engine, model }: TrainConfig, file: ConfigFile, tokenizer: Tokenizer) =>
+  engine === undefined
+    ? null
+    : withPlace(file, ["engine"], async () => (await connectServer(engine, model, tokenizer)).served);
 
 /** Throws at once for a run folder that cannot be written to. The trainers report a file in its place, with all other errors. */
 async function checkRunDirWritable(runDir: string): Promise<void> {
@@ -122,9 +133,13 @@ interface PhaseContext {
   readonly outline: Promise<ModelOutline>;
   readonly tokenizer: Promise<Tokenizer>;
   readonly engine: Promise<unknown>;
+  readonly server: Promise<ServedModel | null>;
 }
 
-const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer, engine }: PhaseContext) =>
+const preparePhases = (
+  parsed: ParsedTraining,
+  { file, tasks, outline, tokenizer, engine, server }: PhaseContext,
+) =>
   awaitAll(
     parsed.config.phases.map(async (_, at) => {
       const built = buildBlock(parsed, at, file, tasks);
@@ -133,8 +148,17 @@ const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer
       const phase = pipelinePhase(parsed.config, at, block);
       // Missing rows are reported even if the model is missing too.
       const missing = checkSources(phase);
-      const checked = awaitAll([outline, tokenizer, engine.catch(() => null)]).then(async ([model, loaded]) =>
-        checkPhase(parsed, at, { file, phase, block, model, tokenizer: loaded, missing: await missing }),
+      const checked = awaitAll([outline, tokenizer, server, engine.catch(() => null)]).then(
+        async ([model, loaded, served]) =>
+          checkPhase(parsed, at, {
+            file,
+            phase,
+            block,
+            model,
+            served,
+            tokenizer: loaded,
+            missing: await missing,
+          }),
       );
       const sources = missing.then((problems) => throwAll(trainerErrorsAt(parsed, at, file, problems)));
       await awaitAll([built, checked, sources]);
@@ -206,6 +230,8 @@ interface PhaseToCheck {
   readonly block: PeriodicEval | null;
   readonly model: ModelOutline;
   readonly tokenizer: Tokenizer;
+  /** The server that measures; null if this process does. */
+  readonly served: ServedModel | null;
   /** The problems of `checkSources`. */
   readonly missing: readonly unknown[];
 }
@@ -222,7 +248,7 @@ const trainerErrorsAt = (
 async function checkPhase(
   parsed: ParsedTraining,
   at: number,
-  { file, phase, block: built, model: bare, tokenizer, missing }: PhaseToCheck,
+  { file, phase, block: built, model: bare, served, tokenizer, missing }: PhaseToCheck,
 ): Promise<void> {
   const { config, blockPath } = parsed;
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
@@ -251,7 +277,7 @@ async function checkPhase(
   const requestErrors = await checkRequests({
     callbacks: built?.callbacks ?? [],
     ...built?.session,
-    model: inMemory(model as CausalLM, tokenizer),
+    model: served === null ? inMemory(model as CausalLM, tokenizer) : { ...served, base: served },
   });
   throwAll([
     ...trainerErrorsAt(parsed, at, file, trainerErrors),

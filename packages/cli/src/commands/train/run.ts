@@ -91,7 +91,7 @@ export async function trainFromFile(
   const parsed = parseTrainingFile(file);
   const { config } = parsed;
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
-  const { phases, loggers, tokenizer } = await prepareTraining(parsed, progress, loadTasks);
+  const { phases, loggers, tokenizer, server } = await prepareTraining(parsed, progress, loadTasks);
   const hasSaidUnmeasured = config.periodic_eval === undefined;
   if (hasSaidUnmeasured) progress.out(noBlockText(path));
   const { differences, keep } = await openKeptConfig(config);
@@ -103,6 +103,8 @@ export async function trainFromFile(
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
   const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
+  const beside = config.engine?.beside;
+  const measureOn = server && { server, ...(beside !== undefined && { beside }) };
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
     fineTune(
       {
@@ -119,10 +121,11 @@ export async function trainFromFile(
         hasSaidUnmeasured,
         ...(backend !== undefined && { backend }),
         ...((lora ?? adapter) !== undefined && { adapt }),
+        ...(measureOn && { measureOn }),
       },
       progress,
     ),
-  );
+  ).finally(() => server?.dispose());
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);
 }

@@ -13,6 +13,7 @@ import {
   valueAt,
 } from "../../config/config-paths.ts";
 import { atPlace, blockPathOf, fileError, optionPath } from "../../config/config-place.ts";
+import { engineFields, engineText } from "../../config/engine-config.ts";
 import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { maxErrors, optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
@@ -58,6 +59,12 @@ const fields = {
   backend: nonEmptyString
     .optional()
     .describe("tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu. Default: the fastest one installed."),
+  engine: z
+    .object(engineFields, engineText)
+    .optional()
+    .describe(
+      "A vLLM server that measures the adapter while training continues; with `beside: false`, while it pauses. Needs lora or adapter.",
+    ),
   run_dir: nonEmptyString.describe("Folder of snapshots, checkpoints and the page, relative to this file."),
   seed: z
     .int("an integer")
@@ -154,6 +161,7 @@ function innerMaps(value: unknown): readonly KnownMap[] {
     ...(Array.isArray(phases) ? [...phases.keys()] : []).map((at) => [["phases", at], phaseFields] as const),
     [["loggers"], Object.fromEntries(loggerNames.map((name) => [name, true]))],
     [["eval"], { periodic_eval: true }],
+    [["engine"], engineFields],
   ];
 }
 
@@ -189,7 +197,7 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
 
 /** Checks the content of everything that has the right form. */
 function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFile): readonly unknown[] {
-  const { phases: list, config, lora, adapter } = value;
+  const { phases: list, config, lora, adapter, engine } = value;
   const shared = isRecord(config) ? config : {};
   const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
   const both = fileError(file, ["adapter"], {
@@ -197,7 +205,13 @@ function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFil
     expected: "only one of the two",
     fix: "Remove lora to continue training the adapter, or adapter to train a new one.",
   });
+  const unadapted = fileError(file, ["engine"], {
+    got: "engine without lora or adapter",
+    expected: "a training of an adapter: a running server cannot load other weights",
+    fix: "Add lora: {} to train an adapter, or remove engine to measure in this process.",
+  });
   return [
+    ...(engine !== undefined && (lora ?? adapter) === undefined ? [unadapted] : []),
     ...seedErrors(shared, ["config"], file),
     ...firstErrors([...phases.keys()], (at) => phaseErrors(phases, at, shared, file)),
     ...(lora !== undefined && adapter !== undefined ? [both] : []),

@@ -52,7 +52,7 @@ export function addWatch(program: Command, terminal: Terminal, loadTasks: LoadTa
       "--tokenizer <folder>",
       "the tokenizer of all measurements (default: the checkpoints', with --engine the base's)",
     )
-    .addOption(engineOption())
+    .addOption(engineOption().conflicts("backend"))
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (checkpoints: string, options: WatchCommandOptions) => {

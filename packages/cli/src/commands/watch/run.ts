@@ -13,7 +13,7 @@ import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
 import { throwAll } from "../../config/collect-errors.ts";
-import { startEngine, type Engine } from "../../config/open-model.ts";
+import { startEngineOf, type Engine } from "../../config/open-model.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
@@ -45,7 +45,7 @@ export async function watch(
   await checkWritable(runDir);
   const progress = json ? progressOnly(terminal) : terminal;
   // Before the configuration opens a judge, which may run on this engine.
-  const engine = await startEngine({ ...options, model: base }, progress);
+  const engine = await startEngineOf(options.config ?? null, { ...options, model: base }, progress);
   const { signal, stopListening } = onInterrupt();
   try {
     const configuration = await configure(options, loadTasks);

@@ -1,0 +1,56 @@
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { valueAt } from "./config-paths.ts";
+import { atPlace } from "./config-place.ts";
+
+const text = z.string("a non-empty string").min(1, "a non-empty string");
+const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
+const count = "a positive integer";
+
+/** The keys of `engine` in a file. */
+export const engineFields = {
+  vllm: z
+    .union([text, z.array(text).min(1)], addresses)
+    .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
+  model: text
+    .optional()
+    .describe(
+      "The base model's name on the server. Default: the one under which the server lists the model.",
+    ),
+  api_key_env: text
+    .nullable()
+    .optional()
+    .describe("Environment variable with the API key; null sends none. Default: VLLM_API_KEY."),
+  concurrency: z
+    .int(count)
+    .positive(count)
+    .optional()
+    .describe("Requests in flight per replica. Default: 8."),
+  beside: z
+    .boolean("true or false")
+    .optional()
+    .describe("Only for train. true (default): measures while training continues. false: training pauses."),
+};
+
+export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
+const engineSchema = z.strictObject(engineFields, engineText);
+
+/** A server on which models are measured. */
+export type EngineConfig = z.infer<typeof engineSchema>;
+
+/**
+ * Parses the key `engine` of a file; undefined if the file has none.
+ *
+ * @throws PeriodicEvalError `config` with file, line and key.
+ */
+export function readEngine(file: ConfigFile): EngineConfig | undefined {
+  const value = valueAt(file.value, ["engine"]);
+  if (value === undefined) return undefined;
+  try {
+    return parseOptions("engine", engineSchema, value);
+  } catch (error) {
+    throw atPlace(file, ["engine", ...(error as PeriodicEvalError).path], error);
+  }
+}
