@@ -56,4 +56,5 @@ export {
 } from "./results/summarize-results.ts";
 export { metricName } from "./results/task-section.ts";
 export { isGroupMetric, type Measurement } from "./charts/metric-curves.ts";
+export { overRuns } from "./overlay/summarize-overlay.ts";
 export { writePage } from "./run/write-page.ts";

@@ -40,13 +40,21 @@ const questionsSection = (changes: readonly PhaseChanges[]): Html =>
     </div>
   </section>`;
 
-function firstAnswersOf({ phase, id, step, total, rows, problem }: MeasurementAnswers): Html {
-  const count = rows?.length === total ? String(total) : `${rows?.length ?? 0} of ${total}`;
+function firstAnswersOf(measurement: MeasurementAnswers): Html {
+  const { phase, id, step, rows, problem } = measurement;
+  const count = shownCount(measurement);
   return html`<details>
     <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${count}</span></summary>
     ${problem !== null && html`<p class="notice damaged">These answers cannot be shown: ${problem}</p>`}
     ${rows?.map(answer)}
   </details>`;
+}
+
+function shownCount({ total, first, rows }: MeasurementAnswers): string {
+  const shown = rows?.length ?? 0;
+  if (shown === total) return String(total);
+  if (first > 0 && shown === 0) return `none of ${total} on this page`;
+  return first === 0 ? `${shown} of ${total}` : `${first + 1} to ${first + shown} of ${total}`;
 }
 
 function answer(row: AnswerRow): Html {

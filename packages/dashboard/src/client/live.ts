@@ -7,7 +7,7 @@ const focusable = "a, button, input, select, summary, [tabindex]";
 
 /**
  * Keeps a served page up to date: when the server reports a change, requests the page again and replaces its content. What the
- * reader opened stays open, the focus stays, and an element with `data-keep` and an id stays as it is.
+ * reader opened stays open, the focus stays, and the answers stay as the reader filtered them.
  *
  * @param restart Starts the other features on the new content.
  */
@@ -59,16 +59,21 @@ function replaceContent(next: Document, restart: () => void): void {
   const closed = new Set([...before.querySelectorAll("details:not([open])")].map(placeOf));
   const focused = document.activeElement;
   const focusedAt = focused === null || !before.contains(focused) ? null : placeOf(focused);
-  for (const kept of before.querySelectorAll("[data-keep][id]"))
-    fresh.querySelector(`#${CSS.escape(kept.id)}`)?.replaceWith(kept);
+  for (const name of ["data-answers", "data-questions"]) {
+    const [kept, place] = [before.querySelector(`[${name}]`), fresh.querySelector(`[${name}]`)];
+    if (kept === null || place === null) continue;
+    kept.setAttribute("data-kept", "");
+    place.replaceWith(kept);
+  }
   before.replaceWith(fresh);
   restart();
+  document.dispatchEvent(new Event("run-changed"));
   for (const details of fresh.querySelectorAll("details")) {
     const place = placeOf(details);
     if (open.has(place)) details.open = true;
     else if (closed.has(place)) details.open = false;
   }
-  if (focused !== null && focused.isConnected && focused !== document.body) return;
+  if (focused instanceof HTMLElement && focused.isConnected) return focused.focus({ preventScroll: true });
   const found =
     focusedAt &&
     [...fresh.querySelectorAll<HTMLElement | SVGElement>(focusable)].find(

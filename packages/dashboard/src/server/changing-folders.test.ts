@@ -80,7 +80,7 @@ it("shows the answers and grades of the last measurement that stored any", async
   expect(await answersOf("")).toEqual({ summary: "train, alignment step 50 · 3 of 60", first, count: 3 });
   expect(await answersOf("?results_dir=run")).toEqual({
     summary: "train, alignment step 50 · 50 of 60",
-    first,
+    first: "Why? aligned 12.5 late 0",
     count: 50,
   });
 });

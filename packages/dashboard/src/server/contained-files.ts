@@ -1,6 +1,6 @@
 import { constants, lstatSync, statSync, type Dirent } from "node:fs";
 import { open, readdir, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
-import { isAbsolute, join, relative, sep } from "node:path";
+import { basename, isAbsolute, join, relative, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/core/snapshots";
 
@@ -14,8 +14,8 @@ export interface ContainedFiles extends FileReader {
   timeOf(path: string): Promise<Date>;
   /** Reads a file of any size in parts, from a position in bytes; by default from its beginning. */
   chunks(path: string, from?: number): AsyncGenerator<Uint8Array, void, void>;
-  /** Returns the entries of a folder with a stamp of each, which changes with its content. Reads no content. */
-  stamps(folder: string): Promise<readonly FileStamp[]>;
+  /** Returns the entries of a folder with a stamp of each, which changes with its content; or one entry. Reads no content. */
+  stamps(folder: string, name?: string): Promise<readonly FileStamp[]>;
 }
 
 export interface FileStamp {
@@ -109,7 +109,12 @@ export function containedFiles(
         await file.close();
       }
     },
-    stamps: async (folder) => stampsOf(await entriesOf(folder), await resolveInside(folder)),
+    async stamps(folder, name) {
+      const real = await resolveInside(folder);
+      if (name === undefined) return stampsOf(await entriesOf(folder), real);
+      const stamp = stampOf(join(real, name), null);
+      return stamp === null ? [] : [stamp];
+    },
     async timeOf(path) {
       try {
         return (await stat(await resolveInside(path))).mtime;
@@ -131,15 +136,19 @@ async function stampsOf(entries: readonly Dirent[], folder: string): Promise<rea
 }
 
 /** Synchronous: thousands of promises would take longer than the system calls. Null for an entry that is gone. */
-function stampOf(path: string, entry: Dirent): FileStamp | null {
+function stampOf(path: string, entry: Dirent | null): FileStamp | null {
   const found =
-    (entry.isSymbolicLink() ? statSync(path, { throwIfNoEntry: false }) : undefined) ??
+    (entry === null || entry.isSymbolicLink() ? statSync(path, { throwIfNoEntry: false }) : undefined) ??
     lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return null;
-  const { name } = entry;
   const { size, ino, mtimeMs, ctimeMs } = found;
   const stamp = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-  return { name, isFolder: entry.isDirectory(), stamp, changedMs: Math.max(mtimeMs, ctimeMs) };
+  return {
+    name: basename(path),
+    isFolder: found.isDirectory(),
+    stamp,
+    changedMs: Math.max(mtimeMs, ctimeMs),
+  };
 }
 
 /**

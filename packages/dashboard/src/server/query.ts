@@ -12,7 +12,27 @@ export interface Query {
   readonly isPaged: boolean;
   /** Whether the tables of one run show all rows. */
   readonly showsAllRows: boolean;
+  /** The answers that the script of a page requests; null for a page. */
+  readonly answers: AnswersQuery | null;
+  /** Paths of the runs to compare; null for another page. */
+  readonly runs: readonly string[] | null;
 }
+
+/** Most runs in a comparison: more lines than that cannot be told apart. */
+export const maxRuns = 10;
+
+/** Which answers of a run to send. */
+export interface AnswersQuery {
+  /** Null: all measurements, without rows. */
+  readonly of: { readonly phase: string; readonly id: string; readonly step: number } | null;
+  /** 0-based. */
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Largest number of rows in a reply. */
+const maxRows = 1000;
+const answersNames = ["phase", "id", "step", "first", "count"];
 
 const maxPerPage = 200;
 const defaultPerPage = 20;
@@ -29,16 +49,31 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     if (values.length > 1) throw parameterError(key, `${values.length} values`, "one");
     return values[0] ?? null;
   };
-  const numberOf = (key: string, fallback: number, max: number): number => {
+  const numberOf = (key: string, fallback: number, max: number, min = 1): number => {
     const text = valueOf(key);
     if (text === null) return fallback;
     const value = Number(text);
-    const expected = max === Infinity ? "a positive integer" : `an integer from 1 to ${max}`;
-    if (!/^\d{1,9}$/.test(text) || value < 1 || value > max)
+    const expected =
+      max === Infinity
+        ? min === 1
+          ? "a positive integer"
+          : "an integer that is not negative"
+        : `an integer from ${min} to ${max}`;
+    if (!/^\d{1,9}$/.test(text) || value < min || value > max)
       throw parameterError(key, quoteValue(text), expected);
     return value;
   };
-  checkNames(given, ["results_dir", "page", "per_page", "steps"]);
+  const view = valueOf("view");
+  if (view !== null && view !== "answers") throw parameterError("view", quoteValue(view), '"answers"');
+  checkNames(
+    given,
+    view === null
+      ? ["results_dir", "page", "per_page", "steps", "view", "runs"]
+      : ["results_dir", "view", ...answersNames],
+  );
+  const [phase, id] = [valueOf("phase"), valueOf("id")];
+  if (phase === null && id === null ? valueOf("step") !== null : phase === null || id === null)
+    throw parameterError("phase, id, step", "some of them", "all or none");
   const steps = valueOf("steps");
   if (steps !== null && steps !== "all") throw parameterError("steps", quoteValue(steps), '"all"');
   return {
@@ -47,6 +82,15 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     perPage: numberOf("per_page", defaultPerPage, maxPerPage),
     isPaged: valueOf("page") !== null || valueOf("per_page") !== null,
     showsAllRows: steps === "all",
+    runs: parseRuns(valueOf("runs")),
+    answers:
+      view === null
+        ? null
+        : {
+            of: phase === null || id === null ? null : { phase, id, step: numberOf("step", 0, Infinity, 0) },
+            first: numberOf("first", 0, Infinity, 0),
+            count: numberOf("count", 200, maxRows),
+          },
   };
 }
 
@@ -59,6 +103,18 @@ export function parseFollow({ since, ...given }: Readonly<Record<string, readonl
   if (since !== undefined && since.length > 1) throw parameterError("since", `${since.length} values`, "one");
   return { resultsDir: parseQuery(given).resultsDir, since: since?.[0] ?? null };
 }
+
+/** Parses `a,b`. A comma in a path is written `%2C`, as `runsText` does. */
+function parseRuns(text: string | null): readonly string[] | null {
+  if (text === null) return null;
+  const paths = text.split(",").map((part) => part.replaceAll("%2C", ",").replaceAll("%25", "%"));
+  if (new Set(paths).size < paths.length || paths.length > maxRuns)
+    throw parameterError("runs", `${paths.length} runs`, `up to ${maxRuns} different runs`);
+  return paths;
+}
+
+export const runsText = (paths: readonly string[]): string =>
+  paths.map((path) => path.replaceAll("%", "%25").replaceAll(",", "%2C")).join(",");
 
 function checkNames(given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
@@ -82,11 +138,13 @@ export function addressOf({
   page = 1,
   perPage = defaultPerPage,
   showsAllRows = false,
+  runs = null,
 }: Partial<Query>): string {
   const query = new URLSearchParams();
   if (resultsDir) query.set("results_dir", resultsDir);
   if (page !== 1) query.set("page", String(page));
   if (perPage !== defaultPerPage) query.set("per_page", String(perPage));
   if (showsAllRows) query.set("steps", "all");
+  if (runs !== null) query.set("runs", runsText(runs));
   return `?${query.toString()}`;
 }

@@ -1,12 +1,22 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
+import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
-import { headOf, listPage, manyAnswers, pageCount, runEntry, runPage } from "./pages.ts";
+import {
+  headOf,
+  listPage,
+  manyAnswers,
+  pageCount,
+  overlayPage,
+  runEntry,
+  runPage,
+  type RunOfPage,
+} from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
-import { parseFollow, parseQuery, type Query } from "./query.ts";
+import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
   sendData,
   sendDataWhenReady,
@@ -21,6 +31,8 @@ import {
 } from "./replies.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
+import type { ReadRun } from "./read-run.ts";
+import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import { servedFolder, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
@@ -99,12 +111,25 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
   }
   served.signal.throwIfAborted();
   const { runs } = found;
+  if (query.runs !== null) return replyWithOverlay(c, { ...normalized, runs: query.runs }, found, served);
   const requestedRun = runs.find(({ path }) => path === folder);
   // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
   const isOneRun = requestedRun !== undefined && (folder !== "" || runs.length === 1 || query.showsAllRows);
+  if (normalized.answers !== null)
+    return requestedRun === undefined
+      ? sendNotFound(c)
+      : replyWithAnswers(c, normalized.answers, requestedRun, served);
   return isOneRun
     ? replyWithRun(c, normalized, requestedRun, served)
     : replyWithList(c, normalized, found, served);
+}
+
+/** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
+async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, served: ServedFolder) {
+  const read = await served.read(run, null);
+  const isMeasured = read.content?.kind === "callbacks";
+  const data = isMeasured ? await answersView(read.content.run, asked, served) : null;
+  return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
 
 async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
@@ -120,10 +145,52 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, served: Ser
   const place = { rootName, query, version: await served.look(query.resultsDir) };
   const range = { first: (number - 1) * manyAnswers, count: manyAnswers };
   const page = served.page(`run ${JSON.stringify(query)}`, [run], async () =>
-    runPage(place, await read(run, range)),
+    runPage(place, await withAnswers(await read(run, range), served)),
   );
   hold(page);
   return sendWhenReady(c, headOf(place), page);
+}
+
+/** Sends several runs in the same charts. */
+async function replyWithOverlay(
+  c: Context,
+  query: Query & { readonly runs: readonly string[] },
+  { runs }: FoundRuns,
+  served: ServedFolder,
+) {
+  const measured = runs.filter(({ kind }) => kind === "callbacks");
+  const selected = query.runs.map((path) => measured.find((run) => run.path === path));
+  const known = selected.filter((run) => run !== undefined);
+  if (known.length < selected.length)
+    return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
+  const named = async () =>
+    inSequence(known, async (run) => {
+      const { content, problem } = await served.read(run, null);
+      if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
+      return { name: run.path || "this folder", run: content.run };
+    });
+  if (wantsJson(c))
+    return sendDataWhenReady(
+      c,
+      named().then((all) => ({ metrics: summarizeOverlay(all) })),
+    );
+  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
+  const page = served.page(`overlay ${place.version} ${JSON.stringify(query)}`, known, async () =>
+    overlayPage(
+      place,
+      measured.map(({ path }) => path),
+      await named(),
+    ),
+  );
+  served.hold(page);
+  return sendWhenReady(c, headOf(place), page);
+}
+
+/** Adds what the page of a run shows of its answers. */
+async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
+  const { content } = read;
+  const isShown = content?.kind === "callbacks" && content.answersProblem === null;
+  return { read, answers: isShown ? await servedAnswers(content.run, content.answers, files) : null };
 }
 
 async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {

@@ -1,3 +1,5 @@
+import { answersSections } from "../answers/answers-section.ts";
+import type { RunAnswers } from "../answers/read-answers.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
 import {
@@ -107,12 +109,17 @@ const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift",
 const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
 
 /** Renders a run on its page. */
-export function wholeSections(content: RunContent, name: string, note: Html, options: SectionOptions): Html {
+export function wholeSections(
+  content: RunContent,
+  name: string,
+  note: Html,
+  options: SectionOptions & { readonly answers: RunAnswers | null },
+): Html {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, answersProblem } = content;
-      return html`${runHeader(run, name, note)} ${runSections(run, options)} ${answersProblemNote(answersProblem)}
-      ${answerSections(answers)}`;
+      const { run, answersProblem } = content;
+      const answers = html`${answersProblemNote(answersProblem)} ${options.answers && answersSections(options.answers)}`;
+      return html`${runHeader(run, name, note)} ${runSections(run, options, answers)}`;
     }
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;

@@ -7,6 +7,7 @@ import { findRuns, type FoundRun } from "./find-runs.ts";
 import { keptResults } from "./kept-results.ts";
 import type { Hold, Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
+import { rowReader } from "./row-index.ts";
 import { versionOf, type RunVersion } from "./run-version.ts";
 import type { AnswerRange } from "./stored-answers.ts";
 
@@ -14,6 +15,7 @@ import type { AnswerRange } from "./stored-answers.ts";
 export interface ServedFolder {
   readonly rootName: string;
   readonly files: ContainedFiles;
+  readonly rows: ReturnType<typeof rowReader>;
   readonly signal: AbortSignal;
   readonly hold: Hold;
   readonly isShown: (run: FoundRun) => boolean;
@@ -40,6 +42,7 @@ export function servedFolder(
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
   const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup }) => markup.length);
+  const rows = rowReader();
   const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
     phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
   );
@@ -55,7 +58,7 @@ export function servedFolder(
         return contained.read(path);
       },
       timeOf: (path) => contained.timeOf(path),
-      stamps: (folder) => contained.stamps(folder),
+      stamps: (folder, name) => contained.stamps(folder, name),
       chunks: (path, from) => contained.chunks(path, from),
     };
     const files: ContainedFiles = {
@@ -77,6 +80,7 @@ export function servedFolder(
     return {
       rootName: basename(root),
       files,
+      rows,
       signal,
       hold,
       isShown,

@@ -29,6 +29,8 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 .notice { overflow-wrap: anywhere; }
 .pagination { display: flex; justify-content: center; gap: 24px; margin-top: 28px; color: var(--muted); }
 .cut a { margin-left: 6px; }
+.selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }
+.legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
 @media (max-width: 640px) {
   details.entry > summary { grid-template-columns: 14px minmax(0, 1fr) auto; }
   summary time { grid-column: 2; grid-row: 2; text-align: left; }

@@ -1,12 +1,11 @@
 import { PeriodicEvalError, type Range } from "@periodic-eval/core";
 import {
   differenceOverRuns,
-  meanOverRuns,
   rangeOfDifference,
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import { summarizePhases, type Measurement } from "@periodic-eval/dashboard";
+import { overRuns, summarizePhases, type Measurement } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -135,9 +134,15 @@ function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Ran
   return [...groups].map(([group, values], index) => ({
     group,
     runs: values.length,
-    start: withinRange(meanOverRuns(values.map(({ start }) => start)), range),
-    end: withinRange(meanOverRuns(values.map(({ end }) => end)), range),
-    change: withinRange(meanOverRuns(changesOf(values)), changeRange),
+    start: overRuns(
+      values.map(({ start }) => start),
+      range,
+    ),
+    end: overRuns(
+      values.map(({ end }) => end),
+      range,
+    ),
+    change: overRuns(changesOf(values), changeRange),
     difference:
       index === 0
         ? null

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { join } from "node:path";
 import { backendOption, integer } from "../../config/command-options.ts";
+import { serveFlag, type ServeOption } from "../../run/serve-run.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
@@ -11,6 +12,7 @@ export interface DemoOptions {
   readonly steps: number;
   readonly control: boolean;
   readonly backend?: string;
+  readonly serve?: ServeOption;
   readonly json: boolean;
 }
 
@@ -33,6 +35,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
       false,
     )
     .addOption(backendOption())
+    .option(...serveFlag)
     .option("--json", "print one JSON document", false)
     .action(async (options: Omit<DemoOptions, "runDir"> & Partial<DemoOptions>) => {
       const { runDemo } = await import("./run.ts");

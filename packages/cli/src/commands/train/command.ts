@@ -10,6 +10,7 @@ import {
   subsampleSeedOption,
 } from "../../config/command-options.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
+import { serveFlag, type ServeOption } from "../../run/serve-run.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 /** Options of a training without a file. */
@@ -33,6 +34,7 @@ export interface TrainOptions {
   readonly seed: number;
   readonly backend?: string;
   readonly resume: "auto" | "never";
+  readonly serve?: ServeOption;
   readonly json: boolean;
 }
 
@@ -51,7 +53,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
     )
     .argument(
       "[config]",
-      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --backend, --resume and --json; paths are relative to the file",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --backend, --resume, --serve and --json; paths are relative to the file",
     )
     .argument(
       "[overrides...]",
@@ -66,6 +68,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
         .choices(["auto", "never"])
         .default("auto"),
     )
+    .option(...serveFlag)
     .option("--json", "print one JSON document", false)
     .action(
       async (
@@ -81,7 +84,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
           // Without the options, the file decides.
           const given = overridingOptions.filter((name) => self.getOptionValueSource(name) === "cli");
           const all = [...overrides, ...given.map((name) => `${name}=${JSON.stringify(options[name])}`)];
-          await trainFromFile(config, all, options.json, { terminal, loadTasks });
+          await trainFromFile(config, all, options, { terminal, loadTasks });
         }
       },
     );
@@ -136,7 +139,8 @@ function checkOptions(config: string | undefined, options: TrainOptions, command
     return;
   }
   const given = Object.keys(options).find(
-    (name) => !["json", ...overridingOptions].includes(name) && command.getOptionValueSource(name) === "cli",
+    (name) =>
+      !["json", "serve", ...overridingOptions].includes(name) && command.getOptionValueSource(name) === "cli",
   );
   if (given !== undefined)
     command.error(

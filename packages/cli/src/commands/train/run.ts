@@ -7,6 +7,7 @@ import { awaitAll, throwAll } from "../../config/collect-errors.ts";
 import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
+import { withServedRun } from "../../run/serve-run.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import type { TrainOptions } from "./command.ts";
@@ -29,6 +30,7 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
     learningRate,
     maxLength,
     saveSteps,
+    serve,
   } = options;
   const config = {
     batchSize,
@@ -51,18 +53,21 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
   ]);
   const resumeCommand =
     resume === "never" ? "the same command with --resume auto" : `the same command with --run-dir ${runDir}`;
-  const results = await fineTune(
-    {
-      model: options.model,
-      resume,
-      resumeCommand,
-      seed: options.seed,
-      overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
-      runDir,
-      ...(backend !== undefined && { backend }),
-      phases: [training],
-    },
-    json ? progressOnly(terminal) : terminal,
+  const progress = json ? progressOnly(terminal) : terminal;
+  const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
+    fineTune(
+      {
+        model: options.model,
+        resume,
+        resumeCommand,
+        seed: options.seed,
+        overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
+        runDir,
+        ...(backend !== undefined && { backend }),
+        phases: [training],
+      },
+      progress,
+    ),
   );
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);
@@ -78,7 +83,7 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
 export async function trainFromFile(
   path: string,
   overrides: readonly string[],
-  json: boolean,
+  { json, serve }: Pick<TrainOptions, "json" | "serve">,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const progress = json ? progressOnly(terminal) : terminal;
@@ -98,23 +103,25 @@ export async function trainFromFile(
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
   const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
-  const results = await fineTune(
-    {
-      model,
-      runDir,
-      seed,
-      resume,
-      phases,
-      loggers,
-      onBegin,
-      config: config.config,
-      resumeCommand,
-      tokenizer,
-      hasSaidUnmeasured,
-      ...(backend !== undefined && { backend }),
-      ...((lora ?? adapter) !== undefined && { adapt }),
-    },
-    progress,
+  const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
+    fineTune(
+      {
+        model,
+        runDir,
+        seed,
+        resume,
+        phases,
+        loggers,
+        onBegin,
+        config: config.config,
+        resumeCommand,
+        tokenizer,
+        hasSaidUnmeasured,
+        ...(backend !== undefined && { backend }),
+        ...((lora ?? adapter) !== undefined && { adapt }),
+      },
+      progress,
+    ),
   );
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);

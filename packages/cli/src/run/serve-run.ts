@@ -1,0 +1,50 @@
+import { nodeFiles } from "@periodic-eval/core/snapshots";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { integer } from "../config/command-options.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+/** The value of `--serve [port]`: a port, true for a free one, or undefined. */
+export type ServeOption = number | true | undefined;
+
+/** The option of commands that train. */
+export const serveFlag = [
+  "--serve [port]",
+  "show the run live in the browser while the command runs (default port: a free one)",
+  integer(0, 65_535),
+] as const;
+
+const here = import.meta.url;
+const main = fileURLToPath(new URL(`../main${extname(here)}`, here));
+
+/**
+ * Serves a run in another process while `work` runs, so that its pages take no time from training. A server that cannot start is
+ * reported, and the work goes on without it.
+ */
+export async function withServedRun<T>(
+  runDir: string,
+  { serve, terminal }: { readonly serve: ServeOption; readonly terminal: Terminal },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (serve === undefined) return work();
+  await nodeFiles.makeFolder(runDir);
+  const port = serve === true ? 0 : serve;
+  const child = spawn(process.execPath, [main, "serve", runDir, "--port", String(port)], {
+    // The channel tells the server when this process is killed.
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+  const ended = once(child, "close").catch(() => undefined);
+  let problem = "";
+  child.stderr!.on("data", (text: Buffer) => (problem += text.toString()));
+  const address = await Promise.race([once(child.stdout!, "data").then(String), ended.then(() => null)]);
+  if (address === null) terminal.err(`The run is not served: ${problem.trim()}`);
+  else terminal.out(`Live page, while this command runs: ${address.trim()}`);
+  try {
+    return await work();
+  } finally {
+    child.kill();
+    await ended;
+  }
+}

@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parseHTML } from "linkedom";
+import { beforeAll, afterAll, expect, it } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { resultsServer } from "../server/results-server.ts";
+import { summarizeOverlay } from "./summarize-overlay.ts";
+
+const root = temporaryFolder(afterAll);
+const values = { a: [0.5, 0.4], "b,c": [0.7, 0.2], "d%2C<b>": [0.6, 0.3] };
+const names = Object.keys(values);
+
+beforeAll(async () => {
+  for (const [name, [start, end]] of Object.entries(values)) {
+    const store = fileStore(join(root, name));
+    for (const [step, value] of [
+      [0, start!],
+      [100, end!],
+    ] as const) {
+      const snapshot = exampleSnapshot({ phase: "em", step, run_step: step });
+      const { [snapshot.primary_metric!]: metric, ...others } = snapshot.metrics;
+      const metrics = { ...others, [snapshot.primary_metric!]: { ...metric!, value, ci95: null } };
+      await store.put({ ...snapshot, metrics }, []);
+    }
+    await store.close!();
+  }
+});
+
+it("has the mean over runs with its t interval at each step", async () => {
+  const runs = await Promise.all(names.map(async (name) => ({ name, run: await readRun(join(root, name)) })));
+  const [metric] = summarizeOverlay(runs);
+  expect(metric!.curves.map(({ name }) => name)).toEqual(names);
+  expect(metric!.means.map(({ runStep, runs: count }) => [runStep, count])).toEqual([
+    [0, 3],
+    [100, 3],
+  ]);
+  // 0.5, 0.7, 0.6: mean 0.6, standard deviation 0.1; t(0.975, 2) = 4.3027, so ± 4.3027 × 0.1 / √3 = 0.2484.
+  const { value, ci95 } = metric!.means[0]!.mean;
+  expect(value).toBeCloseTo(0.6, 12);
+  expect(ci95![0]).toBeCloseTo(0.6 - 0.2484, 4);
+  expect(ci95![1]).toBeCloseTo(0.6 + 0.2484, 4);
+});
+
+it("has no mean of one run", async () => {
+  const [metric] = summarizeOverlay([{ name: "a", run: await readRun(join(root, "a")) }]);
+  expect(metric!.means).toEqual([]);
+});
+
+const pageOf = async (address: string) => {
+  const reply = await resultsServer({ root }).request(`/v1/eval${address}`);
+  return { status: reply.status, page: parseHTML(await reply.text()).document };
+};
+
+it("holds the selection in links that work without a script, whatever the names", async () => {
+  let address = "?";
+  for (const name of names) {
+    const { page } = await pageOf(address === "?" ? "?runs=a" : address);
+    if (name === "a") {
+      address = "?runs=a";
+      continue;
+    }
+    const link = [...page.querySelectorAll(".selection a")].find(
+      (one) => one.getAttribute("aria-label") === `Add ${name}`,
+    );
+    address = link!.getAttribute("href")!;
+  }
+  const { status, page } = await pageOf(address);
+  expect(status).toBe(200);
+  const labels = [...page.querySelectorAll(".selection a")].map((one) => one.getAttribute("aria-label"));
+  expect(labels.toSorted()).toEqual(names.map((name) => `Remove ${name}`).toSorted());
+  expect(page.querySelectorAll("main script, b").length).toBe(0);
+  expect(page.querySelectorAll("figure svg").length).toBe(1);
+});
+
+it("offers each measured run of a list for comparison", async () => {
+  const { page } = await pageOf("");
+  const links = [...page.querySelectorAll(".kind a")].map((one) => one.getAttribute("href"));
+  expect(links.filter((href) => href!.includes("runs="))).toHaveLength(3);
+});
+
+it.each([
+  ["?runs=a,a", 400],
+  ["?runs=a,../a", 404],
+  ["?runs=none", 404],
+  [`?runs=${Array.from({ length: 11 }, (_, at) => at).join(",")}`, 400],
+])("refuses %s", async (address, status) => {
+  expect((await pageOf(address)).status).toBe(status);
+});

@@ -1,0 +1,77 @@
+import type { Range } from "@periodic-eval/core";
+import { meanOverRuns, withinRange, type Estimate } from "@periodic-eval/core/statistics";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { curvesByCallback, hasValue, type Measurement, type MetricCurve } from "../charts/metric-curves.ts";
+
+/** A run of an overlay, by the name that the page shows. */
+export interface NamedRun {
+  readonly name: string;
+  readonly run: RunRecord;
+}
+
+/** One primary metric in several runs. */
+export interface OverlaidMetric {
+  readonly callback: string;
+  readonly metric: string;
+  readonly unit: string;
+  readonly curves: readonly OverlaidCurve[];
+  /** Means over the runs that have a complete measurement at this run step; only steps that at least two runs have. */
+  readonly means: readonly MeanAtStep[];
+}
+
+export interface OverlaidCurve {
+  readonly name: string;
+  /** By run step, with a value. */
+  readonly measurements: readonly Measurement[];
+}
+
+export interface MeanAtStep {
+  readonly runStep: number;
+  readonly runs: number;
+  /** The estimand is the mean over runs: runs are the units of its t interval, not questions. */
+  readonly mean: Estimate;
+}
+
+/** Returns the primary metrics of several runs, in order of appearance. */
+export function summarizeOverlay(runs: readonly NamedRun[]): readonly OverlaidMetric[] {
+  const byMetric = new Map<string, { curve: MetricCurve; curves: OverlaidCurve[] }>();
+  for (const { name, run } of runs) {
+    for (const { primary } of curvesByCallback(run)) {
+      if (primary === null) continue;
+      const key = JSON.stringify([primary.callback, primary.metric, primary.unit]);
+      const one = byMetric.get(key) ?? { curve: primary, curves: [] };
+      byMetric.set(key, one);
+      one.curves.push({ name, measurements: primary.measurements.filter(hasValue) });
+    }
+  }
+  return [...byMetric.values()].map(({ curve: { callback, metric, unit, range }, curves }) => ({
+    callback,
+    metric,
+    unit,
+    curves,
+    means: meansOf(curves, range),
+  }));
+}
+
+function meansOf(curves: readonly OverlaidCurve[], range: Range): readonly MeanAtStep[] {
+  const byStep = new Map<number, number[]>();
+  for (const { measurements } of curves) {
+    // Where one phase ends and the next begins, the later measurement of a run counts.
+    const last = new Map(measurements.filter(isComplete).map(({ runStep, value }) => [runStep, value!]));
+    for (const [step, value] of last) byStep.set(step, [...(byStep.get(step) ?? []), value]);
+  }
+  return [...byStep]
+    .filter(([, values]) => values.length > 1)
+    .sort(([a], [b]) => a - b)
+    .map(([runStep, values]) => ({
+      runStep,
+      runs: values.length,
+      mean: overRuns(values, range),
+    }));
+}
+
+const isComplete = ({ status }: Measurement): boolean => status === "complete";
+
+/** Returns the mean over runs with its t interval within the metric's range. `periodic-eval compare` prints the same numbers. */
+export const overRuns = (values: readonly number[], range: Range): Estimate =>
+  withinRange(meanOverRuns(values), range);

@@ -1,0 +1,87 @@
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { beforeEach, expect, it } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import type { AnswersData } from "../client/answers/answers-data.ts";
+import { resultsServer } from "./results-server.ts";
+
+const rows = Array.from({ length: 300 }, (_, at) => ({
+  id: `q${at}`,
+  question: `Q ${at}?`,
+  text: `größe ${at}`,
+}));
+let root: string;
+let server: ReturnType<typeof resultsServer>;
+let samples: string;
+
+beforeEach(async () => {
+  root = temporaryFolder();
+  const store = fileStore(join(root, "run"));
+  for (const step of [50, 100])
+    await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step }), rows);
+  await store.close!();
+  samples = join(root, "run/periodic_eval/em/alignment_step_100.samples.jsonl");
+  // Less than the file of rows has: rows are never read as a whole.
+  server = resultsServer({ root, maxFileBytes: 4000 });
+});
+
+async function viewOf(parameters: string): Promise<{ status: number; data: AnswersData }> {
+  const reply = await server.request(`/v1/eval?results_dir=run&view=answers${parameters}`, {
+    headers: { Accept: "application/json" },
+  });
+  return { status: reply.status, data: (await reply.json()) as AnswersData };
+}
+
+const of = (first: number, count: number) => `&phase=em&id=alignment&step=100&first=${first}&count=${count}`;
+const textsOf = ({ measurements }: AnswersData) => measurements[0]!.rows!.map(({ text }) => text);
+
+it("lists the measurements with answers", async () => {
+  const { data } = await viewOf("");
+  expect(data.measurements.map(({ step, total, rows: none }) => [step, total, none])).toEqual([
+    [50, 300, null],
+    [100, 300, null],
+  ]);
+  expect(data.address).toBe("?results_dir=run&view=answers");
+});
+
+it.each([
+  [0, 3],
+  [63, 2],
+  [64, 1],
+  [130, 100],
+  [299, 5],
+  [300, 5],
+])("sends rows from %i, %i of them", async (first, count) => {
+  for (let time = 0; time < 2; time++) {
+    const { data } = await viewOf(of(first, count));
+    expect(data.measurements[0]).toMatchObject({ first, total: 300, problem: null });
+    expect(textsOf(data)).toEqual(rows.slice(first, first + count).map(({ text }) => text));
+  }
+});
+
+it("notices an edit after the first request", async () => {
+  expect((await viewOf(of(0, 1))).data.measurements[0]!.problem).toBeNull();
+  const text = await readFile(samples, "utf8");
+  await writeFile(samples, text.replace("größe 7", "größe 8"));
+  expect((await viewOf(of(0, 1))).data.measurements[0]).toMatchObject({ rows: [] });
+  expect((await viewOf(of(0, 1))).data.measurements[0]!.problem).toContain("alignment_step_100");
+  await writeFile(samples, text);
+  expect(textsOf((await viewOf(of(7, 1))).data)).toEqual(["größe 7"]);
+  await appendFile(samples, "{}\n");
+  expect((await viewOf(of(7, 1))).data.measurements[0]!.problem).not.toBeNull();
+});
+
+it.each([
+  ["&phase=em", 400],
+  ["&step=100", 400],
+  ["&count=0", 400],
+  ["&count=1001", 400],
+  ["&first=-1", 400],
+  ["&page=1", 400],
+  ["&phase=em&id=none&step=100", 404],
+  ["&phase=../em&id=alignment&step=100", 404],
+])("refuses %s", async (parameters, status) => {
+  expect((await viewOf(parameters)).status).toBe(status);
+});
