@@ -1,5 +1,10 @@
+let isStarted = false;
+
 /** Opens folded parts while the page is printed, for browsers that do not do so by the page's style. */
 export function startPrinting(): void {
+  // A live page starts its features again after each update.
+  if (isStarted) return;
+  isStarted = true;
   let opened: HTMLDetailsElement[] = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
