@@ -52,18 +52,16 @@ function replaceContent(next: Document, restart: () => void): void {
   if (before === null || after === null) return;
   for (const block of next.querySelectorAll('script[type="application/json"]')) {
     const old = document.getElementById(block.id);
-    if (old !== null) old.textContent = block.textContent;
+    if (old === null) document.body.append(document.adoptNode(block));
+    else old.textContent = block.textContent;
   }
   const fresh = document.adoptNode(after);
   const open = new Set([...before.querySelectorAll("details[open]")].map(placeOf));
   const closed = new Set([...before.querySelectorAll("details:not([open])")].map(placeOf));
   const focused = document.activeElement;
   const focusedAt = focused === null || !before.contains(focused) ? null : placeOf(focused);
-  for (const name of ["data-answers", "data-questions"]) {
-    const [kept, place] = [before.querySelector(`[${name}]`), fresh.querySelector(`[${name}]`)];
-    if (kept === null || place === null) continue;
-    place.replaceWith(kept);
-  }
+  for (const kept of before.querySelectorAll("[data-keep][id]"))
+    fresh.querySelector(`#${CSS.escape(kept.id)}`)?.replaceWith(kept);
   before.replaceWith(fresh);
   restart();
   for (const details of fresh.querySelectorAll("details")) {

@@ -6,13 +6,7 @@ import { startPrinting } from "./print.ts";
 import { startScatters } from "./scatter.ts";
 
 /** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [
-  startCrossHair,
-  startDownloads,
-  startScatters,
-  startAnswers,
-  startPrinting,
-];
+const features: readonly (() => void)[] = [startCrossHair, startDownloads, startScatters, startAnswers];
 
 function startAll(): void {
   for (const start of features) attempt(start);
@@ -28,4 +22,5 @@ function attempt(start: () => void): void {
 }
 
 startAll();
+attempt(startPrinting);
 attempt(() => startLive(startAll));

@@ -68,7 +68,7 @@ it("holds the selection in links that work without a script, whatever the names"
   const { status, page } = await pageOf(address);
   expect(status).toBe(200);
   const labels = [...page.querySelectorAll(".selection a")].map((one) => one.getAttribute("aria-label"));
-  expect(labels.toSorted()).toEqual(names.map((name) => `Remove ${name}`).toSorted());
+  expect(new Set(labels)).toEqual(new Set(names.map((name) => `Remove ${name}`)));
   expect(page.querySelectorAll("main script, b").length).toBe(0);
   expect(page.querySelectorAll("figure svg").length).toBe(1);
 });

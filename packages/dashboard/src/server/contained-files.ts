@@ -97,12 +97,7 @@ export function containedFiles(
       const file = await openInside(path);
       try {
         await checkedStat(path, file);
-        for (let position = from; ;) {
-          const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position);
-          if (bytesRead === 0) return;
-          position += bytesRead;
-          yield buffer.subarray(0, bytesRead);
-        }
+        yield* chunksOf(file, from);
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {
@@ -123,6 +118,15 @@ export function containedFiles(
       }
     },
   };
+}
+
+async function* chunksOf(file: FileHandle, from: number): AsyncGenerator<Uint8Array, void, void> {
+  for (let position = from; ;) {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
 }
 
 async function stampsOf(entries: readonly Dirent[], folder: string): Promise<readonly FileStamp[]> {

@@ -1,0 +1,224 @@
+// How fast does `periodic-eval serve` answer over 10,000 snapshots with 1,000,000 rows, and what do 50 clients that follow a run cost
+// its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn; the server is
+// another process, and the clients run in this one. Prints medians and all values.
+//   npm run bench dashboard                  # everything, about 3 minutes
+//   npm run bench dashboard -- --part scale  # or follow
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { defineEvaluation, openSession, PeriodicCallback, everySteps } from "@periodic-eval/core";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot, fakeModel } from "@periodic-eval/core/testing";
+import { median } from "./median.ts";
+
+const { values } = parseArgs({
+  options: {
+    part: { type: "string" },
+    train: { type: "string" },
+    clients: { type: "string", default: "50" },
+    rounds: { type: "string", default: "4" },
+  },
+});
+const here = fileURLToPath(import.meta.url);
+const main = fileURLToPath(new URL("../packages/cli/dist/main.js", import.meta.url));
+
+/** Measures nothing, and stores a text for each of 100 items. */
+const evaluation = defineEvaluation({
+  name: "texts",
+  version: "1",
+  needs: ["generate"],
+  items: () => Array.from({ length: 100 }, (_, at) => ({ id: `q${at}` })),
+  measure: async (_model, items: readonly { readonly id: string }[]) =>
+    items.map(({ id }, at) => ({ id, text: `An answer to ${id}.`, hit: at % 2 === 0 })),
+  metrics: ({ rate }) => ({ hit_rate: rate((row) => row.hit, { higherIsBetter: true }) }),
+});
+
+/** Trains for a fixed amount of arithmetic, logs every step, measures 20 times, and prints its seconds. */
+async function train(run: string): Promise<void> {
+  const steps = 400;
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(20)] });
+  const session = openSession({
+    run,
+    maxSteps: steps,
+    model: fakeModel(),
+    callbacks: [callback],
+    loggers: [],
+  });
+  await session.begin();
+  const [began, cpu] = [performance.now(), process.cpuUsage()];
+  let value = 1;
+  for (let step = 1; step <= steps; step++) {
+    for (let at = 0; at < 5_000_000; at++) value = (value * 1.000001 + at) % 1e9;
+    await session.stepEnd({ metrics: { loss: value } });
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { user, system } = process.cpuUsage(cpu);
+  const seconds = (performance.now() - began) / 1000;
+  await session.end();
+  await session.close();
+  console.log(JSON.stringify({ seconds, cpu: (user + system) / 1e6 }));
+}
+
+async function serve(root: string): Promise<{ child: ChildProcess; address: string }> {
+  const child = spawn(process.execPath, [main, "serve", root, "--port", "0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return { child, address: String((await once(child.stdout, "data"))[0]).trim() };
+}
+
+const memoryOf = async ({ pid }: ChildProcess): Promise<number> =>
+  Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
+
+/** 100 runs of 100 snapshots with 100 rows each. */
+async function scale(folder: string): Promise<void> {
+  const root = join(folder, "scale");
+  const store = fileStore(join(root, "run-0"));
+  const rows = Array.from({ length: 100 }, (_, at) => ({
+    id: `q${at}`,
+    text: `An answer ${at}. `.repeat(8),
+  }));
+  for (let step = 1; step <= 100; step++) {
+    const place = { phase: "em", step, run_step: step, max_steps: 100, pct: step };
+    await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", ...place }), rows);
+  }
+  await store.close!();
+  for (let at = 1; at < 100; at++)
+    await cp(join(root, "run-0"), join(root, `run-${at}`), { recursive: true });
+  const { child, address } = await serve(root);
+  const time = async (query: string, accept = "text/html") => {
+    const began = performance.now();
+    const reply = await fetch(`${address}${query}`, { headers: { Accept: accept } });
+    if (!reply.ok) throw new Error(`${query}: ${reply.status}`);
+    await reply.text();
+    return performance.now() - began;
+  };
+  const show = (what: string, times: readonly number[]) =>
+    console.log(
+      `${what}: median ${median(times).toFixed(0)} ms, all ${times.map((ms) => ms.toFixed(0)).join(" ")}`,
+    );
+  const pages = ["?", "?page=2", "?page=3", "?page=4", "?page=5"];
+  const inTurn = async (queries: readonly string[], accept?: string) => {
+    const times: number[] = [];
+    for (const query of queries) times.push(await time(query, accept));
+    return times;
+  };
+  show("list, first time", await inTurn(pages));
+  show("list, again", await inTurn(pages));
+  const runs = Array.from({ length: 20 }, (_, at) => `?results_dir=run-${at * 4 + 1}`);
+  show("run, first time", await inTurn(runs));
+  show("run, again", await inTurn(runs));
+  const before = await memoryOf(child);
+  const answers = Array.from({ length: 200 }, (_, at) => {
+    const of = {
+      phase: "em",
+      id: "alignment",
+      step: String(1 + ((at * 37) % 100)),
+      first: "40",
+      count: "20",
+    };
+    return `?results_dir=run-${(at * 13) % 100}&view=answers&${new URLSearchParams(of).toString()}`;
+  });
+  const json = "application/json";
+  const first = await inTurn(answers, json);
+  console.log(
+    `answers, first time: median ${median(first).toFixed(0)} ms, longest ${Math.max(...first).toFixed(0)} ms`,
+  );
+  const again = await inTurn(answers, json);
+  console.log(
+    `answers, again: median ${median(again).toFixed(0)} ms, longest ${Math.max(...again).toFixed(0)} ms`,
+  );
+  console.log(
+    `memory of the server: ${before.toFixed(0)} MiB before 400 requests, ${(await memoryOf(child)).toFixed(0)} MiB after`,
+  );
+  child.kill();
+}
+
+interface Counts {
+  events: number;
+  pages: number;
+  readonly problems: string[];
+}
+
+/** Follows a folder until it is aborted, and requests the page at each change. */
+async function followRun(address: string, signal: AbortSignal, counts: Counts): Promise<void> {
+  const page = async () => {
+    const reply = await fetch(address, { signal, headers: { Accept: "text/html" } });
+    const text = await reply.text();
+    counts.pages++;
+    if (reply.status !== 200 || !text.trimEnd().endsWith("</html>"))
+      counts.problems.push(`status ${reply.status}`);
+    if (/cannot be shown|damaged/.test(text.replace(/<(style|script)[^]*?<\/\1>/g, "")))
+      counts.problems.push("a torn read");
+  };
+  try {
+    await page();
+    const reply = await fetch(address.replace("/v1/eval", "/v1/eval/events"), { signal });
+    if (reply.status !== 200) counts.problems.push(`events: status ${reply.status}`);
+    for await (const part of reply.body!) {
+      if (!Buffer.from(part).includes("event: change")) continue;
+      counts.events++;
+      await page();
+    }
+  } catch (error) {
+    if (!signal.aborted) counts.problems.push(String(error));
+  }
+}
+
+async function trainOnce(run: string): Promise<{ seconds: number; cpu: number }> {
+  const child = spawn(process.execPath, [...process.execArgv, here, "--train", run], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (text: Buffer) => (output += text.toString()));
+  await once(child, "close");
+  return JSON.parse(output) as { seconds: number; cpu: number };
+}
+
+async function follow(folder: string): Promise<void> {
+  const root = join(folder, "followed");
+  await cp(here, join(root, "placeholder.ts"));
+  const sides: Record<"alone" | "followed", { seconds: number; cpu: number }[]> = { alone: [], followed: [] };
+  const counts: Counts = { events: 0, pages: 0, problems: [] };
+  for (let round = 0; round < Number(values.rounds); round++) {
+    for (const side of round % 2 === 0
+      ? (["alone", "followed"] as const)
+      : (["followed", "alone"] as const)) {
+      const run = join(root, `${side}-${round}`);
+      if (side === "alone") {
+        sides.alone.push(await trainOnce(run));
+        continue;
+      }
+      const { child, address } = await serve(root);
+      const end = new AbortController();
+      const clients = Array.from({ length: Number(values.clients) }, () =>
+        followRun(address, end.signal, counts),
+      );
+      sides.followed.push(await trainOnce(run));
+      end.abort();
+      await Promise.all(clients);
+      child.kill();
+    }
+  }
+  for (const [side, times] of Object.entries(sides))
+    console.log(
+      `${side}: median ${median(times.map(({ seconds }) => seconds)).toFixed(2)} s (${times.map(({ seconds }) => seconds.toFixed(2)).join(" ")}), processor ${median(times.map(({ cpu }) => cpu)).toFixed(2)} s (${times.map(({ cpu }) => cpu.toFixed(2)).join(" ")})`,
+    );
+  const change = (of: "seconds" | "cpu") =>
+    `${(100 * (median(sides.followed.map((one) => one[of])) / median(sides.alone.map((one) => one[of])) - 1)).toFixed(1)} %`;
+  console.log(`change: ${change("seconds")} of wall time, ${change("cpu")} of processor time`);
+  console.log(
+    `${values.clients} clients: ${counts.events} events, ${counts.pages} pages, ${counts.problems.length} problems ${counts.problems.slice(0, 3).join("; ")}`,
+  );
+}
+
+if (values.train !== undefined) await train(values.train);
+else {
+  const folder = await mkdtemp(join(tmpdir(), "bench-dashboard-"));
+  if (values.part !== "follow") await scale(folder);
+  if (values.part !== "scale") await follow(folder);
+  await rm(folder, { recursive: true });
+}
