@@ -1,6 +1,7 @@
 // Compares models of @huggingface/transformers with this library's engine, on ONNX exports of the embedded model and of fixtures.
 import type { EvaluableModel, GenerateRequest, Tokenizer } from "@periodic-eval/core";
 import { inMemory, type TransformersTokenizer } from "@periodic-eval/core/tfjs";
+import { modelConformance } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
@@ -109,6 +110,10 @@ describe.skipIf(!hasTransformers)(`fromTransformers (${needsTransformers})`, () 
     const lm = fromTransformers(tokenizer, given, options);
     await lm.check!(call());
     expectEqual(await answersOf(lm), expected);
+  });
+
+  describe("passes the conformance suite", () => {
+    for (const check of modelConformance(() => fromTransformers(tokenizer, model))) it(check.name, check.run);
   });
 
   it("describes the model, and counts tokens without padding", async () => {

@@ -173,7 +173,7 @@ interface Tensor {
   readonly values: Float32Array;
 }
 
-function safetensors(tensors: readonly Tensor[]): Buffer {
+export function safetensors(tensors: readonly Tensor[]): Buffer {
   let offset = 0;
   const entries = tensors.map(({ name, shape, values }) => {
     const start = offset;

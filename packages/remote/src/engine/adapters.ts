@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { failedAttemptOf } from "../http/json-service.ts";
 import { at, isString } from "../http/reply-fields.ts";
 import { untracked } from "../http/track-requests.ts";
 import { withSampleAdapter, type AdapterFiles } from "./adapter-files.ts";
@@ -68,14 +69,30 @@ async function loadAndCheck(
     });
   for (const kind of files.samples.keys()) await proveKind(replica, adapter, kind, probe, signal);
   await load(replica, name, files.folder, where, signal);
-  const nats = await probeNats(replica, { where, name, isAdapter: true }, probe.ids, signal);
+  try {
+    await checkNumbers(replica, adapter, probe, signal);
+  } catch (error) {
+    await unload(replica, name, signal);
+    throw error;
+  }
+}
+
+/** @throws PeriodicEvalError `model` if the replica's numbers differ from those of the first that loaded the adapter. */
+async function checkNumbers(
+  replica: Replica,
+  adapter: ServedAdapter,
+  { ids, tolerance }: BaseProbe,
+  signal: AbortSignal,
+): Promise<void> {
+  const { where, name } = adapter;
+  const nats = await probeNats(replica, { where, name, isAdapter: true }, ids, signal);
   adapter.nats ??= nats;
   const difference = largestDifference(nats, adapter.nats);
-  if (difference <= probe.tolerance) return;
+  if (difference <= tolerance) return;
   throw serverError({
     where,
     got: `log-probabilities of ${replica.url} that differ from another replica's by up to ${difference.toPrecision(2)} nats`,
-    expected: `at most ${probe.tolerance.toPrecision(2)}`,
+    expected: `at most ${tolerance.toPrecision(2)}`,
     fix: "Check that all replicas read the same adapter folder, and that it is not written while they do.",
   });
 }
@@ -106,7 +123,10 @@ async function proveKind(
       where,
       got: `a server, ${replica.url}, that ignores adapters on ${kind}`,
       expected: `one that applies all modules of the adapter: ${[...files.samples.keys()].join(", ")}`,
-      fix: `Start vLLM with --lora-target-modules ${[...files.samples.keys()].join(" ")}, or without it.`,
+      fix:
+        kind === "lm_head"
+          ? "Merge the adapter into its base model and serve the result: vLLM's engine dies when it scores with adapters on lm_head."
+          : `Start vLLM with --lora-target-modules ${[...files.samples.keys()].filter((one) => one !== "lm_head").join(" ")}.`,
     });
   replica.provenKinds.add(kind);
 }
@@ -118,24 +138,44 @@ async function load(
   where: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = { lora_name: name, lora_path: folder };
-  const { status, body: reply } = await replica.service.reply("v1/load_lora_adapter", body, signal, {
-    isJson: false,
-  });
-  if (status < 300) return;
+  const refusal = await askToLoad(replica, { lora_name: name, lora_path: folder }, signal);
+  if (refusal === null) return;
   // The reply to an earlier attempt may have been lost.
-  if (status === 400 && (await listModels(replica, signal)).some(({ id }) => id === name)) return;
-  const message = [at(reply, "error", "message"), at(reply, "message")].find(isString);
-  const isUnknownRoute = status === 404 && message === undefined;
+  if (refusal.status === 400 && (await listModels(replica, signal)).some(({ id }) => id === name)) return;
   throw serverError({
     where,
-    got: `${status}${message === undefined ? "" : `: ${message}`} from ${replica.url}`,
+    got: `${refusal.got} from ${replica.url}`,
     expected: "a loaded adapter",
-    fix: isUnknownRoute
+    fix: refusal.isUnknownRoute
       ? "Start vLLM with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True."
       : "Check that the server can read the folder at the same path, that its rank is at most --max-lora-rank, and that the server runs with --enable-lora.",
-    detail: { kind: "http", status },
+    detail: { kind: "http", status: refusal.status },
   });
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly got: string;
+  /** The server has no route to load adapters. */
+  readonly isUnknownRoute: boolean;
+}
+
+/** Returns null for a loaded adapter. */
+async function askToLoad(replica: Replica, body: object, signal: AbortSignal): Promise<Refusal | null> {
+  try {
+    const path = "v1/load_lora_adapter";
+    const { status, body: reply } = await replica.service.reply(path, body, signal, { isJson: false });
+    if (status < 300) return null;
+    const message = [at(reply, "error", "message"), at(reply, "message")].find(isString);
+    const got = message === undefined ? `${status}` : `${status}: ${message}`;
+    return { status, got, isUnknownRoute: status === 404 && message === undefined };
+  } catch (error) {
+    // vLLM answers 500 to an adapter that it does not accept, and continues to run.
+    if (!PeriodicEvalError.is(error) || failedAttemptOf(error)?.status !== 500) throw error;
+    const { status } = await replica.service.reply("health", undefined, signal, { isJson: false });
+    if (status >= 300) throw error;
+    return { status: 500, got: error.got, isUnknownRoute: false };
+  }
 }
 
 /** Unloads an adapter. A server that has lost it is no error. */

@@ -154,13 +154,16 @@ async function versionOf(replica: Replica, signal: AbortSignal): Promise<string 
 }
 
 /** Returns the part of the model's identity that does not depend on the adapter. */
-export function identityOf(
-  { settings, listed, version, batchDifference: difference, contextLimit }: Connection,
-  engine: string,
-): Pick<EvaluableModel["identity"], "name" | "engine" | "dtype"> & { readonly details: Json } {
+export function identityOf({
+  settings,
+  listed,
+  version,
+  batchDifference: difference,
+  contextLimit,
+}: Connection): Pick<EvaluableModel["identity"], "name" | "engine" | "dtype"> & { readonly details: Json } {
   return {
     name: settings.model,
-    engine,
+    engine: settings.engine,
     dtype: "unknown",
     details: {
       version,

@@ -25,7 +25,6 @@ export function baseTarget({ settings, pool, contextLimit, generation }: Connect
 /** Returns a model with the abilities that its server has. */
 export function modelOf(
   connection: Connection,
-  engine: string,
   target: Target,
   adapter: { readonly path: string; readonly weights: string | null } | null,
   base: EvaluableModel | null,
@@ -34,7 +33,7 @@ export function modelOf(
   const { tokenizer } = settings;
   const weights = adapter === null ? probe && fingerprintOf(probe.nats) : adapter.weights;
   return {
-    identity: { ...identityOf(connection, engine), weights, adapter: adapter?.path ?? null },
+    identity: { ...identityOf(connection), weights, adapter: adapter?.path ?? null },
     contextLength: contextLimit === Infinity ? null : contextLimit - 2,
     isServed: true,
     check: ({ signal }: CallOptions) => check(signal),

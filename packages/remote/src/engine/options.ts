@@ -13,6 +13,12 @@ export interface ServerOptions {
   readonly apiKeyEnv?: string | null;
   /** The model's tokenizer. Without it, the server renders chats, and nothing can be scored. */
   readonly tokenizer?: Tokenizer;
+  /**
+   * Loads a tokenizer by its folder or name, such as `loadTokenizer` of `@periodic-eval/models/tokenizer`: for checkpoints with their
+   * own `tokenizer.json`, whose chat template may differ, and for `openCheckpoint(…, { tokenizer })`. Without it, all
+   * checkpoints are measured with `tokenizer`.
+   */
+  readonly loadTokenizer?: (source: string) => Promise<Tokenizer>;
   /** Time limit of one attempt, including the body of the reply. Default 290. */
   readonly timeoutSeconds?: number;
   /**
@@ -30,7 +36,7 @@ export interface ServerOptions {
 export interface ServedModel extends EvaluableModel {
   /**
    * Opens the base model (`path` null), or an adapter in PEFT's format that the server can read at the same path. The base must be
-   * this model, by its name on the server or its folder. The tokenizer is the one of `ServerOptions`, whatever the call names.
+   * this model, by its name on the server or by the name of its folder.
    */
   readonly openCheckpoint: OpenCheckpoint;
   /** Unloads all adapters that this object has loaded. */
@@ -47,6 +53,7 @@ const optionsSchema = z.strictObject({
     .meta({ fix: "Give the model's name on the server." }),
   apiKeyEnv: z.string("the name of an environment variable, or null").nullable().optional(),
   tokenizer: z.custom<Tokenizer>().optional(),
+  loadTokenizer: z.custom<ServerOptions["loadTokenizer"]>().optional(),
   ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
   concurrency: z.int(positiveInteger).positive(positiveInteger).default(8),
   signal: z.custom<AbortSignal>().optional(),
@@ -54,18 +61,25 @@ const optionsSchema = z.strictObject({
 
 /** The options with their defaults. */
 export interface ServerSettings {
+  /** Names the function and the model in errors. */
   readonly where: string;
+  readonly engine: "vllm" | "openai-compatible";
   readonly urls: readonly string[];
   readonly model: string;
   readonly tokenEnv: string | null;
   readonly tokenizer: Tokenizer | null;
+  readonly loadTokenizer: NonNullable<ServerOptions["loadTokenizer"]> | null;
   readonly timeoutSeconds: number;
   readonly maxRetries: number;
   readonly concurrency: number;
 }
 
 /** @throws PeriodicEvalError `config` for a wrong option, and for a named environment variable that is not set. */
-export function parseServerOptions(name: string, options: ServerOptions): ServerSettings {
+export function parseServerOptions(
+  name: string,
+  engine: ServerSettings["engine"],
+  options: ServerOptions,
+): ServerSettings {
   const where = `${name} options`;
   const { urls, model, apiKeyEnv, timeoutSeconds, maxRetries, concurrency } = parseOptions(
     where,
@@ -92,10 +106,12 @@ export function parseServerOptions(name: string, options: ServerOptions): Server
     });
   return {
     where: `${name}("${model}")`,
+    engine,
     urls: all,
     model,
     tokenEnv: apiKeyEnv === undefined ? "VLLM_API_KEY" : apiKeyEnv,
     tokenizer: options.tokenizer ?? null,
+    loadTokenizer: options.loadTokenizer ?? null,
     timeoutSeconds,
     maxRetries,
     concurrency,

@@ -1,3 +1,4 @@
+import { errorMessage, printable } from "@periodic-eval/core/internal";
 import { failedAttemptOf, type JsonService } from "../http/json-service.ts";
 import { untracked } from "../http/track-requests.ts";
 
@@ -84,12 +85,16 @@ export function openPool(options: PoolOptions): Pool {
     capacity: replicas.length * concurrency,
     run: (job) => run(state, job),
     async runOnEach(job) {
-      const outcomes = await Promise.allSettled(replicas.map((only) => run(state, { ...job, only })));
+      const usable = slots.filter(({ failures }) => failures < Infinity);
+      if (state.lost !== null) throw state.lost.error;
+      const outcomes = await Promise.allSettled(
+        usable.map(({ replica: only }) => run(state, { ...job, only })),
+      );
       job.signal.throwIfAborted();
       const errors = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
       const final = errors.find((error) => failedAttemptOf(error)?.mayRetry !== true);
       if (final !== undefined) throw final;
-      if (errors.length === replicas.length) throw errors[0];
+      if (errors.length === usable.length) throw errors[0];
     },
   };
 }
@@ -211,7 +216,13 @@ function rest(state: State, slot: Slot, error: unknown): void {
   slot.restsUntil = slot.failures === Infinity ? Infinity : performance.now() + 1000 * seconds;
   slot.needsRevival ||= failed?.status !== 429;
   const areAllDead = slots.every(({ failures }) => failures > maxRetries);
-  if (slots.every(({ failures }) => failures === Infinity)) state.lost = { error };
+  if (slots.every((one) => one.failures === Infinity)) state.lost = { error };
+  else if (slot.failures === Infinity)
+    console.warn(
+      printable(
+        `[periodic-eval] the measurement continues without ${slot.replica.url}: ${errorMessage(error)}`,
+      ),
+    );
   const failing = state.queue.filter(({ job }) => areAllDead || job.only === slot.replica);
   for (const waiting of failing) waiting.fail(error);
 }

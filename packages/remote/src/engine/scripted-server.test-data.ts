@@ -20,7 +20,7 @@ export type Fault =
       readonly headers?: Readonly<Record<string, string>>;
       readonly message?: string;
     }
-  | { readonly body: string }
+  | { readonly body: string; readonly status?: number }
   | ((reply: never) => unknown)
   | "stall"
   | "drip"
@@ -67,6 +67,7 @@ export async function scriptedServer(options: ScriptedServerOptions) {
     ];
     if (path === "/v1/models")
       return [200, { data: [...models.keys()].map((id) => entryOf(id, contextLimit, root)) }];
+    if (path === "/health") return [200, ""];
     if (path === "/version") return [200, { version: "0.0.0" }];
     if (path === "/tokenize") {
       const { prompt, add_special_tokens: specialTokens } = body as {
@@ -101,7 +102,10 @@ export async function scriptedServer(options: ScriptedServerOptions) {
         body: text === "" ? {} : (JSON.parse(text) as Fields),
       };
       received.push(one);
-      void perform(one, response, fault(one, received.length));
+      perform(one, response, fault(one, received.length)).catch((error: unknown) => {
+        response.destroy();
+        throw error;
+      });
     });
   });
 
@@ -124,11 +128,14 @@ export async function scriptedServer(options: ScriptedServerOptions) {
       }
       return;
     }
+    if (act !== null && "body" in act) {
+      response.writeHead(act.status ?? 200);
+      return void response.end(act.body);
+    }
     if (act !== null && "status" in act) {
       response.writeHead(act.status, act.headers);
       return void response.end(JSON.stringify({ error: { message: act.message ?? "no luck" } }));
     }
-    if (act !== null && "body" in act) return void response.end(act.body);
     const [status, reply] = await answer(one);
     const changed = typeof act === "function" ? act(reply as never) : reply;
     response.writeHead(status);

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, type EvaluableModel, type OpenedModel } from "@periodic-eval/core";
+import { PeriodicEvalError, type OpenedModel } from "@periodic-eval/core";
+import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import { existsSync, realpathSync } from "node:fs";
@@ -13,31 +14,35 @@ import type { Target } from "./target.ts";
 
 /** The adapters that one `ServedModel` has loaded. */
 export interface ServedAdapters {
-  open(path: string, signal: AbortSignal): Promise<OpenedModel>;
+  /** @param connection Has the tokenizer to measure with. */
+  open(connection: Connection, path: string, signal: AbortSignal): Promise<OpenedModel>;
   dispose(): Promise<void>;
 }
 
-interface Adapters {
-  readonly connection: Connection;
-  readonly engine: string;
-  readonly base: EvaluableModel;
-  readonly loaded: Map<string, { readonly adapter: ServedAdapter; readonly stop: AbortController }>;
-}
+type Loaded = Map<string, { readonly adapter: ServedAdapter; readonly stop: AbortController }>;
 
-export function openAdapters(connection: Connection, engine: string, base: EvaluableModel): ServedAdapters {
-  const adapters: Adapters = { connection, engine, base, loaded: new Map() };
+export function openAdapters(connection: Connection): ServedAdapters {
+  const loaded: Loaded = new Map();
   return {
-    open: (path, signal) => open(adapters, path, signal),
+    open: (fitting, path, signal) => open(fitting, loaded, path, signal),
     dispose: async () =>
-      void (await Promise.all([...adapters.loaded.keys()].map((name) => close(adapters, name)))),
+      void (await Promise.all([...loaded.keys()].map((name) => close(connection, loaded, name)))),
   };
 }
 
-async function open(adapters: Adapters, path: string, signal: AbortSignal): Promise<OpenedModel> {
-  const { connection, engine, base, loaded } = adapters;
-  const { settings, pool, probe } = connection;
+async function open(
+  connection: Connection,
+  loaded: Loaded,
+  path: string,
+  signal: AbortSignal,
+): Promise<OpenedModel> {
+  const { settings, pool, probe, listed } = connection;
   const where = `${settings.where} with ${path}`;
+  if (settings.engine !== "vllm") throw noAdapters(where);
   if (!existsSync(join(path, "adapter_config.json"))) throw notAnAdapter(where, path);
+  const compare = await checkAdapterBase(path, listed.root ?? settings.model);
+  // The server's weights have no hash to compare with.
+  await compare(() => null);
   const adapter = newAdapter(where, await readAdapter(realpathSync(path)));
   const stop = new AbortController();
   loaded.set(adapter.name, { adapter, stop });
@@ -48,17 +53,18 @@ async function open(adapters: Adapters, path: string, signal: AbortSignal): Prom
       work: (replica) => ensureLoaded(replica, adapter, probe, stop.signal),
     });
   } catch (error) {
-    await close(adapters, adapter.name);
+    await close(connection, loaded, adapter.name);
     throw error;
   }
+  const base = modelOf(connection, baseTarget(connection), null, null);
   const { weights: ofBase } = base.identity;
   const weights = ofBase === null ? null : hashText(`${ofBase} ${adapter.files.hash}`);
   const target = adapterTarget(connection, adapter, stop.signal);
   return {
-    model: modelOf(connection, engine, target, { path, weights }, base),
+    model: modelOf(connection, target, { path, weights }, base),
     fingerprint: () => weights,
     baseFingerprint: () => ofBase,
-    dispose: () => close(adapters, adapter.name),
+    dispose: () => close(connection, loaded, adapter.name),
   };
 }
 
@@ -97,7 +103,7 @@ function adapterTarget(connection: Connection, adapter: ServedAdapter, lifetime:
 const unloadSeconds = 30;
 
 /** Unloads an adapter from all replicas, after its requests in flight. */
-async function close({ connection, loaded }: Adapters, name: string): Promise<void> {
+async function close(connection: Connection, loaded: Loaded, name: string): Promise<void> {
   const { settings, pool } = connection;
   const found = loaded.get(name);
   if (found === undefined) return;
@@ -111,6 +117,14 @@ async function close({ connection, loaded }: Adapters, name: string): Promise<vo
   });
   found.stop.abort();
 }
+
+const noAdapters = (where: string) =>
+  serverError({
+    where,
+    got: "a server that is not known to be vLLM",
+    expected: "vLLM, which loads adapters while it runs",
+    fix: "Serve the checkpoint itself, or connect with vllm().",
+  });
 
 const notAnAdapter = (where: string, path: string) =>
   serverError({

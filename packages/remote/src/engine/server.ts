@@ -1,10 +1,10 @@
-import type { EvaluableModel, OpenedModel } from "@periodic-eval/core";
-import { checkAdapterBase } from "@periodic-eval/core/hub";
+import { checkAdapterBase, hubNameOf } from "@periodic-eval/core/hub";
 import { existsSync, realpathSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { connect, type Connection } from "./connect.ts";
 import { baseTarget, modelOf } from "./model.ts";
-import { parseServerOptions, type ServedModel, type ServerOptions } from "./options.ts";
+import { parseServerOptions, type ServedModel, type ServerOptions, type ServerSettings } from "./options.ts";
+import { checkSameTokens, type ListedModel } from "./probes.ts";
 import { serverError } from "./server-error.ts";
 import { openAdapters } from "./served-adapters.ts";
 
@@ -25,55 +25,69 @@ export const vllm = (options: ServerOptions): Promise<ServedModel> => openServer
 export const openAICompatible = (options: ServerOptions): Promise<ServedModel> =>
   openServer("openAICompatible", "openai-compatible", options);
 
-async function openServer(name: string, engine: string, options: ServerOptions): Promise<ServedModel> {
-  const settings = parseServerOptions(name, options);
+async function openServer(
+  name: string,
+  engine: ServerSettings["engine"],
+  options: ServerOptions,
+): Promise<ServedModel> {
+  const settings = parseServerOptions(name, engine, options);
   const { signal = new AbortController().signal } = options;
   const connection = await connect(settings, signal);
-  const base = modelOf(connection, engine, baseTarget(connection), null, null);
-  const adapters = engine === "vllm" ? openAdapters(connection, engine, base) : null;
+  const adapters = openAdapters(connection);
   return {
-    ...base,
-    openCheckpoint: async (source, path = null, { signal: stop = signal } = {}) => {
+    ...modelOf(connection, baseTarget(connection), null, null),
+    async openCheckpoint(source, path = null, { tokenizer = null, signal: stop = signal } = {}) {
       checkBase(connection, source);
-      if (path === null || isServedFolder(connection, path)) return openedBase(base);
-      if (adapters === null) throw noAdapters(settings.where, path);
-      const compareWeights = await checkAdapterBase(path, connection.listed.root ?? source);
-      await compareWeights(() => null);
-      return adapters.open(path, stop);
+      const isBase = path === null || isServedFolder(connection, path);
+      const fitting = await withTokenizer(connection, tokenizer, isBase ? null : path);
+      if (!isBase) {
+        const compareWeights = await checkAdapterBase(path, connection.listed.root ?? source);
+        await compareWeights(() => null);
+        return adapters.open(fitting, path, stop);
+      }
+      const model = modelOf(fitting, baseTarget(fitting), null, null);
+      const fingerprint = () => model.identity.weights;
+      return { model, fingerprint, baseFingerprint: fingerprint };
     },
-    dispose: async () => adapters?.dispose(),
+    dispose: () => adapters.dispose(),
   };
 }
 
-const openedBase = (model: EvaluableModel): OpenedModel => ({
-  model,
-  fingerprint: () => model.identity.weights,
-  baseFingerprint: () => model.identity.weights,
-});
+/** Returns the connection with the tokenizer that `source` names, or that a checkpoint's folder holds. */
+async function withTokenizer(
+  connection: Connection,
+  source: string | null,
+  path: string | null,
+): Promise<Connection> {
+  const { settings } = connection;
+  const own = path !== null && existsSync(join(path, "tokenizer.json")) ? path : null;
+  const named = source ?? own;
+  if (named === null || settings.tokenizer === null || settings.loadTokenizer === null) return connection;
+  const tokenizer = await settings.loadTokenizer(named);
+  if (tokenizer.fingerprint === settings.tokenizer.fingerprint) return connection;
+  checkSameTokens(tokenizer, settings.tokenizer, `${settings.where} with the tokenizer ${named}`);
+  return { ...connection, settings: { ...settings, tokenizer } };
+}
 
-/** @throws PeriodicEvalError `model` unless `base` is the served model. */
-function checkBase({ settings, listed }: Connection, base: string): void {
-  const isSame = base === settings.model || base === listed.root;
-  if (isSame || isServedFolder({ listed }, base)) return;
+/** @throws PeriodicEvalError `model` unless `base` is the served model: its name on the server, its folder, or a copy of that. */
+function checkBase({ settings, listed: { root } }: Connection, base: string): void {
+  const last = (source: string) => basename(hubNameOf(source) ?? source).toLowerCase();
+  const isNamed = base === settings.model || (root !== null && last(base) === last(root));
+  if (isNamed || isServedFolder({ listed: { root } }, base)) return;
   throw serverError({
     where: settings.where,
     got: `the base model "${base}"`,
-    expected: `"${settings.model}"${listed.root === null ? "" : ` or "${listed.root}"`}, the model of the server`,
+    expected: `"${settings.model}"${root === null ? "" : ` or "${root}"`}, the model of the server`,
     fix: "Name the model that the server runs.",
   });
 }
 
-/** Whether a folder is the one that the server loaded, or a copy of it at another path with the same name. */
-function isServedFolder({ listed: { root } }: Pick<Connection, "listed">, folder: string): boolean {
+/** Whether a folder is the one that the server loaded. */
+function isServedFolder(
+  { listed: { root } }: { readonly listed: Pick<ListedModel, "root"> },
+  folder: string,
+): boolean {
   if (root === null || existsSync(join(folder, "adapter_config.json"))) return false;
   const real = (path: string) => (existsSync(path) ? realpathSync(path) : resolve(path));
   return real(folder) === real(root);
 }
-
-const noAdapters = (where: string, path: string) =>
-  serverError({
-    where,
-    got: `the checkpoint ${path}`,
-    expected: "the base model: this kind of server loads no adapters",
-    fix: "Serve the checkpoint itself, or connect with vllm().",
-  });

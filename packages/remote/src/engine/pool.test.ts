@@ -1,0 +1,132 @@
+import { namedStream } from "@periodic-eval/core/random";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeAll, expect, it } from "vitest";
+import { jsonService } from "../http/json-service.ts";
+import { openPool, type Job, type PoolOptions, type Replica } from "./pool.ts";
+
+const live = () => new AbortController().signal;
+const service = jsonService({ url: "http://127.0.0.1:9", tokenEnv: null, maxRetries: 0 });
+const replica = (url: string): Replica => ({ url, service, adapters: new Map(), provenKinds: new Set() });
+
+/** An error of a request to a server that does not run. */
+let refused: unknown;
+beforeAll(async () => {
+  refused = await service.ask("v1/models", undefined, live()).catch((error: unknown) => error);
+});
+
+function poolOf(names: readonly string[], options: Partial<PoolOptions> = {}) {
+  const replicas = names.map(replica);
+  const parts = { replicas, concurrency: 2, maxRetries: 3, revive: () => Promise.resolve() };
+  const pool = openPool({ ...parts, ...options });
+  const run = <T>(work: Job<T>["work"], job: Partial<Job<T>> = {}) =>
+    pool.run({ model: "base", signal: live(), ...job, work });
+  return { pool, replicas, run };
+}
+
+it("sends each job to the replica with the fewest jobs, and bounds the jobs of a replica", async () => {
+  const { run } = poolOf(["a", "b"]);
+  const inFlight: Record<string, number> = { a: 0, b: 0 };
+  const most: Record<string, number> = { a: 0, b: 0 };
+  const count: Record<string, number> = { a: 0, b: 0 };
+  const work = async ({ url }: Replica) => {
+    most[url] = Math.max(most[url]!, ++inFlight[url]!);
+    count[url]!++;
+    await sleep(5);
+    inFlight[url]!--;
+  };
+  await Promise.all(Array.from({ length: 20 }, () => run(work)));
+  expect(most).toEqual({ a: 2, b: 2 });
+  expect(count).toEqual({ a: 10, b: 10 });
+});
+
+it("never has jobs of two models in flight on a replica, and starts jobs in their order", async () => {
+  const { run } = poolOf(["a", "b"], { concurrency: 3 });
+  const random = namedStream("pool");
+  const inFlight: Record<string, string[]> = { a: [], b: [] };
+  const started: number[] = [];
+  const jobs = Array.from({ length: 200 }, (_, index) => {
+    const model = ["base", "x", "y"][Math.floor(random() * 3)]!;
+    const work = async ({ url }: Replica) => {
+      started.push(index);
+      const here = inFlight[url]!;
+      here.push(model);
+      expect(new Set(here)).toEqual(new Set([model]));
+      await sleep(random() * 3);
+      here.splice(here.indexOf(model), 1);
+      return index;
+    };
+    return run(work, { model });
+  });
+  const order = Array.from({ length: 200 }, (_, index) => index);
+  expect(await Promise.all(jobs)).toEqual(order);
+  expect(started).toEqual(order);
+});
+
+it("repeats the jobs of a dead replica on the others, and tries it again later", async () => {
+  let isDead = false;
+  const revived: string[] = [];
+  const { run } = poolOf(["a", "b"], {
+    revive: ({ url }) => (revived.push(url), isDead ? Promise.reject(refused) : Promise.resolve()),
+  });
+  const answers: Record<string, number> = { a: 0, b: 0 };
+  const work = async ({ url }: Replica) => {
+    await sleep(1);
+    if (isDead && url === "a") throw refused;
+    answers[url]!++;
+    return url;
+  };
+  await Promise.all(Array.from({ length: 8 }, () => run(work)));
+  isDead = true;
+  const asked = Array.from({ length: 40 }, () => run(work));
+  expect(await Promise.all(asked)).toEqual(Array(40).fill("b"));
+  isDead = false;
+  // A replica that failed rests for half a second, and for a second after it failed again.
+  await expect
+    .poll(async () => (await Promise.all(Array.from({ length: 4 }, () => run(work)))).includes("a"), {
+      timeout: 20_000,
+    })
+    .toBe(true);
+  expect(new Set(revived)).toEqual(new Set(["a"]));
+  expect(answers["a"]! + answers["b"]!).toBeGreaterThanOrEqual(48);
+});
+
+it("rejects all jobs once every replica failed too often", async () => {
+  const { run } = poolOf(["a", "b"], { maxRetries: 1, revive: () => Promise.reject(refused) });
+  const jobs = Array.from({ length: 10 }, () => run(() => Promise.reject(refused)));
+  const outcomes = await Promise.allSettled(jobs);
+  expect(outcomes.map((one) => one.status === "rejected" && one.reason === refused)).toEqual(
+    Array(10).fill(true),
+  );
+});
+
+it("leaves a replica for good if it serves other numbers after a failure", async () => {
+  const changed = new Error("other numbers");
+  const { run } = poolOf(["a"], { revive: () => Promise.reject(changed) });
+  let count = 0;
+  const work = () => (count++ === 0 ? Promise.reject(refused) : Promise.resolve("wrong"));
+  await expect(run(work)).rejects.toBe(changed);
+  await expect(run(work)).rejects.toBe(changed);
+  expect(count).toBe(1);
+});
+
+it("removes an aborted job from the queue", async () => {
+  const { run } = poolOf(["a"], { concurrency: 1 });
+  const stop = new AbortController();
+  const first = run(() => sleep(20));
+  let hasRun = false;
+  const second = run(async () => void (hasRun = true), { signal: stop.signal });
+  const third = run(() => Promise.resolve(3));
+  stop.abort(new Error("enough"));
+  await expect(second).rejects.toThrow("enough");
+  await first;
+  expect(await third).toBe(3);
+  expect(hasRun).toBe(false);
+});
+
+it("does not retry an error that another attempt would repeat", async () => {
+  const { run } = poolOf(["a", "b"]);
+  let count = 0;
+  const wrong = new Error("wrong");
+  await expect(run(() => (count++, Promise.reject(wrong)))).rejects.toBe(wrong);
+  expect(count).toBe(1);
+});
