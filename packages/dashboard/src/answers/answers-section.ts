@@ -17,7 +17,7 @@ export function answersSections({ data, firstAnswers, changes }: RunAnswers): Ht
   return html`<section id="answers">
       <h2>Answers</h2>
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
-      <div id="all-answers" data-answers data-keep>
+      <div id="all-answers" data-answers>
         <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
         ${firstAnswers.map(firstAnswersOf)}
       </div>
@@ -35,7 +35,7 @@ const questionsSection = (changes: readonly PhaseChanges[]): Html =>
     <p class="sub">
       Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
     </p>
-    <div id="all-questions" data-questions data-keep>
+    <div id="all-questions" data-questions>
       ${changes.length === 0 ? html`<p class="key">The script of this page compares two measurements.</p>` : changes.map(changesOf)}
     </div>
   </section>`;

@@ -62,12 +62,10 @@ function replaceContent(next: Document, restart: () => void): void {
   for (const name of ["data-answers", "data-questions"]) {
     const [kept, place] = [before.querySelector(`[${name}]`), fresh.querySelector(`[${name}]`)];
     if (kept === null || place === null) continue;
-    kept.setAttribute("data-kept", "");
     place.replaceWith(kept);
   }
   before.replaceWith(fresh);
   restart();
-  document.dispatchEvent(new Event("run-changed"));
   for (const details of fresh.querySelectorAll("details")) {
     const place = placeOf(details);
     if (open.has(place)) details.open = true;

@@ -10,14 +10,9 @@ const features: readonly (() => void)[] = [
   startCrossHair,
   startDownloads,
   startScatters,
-  startAnswersOnce,
+  startAnswers,
   startPrinting,
 ];
-
-/** An update keeps what the reader has selected among the answers. */
-function startAnswersOnce(): void {
-  if (document.querySelector("[data-answers][data-kept]") === null) startAnswers();
-}
 
 function startAll(): void {
   for (const start of features) attempt(start);
