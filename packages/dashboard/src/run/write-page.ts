@@ -3,7 +3,6 @@ import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { readAnswers } from "../answers/read-answers.ts";
 import { readAnswerScores } from "./answer-scores.ts";
-import { withLosses } from "./read-losses.ts";
 import { renderPage } from "./run-page.ts";
 
 /**
@@ -13,7 +12,7 @@ import { renderPage } from "./run-page.ts";
  * @param file Default: `<runDir>/periodic_eval/index.html`.
  */
 export async function writePage(runDir: string, file?: string): Promise<string> {
-  const run = await withLosses(await readRun(runDir));
+  const run = await readRun(runDir);
   const folder = join(runDir, "periodic_eval");
   // A run whose snapshots were deleted has a page that says so.
   if (file === undefined && run.problems.length > 0) await mkdir(folder, { recursive: true });

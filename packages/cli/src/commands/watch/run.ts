@@ -23,7 +23,7 @@ import { configure, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
 import { keepTokenizer } from "./kept-tokenizer.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { readWatchState, writeLosses, writeWatchState, type WatchState } from "./watch-state.ts";
+import { readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
@@ -213,7 +213,6 @@ class WatchedPhase {
     if (stop !== null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     await this.#save({ path, kind, finished: false });
-    await writeLosses(options.runDir, configuration.phase, losses);
     if (isDue) await writePage(options.runDir);
   }
 

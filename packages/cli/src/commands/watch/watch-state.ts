@@ -1,7 +1,6 @@
 import { join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
-import type { WatchedCheckpoint } from "@periodic-eval/remote";
 
 /** Where a watcher stopped. It is written after each checkpoint, so that a killed watcher resumes at the next one. */
 export interface WatchState {
@@ -64,15 +63,4 @@ function parse(text: string): WatchState | null {
 export async function writeWatchState(runDir: string, phase: string, state: WatchState): Promise<void> {
   await nodeFiles.makeFolder(join(runDir, "watch"));
   await writeFileAtomic(stateFile(runDir, phase), `${JSON.stringify(state, null, 2)}\n`);
-}
-
-/** Writes the trainer's log for the run's page. */
-export async function writeLosses(
-  runDir: string,
-  phase: string,
-  losses: WatchedCheckpoint["losses"],
-): Promise<void> {
-  if (losses.length === 0) return;
-  await nodeFiles.makeFolder(join(runDir, "losses"));
-  await writeFileAtomic(join(runDir, "losses", `${phase}.json`), `${JSON.stringify({ losses })}\n`);
 }
