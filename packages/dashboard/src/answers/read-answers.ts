@@ -73,16 +73,15 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
   const firstAnswers = new Map<MeasurementAnswers, MeasurementAnswers>();
   const endRows = new Map<MeasurementAnswers, readonly AnswerRow[]>();
   let bytes = 0;
-  let isFull = false;
+  let isFull = maxBytes === 0;
   for (const one of order) {
     if (isFull && !ends.has(one)) break;
     try {
       const rows = (await rowsOf(run, one, files)).flatMap((row) => answerRows(row as unknown as Json));
-      const packed = gzipSync(JSON.stringify(rows)).toString("base64");
-      const fits = bytes + packed.length <= maxBytes;
-      if (fits) bytes += packed.length;
-      else isFull = true;
-      read.set(one, fits ? { ...one, packed } : one);
+      const packed = isFull ? null : gzipSync(JSON.stringify(rows)).toString("base64");
+      isFull = packed === null || bytes + packed.length > maxBytes;
+      if (!isFull) bytes += packed!.length;
+      read.set(one, isFull ? one : { ...one, packed: packed! });
       if (!ends.has(one)) continue;
       firstAnswers.set(one, { ...one, rows: rows.slice(0, firstCount) });
       if (rows.some(({ choices }) => choices !== null)) endRows.set(one, rows);

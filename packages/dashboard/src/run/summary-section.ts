@@ -26,11 +26,11 @@ export function summarySection(run: RunRecord): Html | false {
 function definitionsOf(items: readonly Html[]): Html | false {
   const text = items.map(({ markup }) => markup).join(" ");
   const used = [
-    ["measurably", term("detectable change")],
-    [" at ", term("level", "tested at")],
-    ["exploratory", term("exploratory")],
+    [/measurably/, term("detectable change")],
+    [/ at \d[\d.]*\s%/, term("level", "tested at")],
+    [/exploratory/, term("exploratory")],
   ] as const;
-  const shown = used.filter(([word]) => text.includes(word)).map(([, one]) => html` · ${one}`);
+  const shown = used.filter(([words]) => words.test(text)).map(([, one]) => html` · ${one}`);
   return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("receipt")}</p>`;
 }
 

@@ -18,7 +18,7 @@ export function baseTarget({ settings, pool, contextLimit, generation }: Connect
     contextLimit,
     topCount: generation?.topCount ?? 0,
     hasTokenNats: generation?.hasTokenNats ?? false,
-    run: (signal, work, only) => pool.run({ model, signal, work, ...(only && { only }) }),
+    run: (signal, work) => pool.run({ model, signal, work }),
   };
 }
 

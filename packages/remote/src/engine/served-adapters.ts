@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type OpenedModel } from "@periodic-eval/core";
 import { checkAdapterBase } from "@periodic-eval/core/hub";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, printable } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -90,13 +90,7 @@ function adapterTarget(connection: Connection, adapter: ServedAdapter, lifetime:
     where,
     name,
     isAdapter: true,
-    run: (signal, work, only) =>
-      pool.run({
-        model: name,
-        signal,
-        work: (replica) => withAdapter(replica, work),
-        ...(only && { only }),
-      }),
+    run: (signal, work) => pool.run({ model: name, signal, work: (replica) => withAdapter(replica, work) }),
   };
 }
 
@@ -113,7 +107,9 @@ async function close(connection: Connection, loaded: Loaded, name: string): Prom
     if (replica.adapters.has(name)) await unload(replica, name, signal);
   };
   await pool.runOnEach({ model: name, signal, work }).catch((error: unknown) => {
-    console.warn(`[periodic-eval] ${settings.where}: could not unload ${name} (${errorMessage(error)})`);
+    console.warn(
+      printable(`[periodic-eval] ${settings.where}: could not unload ${name} (${errorMessage(error)})`),
+    );
   });
   found.stop.abort();
 }

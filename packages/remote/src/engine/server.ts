@@ -1,4 +1,4 @@
-import { checkAdapterBase, hubNameOf } from "@periodic-eval/core/hub";
+import { hubNameOf } from "@periodic-eval/core/hub";
 import { existsSync, realpathSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { connect, type Connection } from "./connect.ts";
@@ -40,11 +40,7 @@ async function openServer(
       checkBase(connection, source);
       const isBase = path === null || isServedFolder(connection, path);
       const fitting = await withTokenizer(connection, tokenizer, isBase ? null : path);
-      if (!isBase) {
-        const compareWeights = await checkAdapterBase(path, connection.listed.root ?? source);
-        await compareWeights(() => null);
-        return adapters.open(fitting, path, stop);
-      }
+      if (!isBase) return adapters.open(fitting, path, stop);
       const model = modelOf(fitting, baseTarget(fitting), null, null);
       const fingerprint = () => model.identity.weights;
       return { model, fingerprint, baseFingerprint: fingerprint };

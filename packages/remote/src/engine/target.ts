@@ -18,5 +18,5 @@ export interface Target {
   /** Whether the log-probabilities of generated tokens are those of the model, before temperature and top-p. */
   readonly hasTokenNats: boolean;
   /** Runs work on a replica that has the model. */
-  run<T>(signal: AbortSignal, work: (replica: Replica) => Promise<T>, only?: Replica): Promise<T>;
+  run<T>(signal: AbortSignal, work: (replica: Replica) => Promise<T>): Promise<T>;
 }

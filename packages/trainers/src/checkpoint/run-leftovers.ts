@@ -6,7 +6,16 @@ import { removeLeftovers } from "./whole-folder.ts";
 const temporaryFile = /^\..+\.(\d+)\.\d+\.tmp$/;
 
 /** The folders of a run in which a training, its judges and its loggers write. All others belong to the user. */
-const ownFolders = ["checkpoints", "saved", "bad_rows", "reference", "verdicts", "loggers"];
+const ownFolders = [
+  "checkpoints",
+  "saved",
+  "bad_rows",
+  "reference",
+  "verdicts",
+  "loggers",
+  "exports",
+  "watch",
+];
 
 /**
  * Removes the leftovers of interrupted writes and removals in a run's folder, which this process has locked. Leaves temporary

@@ -29,7 +29,12 @@ export function inLineModel(
       if (current?.step === progress.step) return current.opened.model;
       await dispose();
       const { path, step } = await exports.write(model, progress);
-      current = { step, opened: await server.openCheckpoint(server.identity.name, path) };
+      try {
+        current = { step, opened: await server.openCheckpoint(server.identity.name, path) };
+      } catch (error) {
+        await exports.remove(step);
+        throw error;
+      }
       return current.opened.model;
     },
   };

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readRun, type RunProblem } from "@periodic-eval/core/snapshots";
 import { plainTable } from "../../terminal/plain-table.ts";
@@ -37,9 +35,7 @@ export async function verifyRun(runDir: string): Promise<VerifiedRun> {
       fix: "Name the run_dir of a run.",
     });
   }
-  // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
-  const isIndexed = found.length < 2 || existsSync(join(runDir, "periodic_eval", "index.jsonl"));
-  const problems = isIndexed ? run.problems : [...run.problems, noIndex];
+  const { problems } = run;
   const bad = (kinds: readonly RunProblem["kind"][]) => problems.filter(({ kind }) => kinds.includes(kind));
   const badRows = new Set(bad(["rows"]).map(({ key }) => keyOf(key!)));
   const badValues = new Set(bad(["implausible"]).map(({ key }) => keyOf(key!)));
@@ -55,17 +51,6 @@ export async function verifyRun(runDir: string): Promise<VerifiedRun> {
     problems,
   };
 }
-
-const noIndex: RunProblem = {
-  file: "index.jsonl",
-  kind: "index",
-  key: null,
-  got: "no file",
-  expected: "an index of the snapshots",
-  effect: "deleted snapshots cannot be seen",
-  message: "got no file, expected an index of the snapshots; deleted snapshots cannot be seen",
-  invalid: false,
-};
 
 const keyOf = ({ phase, id, step }: NonNullable<RunProblem["key"]>): string => `${phase}/${id}/${step}`;
 

@@ -12,7 +12,7 @@ import { microWorld } from "../../demo/micro-world.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 20 : 4;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 20 : 2;
 const root = temporaryFolder(afterAll);
 const configOf = (kind: string) => join(root, `${kind}.yaml`);
 const steps = [2, 4, 6, 8, 10];

@@ -19,8 +19,6 @@ export interface Inspection {
   readonly problems: readonly RunProblem[];
   /** Lines of the index whose snapshot is gone. */
   readonly missing: readonly IndexLine[];
-  /** Whether there is an index, without which deleted snapshots cannot be seen. */
-  readonly hasIndex: boolean;
 }
 
 export interface InspectOptions {
@@ -43,7 +41,6 @@ export async function inspectRun(
   return {
     found,
     missing,
-    hasIndex: known !== null,
     problems: [
       ...problems,
       ...(rows ? await damagedRows(root, found, fs) : []),
@@ -52,6 +49,8 @@ export async function inspectRun(
         missingSnapshot(key, `${key.phase}/${snapshotName(key)}.json`, "a checkpoint"),
       ),
       ...found.flatMap((one) => implausibleValues(root, one)),
+      // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
+      ...(known === null && found.length > 1 ? [missingIndex()] : []),
       ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
       ...(known !== null && brokenAt === null ? await unlisted(index, found, fs) : []),
     ],
@@ -176,6 +175,15 @@ async function unlisted(
   const about = { file: "index.jsonl", kind: "index", key: null } as const;
   return [problemOf({ ...about, got: `no lines of ${length} snapshots`, expected: "a line of each" })];
 }
+
+const missingIndex = (): RunProblem =>
+  problemOf({
+    file: "index.jsonl",
+    kind: "index",
+    key: null,
+    got: "no file",
+    expected: "an index of the snapshots",
+  });
 
 const brokenIndex = (at: number): RunProblem =>
   problemOf({

@@ -178,7 +178,7 @@ describe("the index", () => {
     const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
     await store.open!();
     await store.close!();
-    expect(warnings).toEqual([expect.stringContaining("deleted before cannot be seen")]);
+    expect(warnings).toEqual([expect.stringContaining("deleted snapshots cannot be seen")]);
   });
 
   it("names a missing snapshot until it is measured again", async () => {

@@ -104,14 +104,16 @@ describe("readRun", () => {
     expect(leakage!.primaryMetric).toBeNull();
   });
 
-  it("returns the same record without the index, and reports whether a session is open", async () => {
+  it("returns the same record without the index, which it names, and reports whether a session is open", async () => {
     const store = await twoPhases();
     const running = await readRun(runDir);
     expect(running.writer).toMatchObject({ pid: process.pid, isAlive: true });
     await store.close!();
     const finished = await readRun(runDir);
     await rm(join(runDir, "periodic_eval/index.jsonl"));
-    expect(await readRun(runDir)).toEqual(finished);
+    const { problems, ...rest } = await readRun(runDir);
+    expect(problems).toMatchObject([{ kind: "index", got: "no file", invalid: false }]);
+    expect({ ...rest, problems: [] }).toEqual(finished);
     expect(running.phases.map(({ state }) => state)).toEqual(["finished", "running"]);
     const phases = running.phases.map((phase) =>
       phase.state === "running" ? { ...phase, state: "interrupted" } : phase,

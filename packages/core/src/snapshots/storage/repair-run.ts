@@ -30,9 +30,6 @@ export async function repairRun(
     await moveToSuperseded(runDir, join(root, file), target, { key, why: message }, fs);
     warn(`moved ${file} to superseded/: ${message}`);
   }
-  // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
-  if (!inspection.hasIndex && inspection.found.length > 1)
-    warn(`${index} is missing and is written again: snapshots that were deleted before cannot be seen`);
   await rebuildIndex(index, root, inspection.found, inspection.missing, fs);
   return inspection;
 }

@@ -140,7 +140,8 @@ it.each(["capability_step_0.bak.json", "a_step_0.json"])(
     for (const hasIndex of [true, false]) {
       if (!hasIndex) await rm(at("index.jsonl"));
       const { problems, phases } = await readRun(runDir);
-      expect(problems).toMatchObject([{ kind: "duplicate", file: `em/${name}` }]);
+      const missing = hasIndex ? [] : [{ kind: "index", got: "no file" }];
+      expect(problems).toMatchObject([{ kind: "duplicate", file: `em/${name}` }, ...missing]);
       expect(new Set(phases.map(({ snapshots }) => snapshots[0]!.created_at))).toEqual(
         new Set(["2026-01-01T00:00:00.000Z"]),
       );
