@@ -1,4 +1,5 @@
 import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
+import { tokenizerView } from "./tokenizer-view.ts";
 
 /** Answers requests of one ability, one result per request. */
 export type Ask<Q, A> = (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>;
@@ -17,7 +18,7 @@ export function wrapModel(
     },
     contextLength,
     ...(isServed !== undefined && { isServed }),
-    ...(tokenizer && { tokenizer }),
+    ...(tokenizer && { tokenizer: tokenizerView(tokenizer) }),
     ...(logLikelihoods && { logLikelihoods: around(logLikelihoods.bind(model)) }),
     ...(nextToken && { nextToken: around(nextToken.bind(model)) }),
     ...(generate && { generate: around(generate.bind(model)) }),
