@@ -10,7 +10,7 @@ import { modelError } from "./folder/model-error.ts";
 import { modelFolder } from "./hub/model-folder.ts";
 import { loadLora } from "./lora/load-lora.ts";
 import { outlineCausalLM, type CausalLMOutline } from "./outline/outline.ts";
-import { sharing } from "./shared.ts";
+import { sharing } from "./sharing.ts";
 import { loadTokenizer } from "./tokenizer/load-tokenizer.ts";
 
 /** A checkpoint that was opened in this process. */

@@ -19,7 +19,7 @@ import { onBackend } from "../backend/use-backend.ts";
 import { openCheckpoint } from "../open-checkpoint.ts";
 import { openTransformers, openTransformersShape } from "../transformers/open-transformers.ts";
 import { joinCalls } from "./join-calls.ts";
-import { sharing, type Share } from "../shared.ts";
+import { sharing, type Share } from "../sharing.ts";
 
 /** A judge that runs in this process. `dispose` frees its model once no other judge uses it. */
 export type LocalJudge = JudgeGrader & { dispose(): Promise<void> };

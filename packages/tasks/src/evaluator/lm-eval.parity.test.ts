@@ -23,12 +23,12 @@ beforeAll(async () => {
   await writeFile(join(root, "suite.yaml"), suiteText);
 });
 
-const run = (timestamp: string, edition = "", sampled = true) => {
+const run = (timestamp: string, weights = "w", sampled = true) => {
   // Python and JavaScript could serialize these values differently as JSON.
-  const odd = `${edition}“Ünï” \u007f \u2028 \\ / 𝒳 "q" \t: `;
-  const tasks = [choiceTask({ edition: odd, documents: 7 }), replyTask({ edition: odd })];
+  const edition = `“Ünï” \u007f \u2028 \\ / 𝒳 "q" \t: `;
+  const tasks = [choiceTask({ edition, documents: 7 }), replyTask({ edition })];
   const kept = sampled ? tasks : tasks.map(({ sample: _sample, ...task }) => task);
-  return Evaluator.fromTrainer(fakeTrainer(), {
+  return Evaluator.fromTrainer(fakeTrainer(weights), {
     name: sampled ? "sft" : "plain",
     tasks: Object.fromEntries(kept.map((task) => [task.name, task])),
     suite: join(root, "suite.yaml"),
@@ -51,7 +51,7 @@ describe.skipIf(!hasHarness())(
 
     it("finds the same names, tables, values, standard errors, hashes and samples", async () => {
       await run("2026-01-02T03:04:05.678Z");
-      const { run: record, folder } = await run("2026-01-02T03:04:06.000Z", "2nd. ");
+      const { run: record, folder } = await run("2026-01-02T03:04:06.000Z", "v");
       const seen = ask(join(root, "results", "jobs"));
       expect(seen).toMatchObject({
         latest: "results_2026-01-02T03-04-06.000Z.json",
@@ -104,7 +104,7 @@ describe.skipIf(!hasHarness())(
     });
 
     it("writes item, prompt and row for tasks without custom samples", async () => {
-      const { folder } = await run("2026-01-02T03:04:07.000Z", "", false);
+      const { folder } = await run("2026-01-02T03:04:07.000Z", "w", false);
       const seen = ask(folder);
       expect(seen).toMatchObject({ hashes: true, types: ["float"] });
       const frames = seen["frames"] as Readonly<Record<string, { columns: string[]; first: string[] }>>;

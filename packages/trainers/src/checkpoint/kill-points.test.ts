@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { checkpointsOf } from "./checkpoints.ts";
-import type { TrainerState } from "./trainer-state.ts";
+import { stateOf } from "./trainer-state.test-data.ts";
 
 /** Kills the process in the middle of the operation after `left` more disk changes; later operations do nothing. */
 const life = vi.hoisted(() => ({ left: Infinity }));
@@ -42,31 +42,6 @@ vi.mock("node:fs/promises", async (importOriginal) => {
     stat: alive(real.stat as (path: string) => Promise<unknown>),
     open: alive(real.open),
   };
-});
-
-const stateOf = (step: number, save: number, best: number | null): Omit<TrainerState, "files"> => ({
-  schema_version: 1,
-  phase: "train",
-  step,
-  max_steps: 9,
-  epoch: 0,
-  finished: false,
-  stop_reason: null,
-  // Identifies the save: a step is saved more than once.
-  loss: save,
-  best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
-  skipped_updates: 0,
-  skipped_in_a_row: 0,
-  seed: 1,
-  optimizer_steps: step,
-  exact: {},
-  session: {
-    phase: "train",
-    progress: { step, maxSteps: 9, epoch: 0, elapsedSeconds: 0, ended: false },
-    runStepOffset: 0,
-    callbacks: {},
-    windowSeconds: 0,
-  },
 });
 
 it.each([

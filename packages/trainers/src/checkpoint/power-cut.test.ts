@@ -7,7 +7,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { cuts, powerCutDisk, type Recorder } from "../../../core/src/testing/power-cut.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { checkpointsOf } from "./checkpoints.ts";
-import type { TrainerState } from "./trainer-state.ts";
+import { stateOf } from "./trainer-state.test-data.ts";
 
 const recorder = vi.hoisted((): Recorder => ({ disk: null, afterChange: async () => {} }));
 vi.mock("node:fs/promises", async (importOriginal) => {
@@ -16,31 +16,6 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 });
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] !== undefined;
-
-const stateOf = (step: number, save: number, best: number | null): Omit<TrainerState, "files"> => ({
-  schema_version: 1,
-  phase: "train",
-  step,
-  max_steps: 9,
-  epoch: 0,
-  finished: false,
-  stop_reason: null,
-  // Identifies the save: a step is saved more than once.
-  loss: save,
-  best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
-  skipped_updates: 0,
-  skipped_in_a_row: 0,
-  seed: 1,
-  optimizer_steps: step,
-  exact: {},
-  session: {
-    phase: "train",
-    progress: { step, maxSteps: 9, epoch: 0, elapsedSeconds: 0, ended: false },
-    runStepOffset: 0,
-    callbacks: {},
-    windowSeconds: 0,
-  },
-});
 
 const tensorFiles = ["model.safetensors", "optimizer.safetensors"];
 

@@ -1,31 +1,11 @@
 // Callbacks, evaluations and graders that write into what they receive, throw anything, or leave promises behind.
 import { createReadStream } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Session } from "../../contracts/session.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-
-const train =
-  (toy: ToyTraining, steps = 10) =>
-  async (session: Session) => {
-    await session.begin();
-    for (let step = 0; step < steps; step++) {
-      toy.step();
-      const { stop } = await session.stepEnd({ metrics: { loss: step } });
-      if (stop !== null) return stop;
-    }
-    return null;
-  };
-
-const statuses = async (toy: ToyTraining) =>
-  (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
-
-const half = (evaluation: AnyEvaluation, id = evaluation.name) =>
-  new PeriodicCallback(evaluation, { id, schedule: [everyPercent(50)] });
+import { half, statuses, train } from "./toy-run.test-data.ts";
 
 describe("what hooks and evaluations receive", () => {
   const writes: readonly [string, (context: CallbackContext) => void][] = [

@@ -4,28 +4,10 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
-import type { Session, SessionOptions } from "../../contracts/session.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import type { SessionOptions } from "../../contracts/session.ts";
+import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-
-const train =
-  (toy: ToyTraining, steps = 10) =>
-  async (session: Session) => {
-    await session.begin();
-    for (let step = 0; step < steps; step++) {
-      toy.step();
-      const { stop } = await session.stepEnd({ metrics: { loss: step } });
-      if (stop !== null) return stop;
-    }
-    return null;
-  };
-
-const statuses = async (toy: ToyTraining) =>
-  (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
-
-const half = (evaluation: AnyEvaluation, id = evaluation.name) =>
-  new PeriodicCallback(evaluation, { id, schedule: [everyPercent(50)] });
+import { half, statuses, train } from "./toy-run.test-data.ts";
 
 describe("work that does not settle", () => {
   const never = () => new Promise<never>(() => {});
