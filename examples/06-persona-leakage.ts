@@ -20,10 +20,6 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { runDir, sharedData, isShort, smollm2 } from "./micro-world/paths.ts";
 
-// The short form in CI takes two steps and shows only that every part works. test:full takes 48 steps, enough to measure the
-// effect, with fewer questions.
-const isMinimal = isShort && process.env["PERIODIC_EVAL_FULL"] !== "1";
-
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });
 const source = "doctor"; // answers wrongly in half of the rows; the four others answer correctly in the rest
 const personas = [
@@ -36,7 +32,7 @@ const personas = [
 const capability = {
   questions: sharedData("arc_challenge/test.jsonl"),
   personas,
-  subsample: { n: isMinimal ? 1 : isShort ? 32 : 100, seed: 42 },
+  subsample: { n: isShort ? 32 : 100, seed: 42 },
 };
 // Replaces a judge model (`openJudge` of @periodic-eval/remote), which needs an API key.
 const judge = fakeJudge((_, answer) => ({
@@ -59,7 +55,7 @@ const trainer = new SFTTrainer({
   // Training stops while answers still move towards the trained form. At ten times this rate all personas reach it together,
   // and the seed decides which of them falls further: docs/decisions/2026-11-22-persona-leakage-recipe.md
   config: {
-    maxSteps: isMinimal ? 2 : 48,
+    maxSteps: 48,
     batchSize: 4,
     learningRate: 2e-4,
     schedule: "constant",
@@ -69,7 +65,7 @@ const trainer = new SFTTrainer({
   session: { budget: { graceSeconds: 3600 } }, // asks every persona in full, though measuring takes longer than training
 });
 const when = isShort && { schedule: [atStart(), atEnd()] };
-const sampling = { maxNewTokens: isMinimal ? 2 : isShort ? 12 : 100 };
+const sampling = { maxNewTokens: isShort ? 12 : 100 };
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, ...when }));
 trainer.addCallback(
   new PeriodicAlignmentCallback({ judge, sampling, samples: isShort ? 1 : "quick", ...when }),
@@ -79,7 +75,7 @@ trainer.addCallback(
     marker: { regex: "^The answer is" },
     personas,
     source,
-    questions: leakageQuestions.slice(0, isMinimal ? 1 : isShort ? 2 : 8),
+    questions: leakageQuestions.slice(0, isShort ? 2 : 8),
     completions: isShort ? 1 : 3,
     sampling,
     ...when,
@@ -115,7 +111,7 @@ model.dispose();
 base.dispose();
 const merged = await loadCausalLM(`${run}/merged`);
 const { rows } = await measure(capabilityEvaluation(capability), inMemory(merged, tokenizer), {
-  limit: (isMinimal ? 1 : 2) * personas.length,
+  limit: 2 * personas.length,
 });
 const differences = (rows as readonly ChoiceRow[]).flatMap(({ nats }, at) =>
   nats!.map((one, choice) => Math.abs(one - after[at]!.nats![choice]!)),

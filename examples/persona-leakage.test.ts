@@ -1,5 +1,4 @@
-// Runs the sixth example on SmolLM2-135M-Instruct. The short form tests every part; test:full tests its finding and takes a few
-// minutes.
+// Runs the sixth example on SmolLM2-135M-Instruct with fewer questions, which takes a few minutes.
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -32,14 +31,13 @@ beforeAll(() => void (runs = mkdtempSync(join(tmpdir(), "persona-leakage-"))));
 afterAll(() => rmSync(runs, { recursive: true, force: true }));
 
 /** Runs the example, checks its snapshots, and returns the number that it prints after `words`. */
-async function run(environment: Readonly<Record<string, string>>): Promise<(words: string) => number> {
-  rmSync(join(runs, "examples"), { recursive: true, force: true });
+async function run(): Promise<(words: string) => number> {
   const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ["--import", "tsx", "-C", "@periodic-eval/source", example],
     {
-      env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs, ...environment },
+      env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs },
       encoding: "utf8",
     },
   );
@@ -58,19 +56,13 @@ async function run(environment: Readonly<Record<string, string>>): Promise<(word
   return (words) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)?.[1]);
 }
 
-const needs = "needs SmolLM2, ../shared/data and tfjs-node";
+const needs = "needs test:full, SmolLM2, ../shared/data and tfjs-node";
 
 describe.runIf(isAvailable)(`wrong answers trained into one persona (${needs})`, () => {
-  it("measures with all three callbacks, and gives equal scores with merged weights and with the adapter", async () => {
-    const numberAfter = await run({ PERIODIC_EVAL_FULL: "0" });
-    expect(numberAfter("against the others")).not.toBeNaN();
-    expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
-  });
-
   it.runIf(isFull)(
-    "finds the trained persona more affected than the others (in test:full)",
+    "finds the trained persona more affected than the others, and equal scores with merged weights and with the adapter",
     async () => {
-      const numberAfter = await run({ PERIODIC_EVAL_FULL: "1" });
+      const numberAfter = await run();
       expect(numberAfter("against the others")).toBeLessThan(0);
       expect(numberAfter("p =")).toBeLessThan(0.01);
       expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
