@@ -80,6 +80,49 @@ describe("drawToken", () => {
       }),
     );
   });
+
+  it("draws from a large vocabulary as if all its tokens were sorted", () => {
+    // Steps make ties, and a token of 60 has almost all of the mass.
+    const random = namedStream("vocabulary");
+    const likely = (spread: number, peak: number) =>
+      Float32Array.from({ length: 3000 }, (_, id) =>
+        id === 7 ? peak : id % 100 === 3 ? -Infinity : Math.floor(random() * spread) / 4,
+      );
+    for (const some of [likely(40, 12), likely(2000, 0), likely(40, 900)])
+      for (const restriction of [
+        { topP: 0.9 },
+        { topK: 40 },
+        { topK: 2900, topP: 0.99 },
+        { topP: 0.9999999 },
+      ])
+        for (const share of [0, 0.3, 0.999]) {
+          const top = Math.max(...some);
+          const weights = [...some].map((logit) => Math.exp(logit - top));
+          const order = weights.map((_, id) => id).toSorted((a, b) => weights[b]! - weights[a]! || a - b);
+          const upTo = (ids: readonly number[], goal: number, isOver: (reached: number) => boolean) => {
+            let reached = 0;
+            const end = ids.findIndex((id) => isOver((reached += weights[id]!) - goal));
+            return end === -1 ? ids.length : end + 1;
+          };
+          const massOf = (ids: readonly number[]) => ids.reduce((sum, id) => sum + weights[id]!, 0);
+          const first = order.slice(0, "topK" in restriction ? restriction.topK : undefined);
+          const all = first === order ? massOf(weights.map((_, id) => id)) : massOf(first);
+          const { topP = 1 } = restriction as { topP?: number };
+          const kept = first.slice(
+            0,
+            upTo(first, topP * all, (over) => over >= 0),
+          );
+          const expected = kept[upTo(kept, share * massOf(kept), (over) => over > 0) - 1];
+          expect(drawToken(some, { ...base, ...restriction }, () => share).token).toBe(expected);
+        }
+  });
+
+  it("returns NaN for the nats of NaN logits", () => {
+    for (const restriction of [{}, { topK: 2 }, { topP: 0.5 }])
+      expect(
+        drawToken(Float32Array.of(NaN, NaN, NaN), { ...base, ...restriction }, () => 0.5).nats,
+      ).toBeNaN();
+  });
 });
 
 it.each([

@@ -17,71 +17,97 @@ export interface Drawn {
  */
 export function drawToken(logits: Float32Array, sampling: Sampling, random: () => number): Drawn {
   const { top, weights, total, partition } = weighed(logits, sampling.temperature);
-  const token = drawn(weights, restrict(weights, total, sampling), random());
+  const kept = restrict(weights, total, sampling);
+  const token = kept === null ? drawn(weights, random()) : idAt(drawn(kept, random()), kept, weights);
   return { token, nats: logits[token]! - top - Math.log(partition) };
 }
 
 /**
- * Returns exp((logit − top) / T) of each token, their sum, and the sum at T = 1. Written as loops, because it runs for every
- * drawn token.
+ * Returns exp((logit − top) / T) of each token, their sum, and the sum at T = 1. Plain loops here and below, because they run over
+ * the vocabulary for every drawn token.
  */
 function weighed(logits: Float32Array, temperature: number) {
   let top = -Infinity;
-  for (const logit of logits) if (logit > top) top = logit;
+  for (let id = 0; id < logits.length; id++) if (logits[id]! > top) top = logits[id]!;
   const weights = new Float64Array(logits.length);
-  let [total, partition] = [0, 0];
-  for (let id = 0; id < logits.length; id++) {
-    const nats = logits[id]! - top;
-    const probability = Math.exp(nats);
-    const weight = temperature === 1 ? probability : Math.exp(nats / temperature);
-    weights[id] = weight;
-    total += weight;
-    partition += probability;
-  }
-  return { top, weights, total, partition };
+  const partition = setWeights(weights, logits, top, 1);
+  const total = temperature === 1 ? partition : setWeights(weights, logits, top, temperature);
+  return { top, weights, partition, total };
 }
 
-/** Returns the candidate at which the cumulated weight passes `share` of the total. Null candidates stand for all ids. */
-function drawn(weights: Float64Array, candidates: Int32Array | null, share: number): number {
-  const count = candidates?.length ?? weights.length;
-  const idOf = (at: number) => (candidates === null ? at : candidates[at]!);
+function setWeights(weights: Float64Array, logits: Float32Array, top: number, temperature: number): number {
+  let sum = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const weight = Math.exp((logits[id]! - top) / temperature);
+    weights[id] = weight;
+    sum += weight;
+  }
+  return sum;
+}
+
+/** Returns the index at which the cumulated weight passes `share` of the total. */
+function drawn(weights: Float64Array, share: number): number {
   let mass = 0;
-  for (let at = 0; at < count; at++) mass += weights[idOf(at)]!;
+  for (let at = 0; at < weights.length; at++) mass += weights[at]!;
   const goal = share * mass;
   let reached = 0;
-  // If rounding leaves `reached` below `goal` at the end, the last candidate with a weight is drawn.
-  let last = idOf(0);
-  for (let at = 0; at < count; at++) {
-    const id = idOf(at);
-    if (weights[id]! > 0) last = id;
-    reached += weights[id]!;
-    if (reached > goal) return id;
+  // If rounding leaves `reached` below `goal` at the end, the last one with a weight is drawn.
+  let last = 0;
+  for (let at = 0; at < weights.length; at++) {
+    if (weights[at]! > 0) last = at;
+    reached += weights[at]!;
+    if (reached > goal) return at;
   }
   return last;
 }
 
-/** Returns the ids that top-k and top-p keep, most likely first and ties by id; null if neither is set. */
-function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Sampling): Int32Array | null {
+/** Returns the weights that top-k and top-p keep, largest first; null if neither is set. */
+function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Sampling): Float64Array | null {
   const hasTopK = topK !== undefined && topK < weights.length;
-  if (topP === 1 && !hasTopK) return null;
-  // Sorts only ids that can be kept: those from the k-th largest weight on, or from a weight below which all ids together
-  // have less than 1 − p.
-  const floor = hasTopK
-    ? Float64Array.from(weights).sort()[weights.length - topK]!
-    : ((1 - topP) * total) / weights.length;
-  const ids: number[] = [];
-  for (let id = 0; id < weights.length; id++) if (weights[id]! >= floor) ids.push(id);
-  const likely = Int32Array.from(ids).sort((a, b) => weights[b]! - weights[a]! || a - b);
-  const kept = hasTopK ? likely.subarray(0, topK) : likely;
-  if (topP === 1) return kept;
-  let mass = total;
-  if (hasTopK) {
-    mass = 0;
-    for (const id of kept) mass += weights[id]!;
+  if (!hasTopK) return topP === 1 ? null : largest(weights, total, topP * total, weights.length);
+  const kept = largest(weights, total, Infinity, topK);
+  return topP === 1 ? kept : kept.subarray(0, countTo(topP * kept.reduce((sum, one) => sum + one, 0), kept));
+}
+
+/**
+ * Returns the largest weights, largest first: `count`, or fewer if they reach a mass. Sorts them in bands, because few are needed of
+ * a large vocabulary.
+ */
+function largest(weights: Float64Array, total: number, mass: number, count: number): Float64Array {
+  const sorted = new Float64Array(weights.length);
+  let found = 0;
+  let [floor, above] = [total / 256, Infinity];
+  for (;;) {
+    const before = found;
+    for (let id = 0; id < weights.length; id++) {
+      const weight = weights[id]!;
+      if (weight >= floor && weight < above) sorted[found++] = weight;
+    }
+    sorted.subarray(before, found).sort().reverse();
+    const enough = Math.min(countTo(mass, sorted.subarray(0, found)), count);
+    if (enough < found || floor === 0) return sorted.subarray(0, enough);
+    [floor, above] = [floor > smallest * total ? floor / 8 : 0, floor];
   }
+}
+
+/** Below this share of the total, weights are not worth a band of their own. */
+const smallest = 1e-12;
+
+/** Returns how many weights are needed to reach a mass. All, if they do not. */
+function countTo(mass: number, weights: Float64Array): number {
   let reached = 0;
-  const end = kept.findIndex((id) => (reached += weights[id]!) >= topP * mass);
-  return end === -1 ? kept : kept.subarray(0, end + 1);
+  for (let at = 0; at < weights.length; at++) {
+    reached += weights[at]!;
+    if (reached >= mass) return at + 1;
+  }
+  return weights.length;
+}
+
+/** Returns the id of a kept weight. Equal weights are kept in the order of their ids. */
+function idAt(at: number, kept: Float64Array, weights: Float64Array): number {
+  let id = weights.indexOf(kept[at]!);
+  for (let equal = at - kept.indexOf(kept[at]!); equal > 0; equal--) id = weights.indexOf(kept[at]!, id + 1);
+  return id;
 }
 
 export const samplingSchema = z.strictObject({
