@@ -3,8 +3,9 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { bundleLibraries } from "./bundled-libraries.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const build = join(root, ".build");
@@ -47,20 +48,42 @@ function compile() {
   rmSync(build, { recursive: true, force: true });
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   try {
-    execFileSync(process.execPath, [tsc, "-p", root, "--noEmit", "false", "--outDir", build], {
-      stdio: "inherit",
-    });
+    const emit = ["--noEmit", "false", "--outDir", build, "--sourceMap", "false", "--declarationMap", "false"];
+    execFileSync(process.execPath, [tsc, "-p", root, ...emit], { stdio: "inherit" });
     return true;
   } catch {
     return false;
   }
 }
 
-function distribute(name) {
+async function distribute(name) {
   const dist = join(root, "packages", name, "dist");
   rmSync(dist, { recursive: true, force: true });
   cpSync(join(build, "packages", name, "src"), dist, { recursive: true, filter: (path) => !isTest(path) });
+  await bundleLibraries(name, dist);
   cpSync(join(root, "LICENSE"), join(root, "packages", name, "LICENSE"));
+}
+
+/** Copies the font files of the pictures, of a package that has 80 of them. */
+function copyFonts() {
+  const [inter, fonts] = [
+    join(root, "node_modules", "@expo-google-fonts", "inter"),
+    join(root, "packages", "dashboard", "fonts"),
+  ];
+  mkdirSync(fonts, { recursive: true });
+  for (const file of ["400Regular/Inter_400Regular.ttf", "600SemiBold/Inter_600SemiBold.ttf", "LICENSE_FONT"])
+    cpSync(join(inter, file), join(fonts, basename(file)));
+}
+
+/** Copies the language profiles of the package `langdetect`, whose own dependency has 144 MB that nothing here opens. */
+function copyLanguageProfiles() {
+  const [langdetect, languages] = [
+    join(root, "node_modules", "langdetect"),
+    join(root, "packages", "tasks", "languages"),
+  ];
+  rmSync(languages, { recursive: true, force: true });
+  cpSync(join(langdetect, "profiles"), join(languages, "profiles"), { recursive: true });
+  for (const file of ["res/cjk.json", "LICENSE"]) cpSync(join(langdetect, file), join(languages, basename(file)));
 }
 
 /** Writes the JSON Schemas of a snapshot, of the periodic_eval block and of a training file from the built zod schemas. */
@@ -87,7 +110,9 @@ const hash = sourcesHash();
 if (process.argv.includes("--force") || !isBuilt(hash)) {
   const started = performance.now();
   const clean = compile();
-  for (const name of packages) distribute(name);
+  for (const name of packages) await distribute(name);
+  copyFonts();
+  copyLanguageProfiles();
   await writeSchemas();
   await writeClient();
   if (clean) {

@@ -5,10 +5,10 @@ import { colours } from "../html/style.ts";
 /** Pixels per SVG unit: sharp on high-resolution screens and in print. */
 const scale = 2;
 
-const fontFiles = [
-  "@expo-google-fonts/inter/400Regular/Inter_400Regular.ttf",
-  "@expo-google-fonts/inter/600SemiBold/Inter_600SemiBold.ttf",
-];
+/** The build copies them into the package. The same path leads there from `src` and from `dist`. */
+const fontFiles = ["Inter_400Regular.ttf", "Inter_600SemiBold.ttf"].map(
+  (file) => new URL(`../../fonts/${file}`, import.meta.url),
+);
 
 type Draw = (svg: string) => Uint8Array;
 
@@ -25,7 +25,7 @@ async function load(): Promise<Draw> {
   const [{ initWasm, Resvg }, engine, ...fontBuffers] = await Promise.all([
     import("@resvg/resvg-wasm"),
     readFile(resolve("@resvg/resvg-wasm/index_bg.wasm")),
-    ...fontFiles.map(async (file) => new Uint8Array(await readFile(resolve(file)))),
+    ...fontFiles.map(async (file) => new Uint8Array(await readFile(file))),
   ]);
   await initWasm(engine);
   return (svg) => {

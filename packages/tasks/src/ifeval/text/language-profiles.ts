@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** Alternates a language (its index in `languages`) and the n-gram's probability among those of its length in that language. */
 export type Gram = readonly number[];
@@ -22,13 +22,16 @@ interface Profile {
 
 let read: LanguageProfiles | null = null;
 
-/** Returns the profiles of 53 languages in the package `langdetect`. The first call reads them; they take about 15 MB. */
+/**
+ * Returns the profiles of 53 languages, which the build copies from the package `langdetect`. The first call reads them; they
+ * take about 15 MB.
+ */
 export function languageProfiles(): LanguageProfiles {
-  read ??= readProfiles(path.dirname(createRequire(import.meta.url).resolve("langdetect/package.json")));
+  // The same path leads there from `src` and from `dist`.
+  read ??= readProfiles(fileURLToPath(new URL("../../../languages", import.meta.url)));
   return read;
 }
 
-/** Its code is not loaded: it draws n-grams as it likes, and puts names into the global scope. */
 function readProfiles(folder: string): LanguageProfiles {
   const json = (...names: string[]) =>
     JSON.parse(readFileSync(path.join(folder, ...names), "utf8")) as unknown;
@@ -43,7 +46,7 @@ function readProfiles(folder: string): LanguageProfiles {
       else known.push(language, probability);
     }
   }
-  const classes = Object.values(json("res", "cjk.json") as Readonly<Record<string, string>>);
+  const classes = Object.values(json("cjk.json") as Readonly<Record<string, string>>);
   return {
     languages: files.map((file) => path.basename(file, ".json")),
     grams,

@@ -1,0 +1,89 @@
+// Bundles libraries into the packages that use them, so that installing periodic-eval stays small: of a library that only one
+// package calls, and that appears in no public type, a few functions are enough. Sources import the library by its name, as a
+// development dependency; the build replaces these imports in `dist/`.
+import { build } from "esbuild";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** For each package its bundled libraries, and the names that its sources use of each. */
+export const bundledLibraries = {
+  core: { "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"] },
+  dashboard: { "@observablehq/plot": "*", linkedom: ["parseHTML"] },
+  loggers: { "@bufbuild/protobuf/wire": ["BinaryReader", "BinaryWriter", "WireType"] },
+  models: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
+  tasks: { ajv: ["Ajv"], "mathjs/number": ["parse"] },
+};
+
+/** Builds for browsers that run in Node too. This one lacks only the upload of local files and the library's own cache. */
+const buildForBrowsers = { "@huggingface/hub": "dist/browser/index.mjs" };
+
+const fileOf = (library) => `${library.replace("@", "").replaceAll("/", "-")}.js`;
+
+/** Bundles the libraries of a package into `dist/bundled`, with their licences, and makes its files import them from there. */
+export async function bundleLibraries(name, dist) {
+  const libraries = Object.entries(bundledLibraries[name] ?? {});
+  if (libraries.length === 0) return;
+  const folder = join(dist, "bundled");
+  mkdirSync(folder, { recursive: true });
+  const licences = new Map();
+  for (const [library, names] of libraries) {
+    const forBrowsers = buildForBrowsers[library];
+    const from = forBrowsers ? join(root, "node_modules", library, forBrowsers) : library;
+    const { metafile } = await build({
+      stdin: {
+        contents: `export ${names === "*" ? "*" : `{ ${names.join(", ")} }`} from ${JSON.stringify(from)};`,
+        resolveDir: join(root, "packages", name),
+      },
+      outfile: join(folder, fileOf(library)),
+      bundle: true,
+      format: "esm",
+      platform: forBrowsers ? "browser" : "node",
+      target: "es2022",
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: "none",
+      metafile: true,
+      logLevel: "warning",
+    });
+    for (const input of Object.keys(metafile.inputs)) addLicence(licences, input);
+  }
+  writeFileSync(join(folder, "LICENSES.txt"), `${[...licences.values()].join("\n\n")}\n`);
+  importFromThere(dist, libraries);
+}
+
+/** Adds the licence of the package that a bundled file comes from. */
+function addLicence(licences, input) {
+  const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+  if (folder === undefined || licences.has(folder)) return;
+  const at = join(process.cwd(), folder);
+  const { name, version, license } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
+  const file = readdirSync(at).find((one) => /^licen[cs]e/i.test(one));
+  const text = file === undefined ? "" : `\n\n${readFileSync(join(at, file), "utf8").trim()}`;
+  licences.set(folder, `${name} ${version} (${license})${text}`);
+}
+
+function importFromThere(dist, libraries) {
+  const scripts = readdirSync(dist, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".js"))
+    .filter((entry) => !relative(dist, entry.parentPath).startsWith("bundled"));
+  const unused = new Set(libraries.map(([library]) => library));
+  for (const entry of scripts) {
+    const file = join(entry.parentPath, entry.name);
+    const text = readFileSync(file, "utf8");
+    let changed = text;
+    for (const [library] of libraries) {
+      const path = relative(entry.parentPath, join(dist, "bundled", fileOf(library))).replaceAll("\\", "/");
+      const target = path.startsWith(".") ? path : `./${path}`;
+      changed = changed
+        .replaceAll(`from "${library}"`, `from "${target}"`)
+        .replaceAll(`import("${library}")`, `import("${target}")`);
+      if (changed.includes(`"${target}"`)) unused.delete(library);
+    }
+    if (changed !== text) writeFileSync(file, changed);
+  }
+  if (unused.size > 0)
+    throw new Error(`[periodic-eval] bundled-libraries.mjs: nothing in ${dist} imports ${[...unused].join(", ")}`);
+}
