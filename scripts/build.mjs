@@ -48,7 +48,16 @@ function compile() {
   rmSync(build, { recursive: true, force: true });
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   try {
-    const emit = ["--noEmit", "false", "--outDir", build, "--sourceMap", "false", "--declarationMap", "false"];
+    const emit = [
+      "--noEmit",
+      "false",
+      "--outDir",
+      build,
+      "--sourceMap",
+      "false",
+      "--declarationMap",
+      "false",
+    ];
     execFileSync(process.execPath, [tsc, "-p", root, ...emit], { stdio: "inherit" });
     return true;
   } catch {
@@ -83,7 +92,8 @@ function copyLanguageProfiles() {
   ];
   rmSync(languages, { recursive: true, force: true });
   cpSync(join(langdetect, "profiles"), join(languages, "profiles"), { recursive: true });
-  for (const file of ["res/cjk.json", "LICENSE"]) cpSync(join(langdetect, file), join(languages, basename(file)));
+  for (const file of ["res/cjk.json", "LICENSE"])
+    cpSync(join(langdetect, file), join(languages, basename(file)));
 }
 
 /** Writes the JSON Schemas of a snapshot, of the periodic_eval block and of a training file from the built zod schemas. */

@@ -85,5 +85,7 @@ function importFromThere(dist, libraries) {
     if (changed !== text) writeFileSync(file, changed);
   }
   if (unused.size > 0)
-    throw new Error(`[periodic-eval] bundled-libraries.mjs: nothing in ${dist} imports ${[...unused].join(", ")}`);
+    throw new Error(
+      `[periodic-eval] bundled-libraries.mjs: nothing in ${dist} imports ${[...unused].join(", ")}`,
+    );
 }

@@ -7,7 +7,9 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const packages = readdirSync(join(root, "packages"));
-const bin = (name) => join(root, "node_modules", ".bin", name);
+const isWindows = process.platform === "win32";
+// On Windows these are .cmd files, which only a shell can start.
+const bin = (name) => join(root, "node_modules", ".bin", isWindows ? `${name}.cmd` : name);
 
 const checks = [
   { name: "format", command: [bin("oxfmt"), "--check"] },
@@ -33,7 +35,12 @@ const checks = [
 function run({ command: [file, ...args] }) {
   return new Promise((resolve) => {
     const output = [];
-    const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const shell = isWindows && file.endsWith(".cmd");
+    const child = spawn(shell ? `"${file}"` : file, args, {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe"],
+      shell,
+    });
     child.stdout.on("data", (chunk) => output.push(chunk));
     child.stderr.on("data", (chunk) => output.push(chunk));
     child.on("error", (error) => resolve({ status: 1, output: error.message }));

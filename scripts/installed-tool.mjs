@@ -12,7 +12,9 @@ import { makeFolder, npm, root } from "./optional-engine.mjs";
  */
 export function installedTool(name, packages, script, overrides = {}) {
   const manifest = `${JSON.stringify({ private: true, dependencies: packages, overrides }, null, 2)}\n`;
-  const versions = Object.entries(packages).map(([name, version]) => `${name.replaceAll("/", "-")}-${version}`);
+  const versions = Object.entries(packages).map(
+    ([name, version]) => `${name.replaceAll("/", "-")}-${version}`,
+  );
   const folder = join(root, ".cache", "tools", name, versions.join("_"));
   if (existsSync(join(folder, "node_modules"))) return folder;
   makeFolder(folder, (made) => {

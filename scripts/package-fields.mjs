@@ -11,10 +11,10 @@ const filesWithAddress = ["CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "
 const mostReadmeLines = 60;
 
 /** The order of the fields in a package.json; others follow in their own order. */
-const order = [
-  ...["name", "version", "description", "keywords", "homepage", "bugs", "repository", "license", "author"],
-  ...["type", "engines", "publishConfig", "sideEffects", "files"],
-];
+const order =
+  "name version description keywords homepage bugs repository license author type engines publishConfig sideEffects files".split(
+    " ",
+  );
 
 const parse = (text) => JSON.parse(text);
 const print = (value) => `${JSON.stringify(value, null, 2)}\n`;
@@ -39,7 +39,10 @@ function sharedFields(root, folder) {
 
 function withSharedFields(root, folder, manifest) {
   const merged = { ...manifest, ...sharedFields(root, folder) };
-  const keys = [...order.filter((key) => key in merged), ...Object.keys(merged).filter((key) => !order.includes(key))];
+  const keys = [
+    ...order.filter((key) => key in merged),
+    ...Object.keys(merged).filter((key) => !order.includes(key)),
+  ];
   return Object.fromEntries(keys.map((key) => [key, merged[key]]));
 }
 
@@ -65,7 +68,8 @@ function missingParts(folder, manifest, read) {
   need(readme.split("\n").length <= mostReadmeLines, `README.md has more than ${mostReadmeLines} lines`);
   need(/```sh\n[^`]*npm install /.test(readme), "README.md has no `npm install` line");
   need(/```(js|yaml)\n/.test(readme), "README.md has no code");
-  for (const link of relativeLinks(readme)) need(read(link) !== null, `README.md links to ${link}, which does not exist`);
+  for (const link of relativeLinks(readme))
+    need(read(link) !== null, `README.md links to ${link}, which does not exist`);
   return problems;
 }
 
@@ -88,7 +92,7 @@ export function findDifferences(project) {
     set(file, print(manifest));
     const read = (name) => {
       const named = join(project, "packages", folder, ...name.split("/"));
-      return !existsSync(named) ? null : /\.md$/.test(name) ? readFileSync(named, "utf8") : "";
+      return !existsSync(named) ? null : name.endsWith(".md") ? readFileSync(named, "utf8") : "";
     };
     problems.push(...missingParts(folder, manifest, read));
   }

@@ -1,4 +1,4 @@
-// Vitest's global set-up: tests get a temporary folder of this run (TMPDIR), which is removed at the end. Whatever a test
+// Vitest's global set-up: tests get a temporary folder of this run (TMPDIR, or TEMP on Windows), which is removed at the end. Whatever a test
 // left in it is listed, and fails the run: users' machines have no such set-up.
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,12 +7,15 @@ import { join } from "node:path";
 /** Entries that tools keep in the temporary folder: tsx's cache, torch's compiled code, Chromium's sockets. */
 const ofTools = /^(tsx-|torchinductor_|node-compile-cache|\.org\.chromium|org\.chromium|playwright)/;
 
+/** The variable that `os.tmpdir()` reads. */
+const variable = process.platform === "win32" ? "TEMP" : "TMPDIR";
+
 /**
  * Returns the folder in which the run's folder is made: Linux's file system in memory if it has at least 4 GiB free. Tests of
  * snapshots and checkpoints sync thousands of files, each of which waits for a disk.
  */
 function parentFolder() {
-  if (process.env.TMPDIR !== undefined || process.platform !== "linux") return tmpdir();
+  if (process.env[variable] !== undefined || process.platform !== "linux") return tmpdir();
   try {
     accessSync("/dev/shm", constants.W_OK | constants.X_OK);
     const { bavail, bsize } = statfsSync("/dev/shm");
@@ -23,19 +26,19 @@ function parentFolder() {
 }
 
 export function setup() {
-  const before = process.env.TMPDIR;
+  const before = process.env[variable];
   // Vitest calls this once per project; one folder serves all.
   if (process.env.PERIODIC_EVAL_TEST_FOLDER !== undefined) return undefined;
   // A short name: Chromium's socket path must fit into 108 bytes.
   const folder = mkdtempSync(join(parentFolder(), "pe-"));
-  process.env.TMPDIR = folder;
+  process.env[variable] = folder;
   process.env.PERIODIC_EVAL_TEST_FOLDER = folder;
   return () => {
     const left = readdirSync(folder, { recursive: true }).filter((path) => !ofTools.test(path));
     rmSync(folder, { recursive: true, force: true });
     delete process.env.PERIODIC_EVAL_TEST_FOLDER;
-    if (before === undefined) delete process.env.TMPDIR;
-    else process.env.TMPDIR = before;
+    if (before === undefined) delete process.env[variable];
+    else process.env[variable] = before;
     if (left.length === 0) return;
     console.error(`tests left ${left.length} files or folders behind: ${left.slice(0, 20).join(", ")}`);
     process.exitCode = 1;

