@@ -1,11 +1,16 @@
-// Writes the fields that all packages share into their package.json, and the repository's address into the files that need it. The
-// address and the author stand once, in the root package.json. No dependencies.
+// Writes the fields that all packages share into their package.json, and the repository's address and the version into the files that
+// need them. The address and the author stand once, in the root package.json. No dependencies.
 // Usage: npm run fields [-- --check]     --check writes nothing, and fails if something would change or a package lacks a part
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const projectRoot = fileURLToPath(new URL("..", import.meta.url));
+/** Files with the version that all packages share, and the line that holds it. */
+const filesWithVersion = {
+  "CITATION.cff": /^(version: ).*()$/m,
+  "packages/core/src/session/records/new-snapshot.ts": /^(export const version = ").*(";)$/m,
+};
 /** Files with the repository's address that are not a package.json. */
 const filesWithAddress = ["CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "CODE_OF_CONDUCT.md"];
 const mostReadmeLines = 60;
@@ -20,7 +25,7 @@ const parse = (text) => JSON.parse(text);
 const print = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Returns the repository's address as a browser opens it: `https://github.com/OWNER/NAME`. */
-export const webAddress = ({ repository }) => repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
+const webAddress = ({ repository }) => repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 /** Returns the fields of the package in `packages/FOLDER` that follow from the root package.json. */
 function sharedFields(root, folder) {
@@ -101,6 +106,9 @@ export function findDifferences(project) {
     if (text === null) problems.push(`${file} does not exist`);
     else set(file, withAddress(text, webAddress(root)));
   }
+  const { version } = parse(readFile("packages/core/package.json") ?? "{}");
+  for (const [file, line] of Object.entries(version === undefined ? {} : filesWithVersion))
+    set(file, (changes.get(file) ?? readFile(file)).replace(line, `$1${version}$2`));
   return { changes, problems };
 }
 

@@ -5,7 +5,7 @@
 //        npm run release -- --version    applies the changesets: versions and changelogs
 //        npm run release -- --publish    publishes what the registry of npm does not have
 import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, root } from "../optional-engine.mjs";
@@ -84,9 +84,7 @@ async function dryRun({ node, "no-trials": noTrials }) {
 /** Applies the changesets, and writes the new version where changesets does not know it. */
 function applyVersions() {
   runChangesets(["version"]);
-  const { version } = publishedPackages()[0];
-  const citation = join(root, "CITATION.cff");
-  writeFileSync(citation, readFileSync(citation, "utf8").replace(/^version: .*$/m, `version: ${version}`));
+  writeFields();
   npm(["install", "--package-lock-only"], root, process.env);
 }
 
@@ -100,16 +98,16 @@ const { values } = parseArgs({
   },
 });
 
-function checkFields() {
-  const { status } = spawnSync(process.execPath, [join(root, "scripts", "package-fields.mjs"), "--check"], {
-    stdio: "inherit",
-  });
+/** Writes or checks the shared fields of the packages. Returns the problems. */
+function writeFields(...args) {
+  const script = join(root, "scripts", "package-fields.mjs");
+  const { status } = spawnSync(process.execPath, [script, ...args], { stdio: "inherit" });
   return status === 0 ? [] : ["the shared fields of the packages (above)"];
 }
 
 async function main() {
   if (values.version) return applyVersions();
-  const problems = checkFields();
+  const problems = writeFields("--check");
   if (problems.length === 0 && values.publish) return runChangesets(["publish"]);
   if (problems.length === 0 && values["dry-run"]) problems.push(...(await dryRun(values)));
   else if (problems.length === 0)
