@@ -27,9 +27,8 @@ function sourcesHash() {
       .map((entry) => join(entry.parentPath, entry.name)),
   );
   const hash = createHash("sha256");
-  for (const file of [...files, join(root, "tsconfig.json"), join(root, "package-lock.json")].sort((a, b) =>
-    a < b ? -1 : 1,
-  )) {
+  const others = ["tsconfig.json", "package-lock.json", "scripts/build.mjs", "scripts/bundled-libraries.mjs"];
+  for (const file of [...files, ...others.map((name) => join(root, name))].sort((a, b) => (a < b ? -1 : 1))) {
     hash.update(file).update("\0").update(readFileSync(file)).update("\0");
   }
   return hash.digest("hex");

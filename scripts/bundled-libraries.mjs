@@ -20,6 +20,12 @@ export const bundledLibraries = {
 /** Builds for browsers that run in Node too. This one lacks only the upload of local files and the library's own cache. */
 const buildForBrowsers = { "@huggingface/hub": "dist/browser/index.mjs" };
 
+/**
+ * Stays a dependency: it draws from `Math.random` when it loads, where the numbers of training come from. Core has loaded it by
+ * then.
+ */
+const external = ["seedrandom"];
+
 const fileOf = (library) => `${library.replace("@", "").replaceAll("/", "-")}.js`;
 
 /** Bundles the libraries of a package into `dist/bundled`, with their licences, and makes its files import them from there. */
@@ -39,6 +45,7 @@ export async function bundleLibraries(name, dist) {
       },
       outfile: join(folder, fileOf(library)),
       bundle: true,
+      external,
       format: "esm",
       platform: forBrowsers ? "browser" : "node",
       target: "es2022",
