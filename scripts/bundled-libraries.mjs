@@ -58,7 +58,14 @@ export async function bundleLibraries(name, dist) {
     for (const input of Object.keys(metafile.inputs)) addLicence(licences, input);
   }
   writeFileSync(join(folder, "LICENSES.txt"), `${[...licences.values()].join("\n\n")}\n`);
-  importFromThere(dist, libraries);
+  const manifest = readFileSync(join(root, "packages", name, "package.json"), "utf8");
+  importFromThere(
+    dist,
+    // A library that `imports` of the package.json maps to its bundle needs no other import.
+    libraries
+      .map(([library]) => library)
+      .filter((library) => !manifest.includes(`./dist/bundled/${fileOf(library)}`)),
+  );
 }
 
 /** Adds the licence of the package that a bundled file comes from. */
@@ -76,12 +83,12 @@ function importFromThere(dist, libraries) {
   const scripts = readdirSync(dist, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".js"))
     .filter((entry) => !relative(dist, entry.parentPath).startsWith("bundled"));
-  const unused = new Set(libraries.map(([library]) => library));
+  const unused = new Set(libraries);
   for (const entry of scripts) {
     const file = join(entry.parentPath, entry.name);
     const text = readFileSync(file, "utf8");
     let changed = text;
-    for (const [library] of libraries) {
+    for (const library of libraries) {
       const path = relative(entry.parentPath, join(dist, "bundled", fileOf(library))).replaceAll("\\", "/");
       const target = path.startsWith(".") ? path : `./${path}`;
       changed = changed
@@ -93,6 +100,7 @@ function importFromThere(dist, libraries) {
   }
   if (unused.size > 0)
     throw new Error(
-      `[periodic-eval] bundled-libraries.mjs: nothing in ${dist} imports ${[...unused].join(", ")}`,
+      `[periodic-eval] bundled-libraries.mjs: nothing in ${dist} imports ${[...unused].join(", ")}. ` +
+        "Import it by its name, or map a key of `imports` in the package.json to its file in ./dist/bundled.",
     );
 }
