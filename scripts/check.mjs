@@ -20,9 +20,9 @@ const checks = [
   },
   { name: "house", command: [process.execPath, "scripts/check-house.mjs"] },
   { name: "public API", command: [process.execPath, "scripts/api-report.mjs", "--check"] },
+  { name: "dead exports", command: [bin("knip"), "--no-progress"] },
   { name: "package fields", command: [process.execPath, "scripts/package-fields.mjs", "--check"] },
   { name: "workflows", command: [process.execPath, "scripts/check-workflows.mjs"] },
-  { name: "dead exports", command: [bin("knip"), "--no-progress"] },
   ...packages.flatMap((name) => [
     { name: `publint ${name}`, command: [bin("publint"), `packages/${name}`, "--strict"] },
     {
