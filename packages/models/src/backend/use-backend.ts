@@ -1,6 +1,6 @@
 import util from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { builtEngine, commandHere, hasEngine, importOptional, isMissing, type Engine } from "./engine.ts";
@@ -53,7 +53,12 @@ function native(name: string, args: string): Engine {
     ...commandHere("native", args),
     async load() {
       if (loaded !== null && loaded !== packageName && hasEngine(packageName))
-        throw new Error(`this process runs ${loaded}, and one process runs one native engine`);
+        throw configError({
+          where: `useBackend ${name}`,
+          got: `a process that has loaded ${loaded}`,
+          expected: "one native engine per process",
+          fix: "Start another process, or name the loaded engine.",
+        });
       // The C++ library logs to standard error on every start.
       process.env["TF_CPP_MIN_LOG_LEVEL"] ??= "3";
       // On a GPU, TensorFlow multiplies float32 matrices with 10 bits of mantissa (TF32) by default.
@@ -152,6 +157,7 @@ async function useRequested(name: string, origin: Origin): Promise<Backend> {
   try {
     return await start(engine, true, []);
   } catch (cause) {
+    if (PeriodicEvalError.is(cause)) throw cause;
     const got = `${name}: ${reasonOf(cause)}`;
     if (!isMissing(cause)) throw notStarted(origin, got, engine, cause);
     throw configError({
