@@ -31,14 +31,12 @@ export function compileBinding(
   mkdirSync(dirname(binding), { recursive: true });
   const draft = `${binding}.${process.pid}`;
   const sources = ["tfjs_backend.cc", "tfjs_binding.cc"].map((name) => join(root, "binding", name));
+  const options = "-std=c++17 -O2 -fPIC -shared -w -DNAPI_VERSION=8".split(" ");
+  const folders = [`-I${nodeHeaders(built)}`, `-I${include}`, `-L${links}`];
+  const linked = libraries.slice(0, 2).map((library) => `-l:${basename(library)}`);
   runTool(
     compiler,
-    [
-      ...["-std=c++17", "-O2", "-fPIC", "-shared", "-w", "-DNAPI_VERSION=8"],
-      ...[`-I${nodeHeaders(built)}`, `-I${include}`, ...sources, "-o", draft, `-L${links}`],
-      ...libraries.slice(0, 2).map((library) => `-l:${basename(library)}`),
-      "-Wl,-rpath,$ORIGIN/../../deps/lib",
-    ],
+    [...options, ...folders, ...sources, "-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"],
     (got) =>
       configError({
         where: `the binding of ${engine}`,
