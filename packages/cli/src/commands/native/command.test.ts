@@ -52,11 +52,11 @@ describe("native", () => {
 
   it.each([
     [false, "1.0 GB of free disk", "1.1 GB"],
-    [true, "5.0 GB of free disk", "5.5 GB"],
+    [true, "4.5 GB of free disk", "4.6 GB"],
   ])(
     "with too little disk ends before any download, with the size that it needs (gpu: %s)",
     async (gpu, got, expected) => {
-      const { error } = await failureOn({ freeBytes: () => (gpu ? 5e9 : 1e9) }, gpu);
+      const { error } = await failureOn({ freeBytes: () => (gpu ? 4.5e9 : 1e9) }, gpu);
       expect(error).toMatchObject({ code: "config", where: cache, got, expected });
       expect(error).toMatchObject({ fix: expect.stringContaining("--cache FOLDER") as string });
     },
