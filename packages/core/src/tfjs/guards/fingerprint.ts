@@ -4,7 +4,8 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { createHasher, hashBytes } from "../../random/hash.ts";
 import { isOnDevice } from "../batching/device.ts";
 import type { NamedWeight } from "../causal-lm/causal-lm.ts";
-import { bitSums, nativeBackend } from "./bit-sums.ts";
+import { bitSums, nativeBackend } from "./native-bit-sums.ts";
+import { webGpuBackend, webGpuBitSums } from "./webgpu-bit-sums.ts";
 
 export interface FingerprintOptions {
   /**
@@ -24,11 +25,10 @@ const optionsSchema = z.strictObject({
  * Exact: a hash of the bytes, which changes with any single bit.
  *
  * Approximate (the string begins with `approximate:`): reductions per weight on the device.
- * - On native TensorFlow: sums over the bits of float32 weights, modulo 2⁶⁴. They change with any bit of a single entry; several
- *   changes cancel with a probability of about 2⁻³².
- * - On other engines six float32 reductions: sum, sum of absolute values, sum of squares, minimum, maximum, and a sum weighted by
- *   position. They detect swapped weights, swapped entries and training steps. They miss changes below the rounding of such sums,
- *   such as one ulp of one entry of a large weight, and changes constructed to cancel in all six.
+ * - On native TensorFlow and WebGPU: integer sums over the bits of float32 weights. They change with any bit of a single entry;
+ *   several changes cancel with a probability of about 2⁻³².
+ * - On other engines: six float32 reductions. They detect swapped weights, swapped entries and training steps. They miss changes
+ *   below the rounding of such sums, such as one ulp of one entry of a large weight, and changes constructed to cancel in all six.
  *
  * Keeps no tensors. While a backend downloads a copy, the largest weight is in memory twice.
  *
@@ -56,9 +56,19 @@ async function exactBytes(tensor: tf.Tensor): Promise<Uint8Array> {
 }
 
 async function reducedBytes(tensor: tf.Tensor): Promise<Uint8Array> {
-  const native = nativeBackend();
-  if (native !== null && tensor.dtype === "float32") return bytesOf(bitSums(native, tensor));
-  const reductions = tf.tidy(() => {
+  const [native, webGpu] = tensor.dtype === "float32" ? [nativeBackend(), webGpuBackend()] : [];
+  if (native) return bytesOf(bitSums(native, tensor));
+  const reductions = webGpu ? webGpuBitSums(webGpu, tensor) : floatReductions(tensor);
+  try {
+    return bytesOf(await reductions.data());
+  } finally {
+    reductions.dispose();
+  }
+}
+
+/** Returns sum, sum of absolute values, sum of squares, minimum, maximum, and a sum weighted by position. */
+function floatReductions(tensor: tf.Tensor): tf.Tensor {
+  return tf.tidy(() => {
     const columns = tensor.shape.at(-1) || 1;
     const matrix = tf.reshape(tf.cast(tensor, "float32"), [tensor.size / columns, columns]);
     // Cosines of different frequencies, so that no two positions of a row or column have the same weight.
@@ -73,11 +83,6 @@ async function reducedBytes(tensor: tf.Tensor): Promise<Uint8Array> {
       tf.sum(tf.mul(tf.sum(tf.mul(matrix, byColumn), 1), byRow)),
     ]);
   });
-  try {
-    return bytesOf(await reductions.data());
-  } finally {
-    reductions.dispose();
-  }
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
