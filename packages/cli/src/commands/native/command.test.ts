@@ -103,6 +103,17 @@ describe("native", () => {
     },
   );
 
+  it("removes with --force only what it downloaded for this engine", async () => {
+    const used = join(folder, "used");
+    const own = ["libtensorflow-2.15.1", "tfjs-node-4.22.0", "tfjs-4.22.0"];
+    const others = ["libtensorflow-gpu-2.15.1", "tfjs-node-gpu-4.22.0", "photos"];
+    for (const name of [...own, ...others]) await mkdir(join(used, name), { recursive: true });
+    const options = { gpu: false, force: true, cache: used };
+    const build = buildNative(options, recordingTerminal(), { ...machine, freeBytes: () => 0 });
+    await expect(build).rejects.toMatchObject({ code: "config", where: used });
+    expect((await readdir(used)).toSorted()).toEqual(others.toSorted());
+  });
+
   it("rejects a folder without TensorFlow's library", async () => {
     await mkdir(join(folder, "empty"), { recursive: true });
     const { code, err } = await runCommand([

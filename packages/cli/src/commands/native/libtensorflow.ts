@@ -13,7 +13,7 @@ export interface LibTensorFlow {
   readonly include: string;
 }
 
-/** The fourth column of a wheel's file name. */
+/** A package on PyPI, and the machine in the names of its wheels. */
 interface Wheel {
   readonly name: string;
   readonly platform: string;
@@ -26,7 +26,11 @@ const wheels: Readonly<Record<string, Wheel>> = {
 const gpuWheels: Readonly<Record<string, Wheel>> = { x64: { name: "tensorflow", platform: "x86_64" } };
 
 /** All specs of TensorFlow.js pass with this version; 2.20 rounds int32 wrongly. */
-export const tensorflowVersion = "2.15.1";
+const tensorflowVersion = "2.15.1";
+/** The folder of the cache that holds the libraries of a wheel. */
+export const libraryFolder = (gpu: boolean): string =>
+  `libtensorflow-${gpu ? "gpu-" : ""}${tensorflowVersion}`;
+
 /** The wheels for all Python versions hold the same libraries, so any Python can download this one. */
 const wheelPython = "3.11";
 
@@ -77,7 +81,7 @@ export function libTensorFlow(
   const [available, kind] = gpu ? ([gpuWheels, "gpu"] as const) : ([wheels, "processor"] as const);
   const wheel = machine.platform === "linux" ? available[machine.arch] : undefined;
   if (wheel === undefined) throw unsupported(machine, `linux on ${Object.keys(available).join(" or ")}`);
-  const folder = join(cache, `libtensorflow-${gpu ? "gpu-" : ""}${tensorflowVersion}`);
+  const folder = join(cache, libraryFolder(gpu));
   if (!existsSync(folder)) checkDisk(machine, cache, neededBytes[kind]);
   makeStep(terminal, { what: `TensorFlow ${tensorflowVersion} from PyPI (${wheel.name})`, folder }, (draft) =>
     fetchWheels(wheel, gpu, draft, terminal),

@@ -12,7 +12,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { configError } from "@periodic-eval/core/internal";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { makeStep, runTool } from "./steps.ts";
+import { makeFolder, makeStep, runTool } from "./steps.ts";
 
 /** The version of TensorFlow.js: of the engine, and of its core in @periodic-eval/models. */
 export const tfjsVersion = "4.22.0";
@@ -25,13 +25,17 @@ export const packageOf = (engine: EngineName): string => `@tensorflow/${engine}`
 /** The parts of TensorFlow.js that register kernels: a second copy of them would have its own tensors. */
 const shared = ["tfjs-core", "tfjs-backend-cpu"];
 
+/** The folders of the cache that hold an engine, and TensorFlow.js for projects without it. */
+export const engineFolder = (engine: EngineName): string => `${engine}-${tfjsVersion}`;
+export const tfjsFolder = `tfjs-${tfjsVersion}`;
+
 /**
  * Downloads an engine's JavaScript and what it imports, except TensorFlow.js, into a folder of the cache.
  *
  * @returns The folder that holds `node_modules`.
  */
 export function fetchEngine(engine: EngineName, cache: string, terminal: Terminal): string {
-  const folder = join(cache, `${engine}-${tfjsVersion}`);
+  const folder = join(cache, engineFolder(engine));
   const what = `${packageOf(engine)}@${tfjsVersion} from npm`;
   makeStep(terminal, { what, folder }, (draft) => {
     npm(["pack", `${packageOf(engine)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
@@ -52,7 +56,7 @@ export function fetchEngine(engine: EngineName, cache: string, terminal: Termina
 
 /** Downloads TensorFlow.js without the parts that @periodic-eval/models has, for projects that do not depend on it. */
 function fetchTensorFlowJs(cache: string, terminal: Terminal): string {
-  const folder = join(cache, `tfjs-${tfjsVersion}`);
+  const folder = join(cache, tfjsFolder);
   makeStep(terminal, { what: `@tensorflow/tfjs@${tfjsVersion} from npm`, folder }, (draft) => {
     install({ "@tensorflow/tfjs": tfjsVersion }, draft);
     const modules = join(draft, "node_modules");
@@ -106,21 +110,15 @@ export function placeEngine(
   terminal: Terminal,
 ): string {
   const place = join(folder, engine);
-  mkdirSync(folder, { recursive: true });
-  const draft = join(folder, `making-${process.pid}-${engine}`);
-  const copy = (from: string) =>
-    cpSync(join(from, "node_modules"), join(draft, "node_modules"), {
-      recursive: true,
-      verbatimSymlinks: true,
-    });
-  try {
+  makeFolder(place, (draft) => {
+    const copy = (from: string) =>
+      cpSync(join(from, "node_modules"), join(draft, "node_modules"), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
     copy(built);
     if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, terminal));
-    rmSync(place, { recursive: true, force: true });
-    renameSync(draft, place);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
+  });
   return join(place, "node_modules", packageOf(engine));
 }
 

@@ -4,9 +4,16 @@ import { join, resolve } from "node:path";
 import { nativeEngineFolder } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkEngine, compileBinding, type WorkingEngine } from "./binding.ts";
-import { libTensorFlow } from "./libtensorflow.ts";
+import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
 import { driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
-import { fetchEngine, placeEngine, tfjsVersion, type EngineName } from "./modules.ts";
+import {
+  engineFolder,
+  fetchEngine,
+  placeEngine,
+  tfjsFolder,
+  tfjsVersion,
+  type EngineName,
+} from "./modules.ts";
 
 export interface NativeOptions {
   readonly gpu: boolean;
@@ -38,7 +45,10 @@ export async function buildNative(
   if (driver !== null) terminal.err(driver);
   // Everything that may be missing is checked before the downloads.
   const compiler = findCompiler();
-  if (options.force) rmSync(cache, { recursive: true, force: true });
+  if (options.force)
+    // The cache may hold other engines and, where the user named a folder, other files.
+    for (const name of [libraryFolder(options.gpu), engineFolder(engine), tfjsFolder])
+      rmSync(join(cache, name), { recursive: true, force: true });
   const library = libTensorFlow(options, cache, machine, terminal);
   const built = fetchEngine(engine, cache, terminal);
   compileBinding({ engine, built }, library, compiler, terminal);
