@@ -2,11 +2,11 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasEngine } from "../packages/models/src/backend/engine.ts";
 import { sharedData, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
@@ -15,16 +15,7 @@ const files = [
   sharedData("personas/partial_contrastive_wrong.jsonl"),
   sharedData("arc_challenge/test.jsonl"),
 ];
-const isAvailable = files.every((path) => existsSync(path)) && hasNativeEngine();
-
-function hasNativeEngine(): boolean {
-  try {
-    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isAvailable = files.every((path) => existsSync(path)) && hasEngine("@tensorflow/tfjs-node");
 
 let runs = "";
 beforeAll(() => void (runs = mkdtempSync(join(tmpdir(), "persona-leakage-"))));

@@ -70,7 +70,7 @@ export const rooms = {
     "lora/",
     "outline/",
     "tokenizer/",
-    "shared.ts",
+    "sharing.ts",
     "open-checkpoint.ts",
     "transformers/",
     "judges/",

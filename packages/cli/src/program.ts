@@ -10,6 +10,7 @@ import { addFeedback } from "./commands/feedback/command.ts";
 import { addGate } from "./commands/gate/command.ts";
 import { addInit } from "./commands/init/command.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
+import { addNative } from "./commands/native/command.ts";
 import { addPlan } from "./commands/plan/command.ts";
 import { addRejudge } from "./commands/rejudge/command.ts";
 import { addReplay } from "./commands/replay/command.ts";
@@ -47,6 +48,7 @@ const commands = [
   addReplay,
   addFeedback,
   addServe,
+  addNative,
 ];
 
 /**

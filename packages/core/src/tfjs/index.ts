@@ -18,6 +18,7 @@ export {
   type EngineMemory,
   type MemoryAdvice,
 } from "./batching/engine-memory.ts";
+export { isOnDevice } from "./batching/device.ts";
 export { requireBackend } from "./require-backend.ts";
 export { inMemory, type InMemoryModel, type InMemoryOptions } from "./in-memory.ts";
 export type { TransformersTokenizer } from "../tokenizer/auto-tokenizer.ts";

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
-import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { BaselineFile, StepLine } from "./files.ts";
@@ -15,13 +15,13 @@ import { loraParts } from "../engine/lora-parts.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+const isAvailable = existsSync(smollm2) && hasNative;
 
 const rate = 3e-4;
 
 /** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {
-  await useBackend({ backend: "tfjs-node" });
+  await useBackend({ backend: nativeEngine });
   const output = join(temporaryFolder(), name);
   const config = await loadHarnessConfig({
     overrides: [

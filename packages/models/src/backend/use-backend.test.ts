@@ -12,6 +12,7 @@ vi.mock("./engine.ts", async (original) => {
   return {
     ...engine,
     importOptional: (name: string) => (packages.importOptional ?? engine.importOptional)(name),
+    hasEngine: (name: string) => packages.importOptional !== null || engine.hasEngine(name),
   };
 });
 
@@ -83,21 +84,40 @@ describe("useBackend", () => {
     await expect(useBackend()).rejects.toMatchObject({ ...error, where: "PERIODIC_EVAL_BACKEND" });
   });
 
-  it("names the command that installs a missing engine", async () => {
-    vi.stubEnv("PERIODIC_EVAL_BACKEND", "tfjs-node-gpu");
-    await expect(useBackend()).rejects.toThrow(
-      /PERIODIC_EVAL_BACKEND: got tfjs-node-gpu: .*Run `npm install @tensorflow\/tfjs-node-gpu`/,
-    );
-  });
-
   it.each([
     ["tfjs-node", "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another"],
+    [
+      "tfjs-node-gpu",
+      "the packages @tensorflow/tfjs-node-gpu. Run `npm run native -- --gpu`, or choose another",
+    ],
     ["webgpu", "the packages webgpu and @tensorflow/tfjs-backend-webgpu. Run `npm run webgpu`, or choose"],
   ])("names the script of this repository that installs %s", async (backend, message) => {
     const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
     await withPackages(
       () => Promise.reject(missing),
       (fresh) => expect(fresh({ backend })).rejects.toThrow(message),
+    );
+  });
+
+  it("names the environment variable that requests a missing engine", async () => {
+    vi.stubEnv("PERIODIC_EVAL_BACKEND", "tfjs-node-gpu");
+    const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
+    await withPackages(
+      () => Promise.reject(missing),
+      (fresh) => expect(fresh()).rejects.toMatchObject({ code: "config", where: "PERIODIC_EVAL_BACKEND" }),
+    );
+  });
+
+  it("loads one library of native TensorFlow per process, because a second one can crash it", async () => {
+    await withPackages(
+      () => Promise.resolve({}),
+      async (fresh) => {
+        await fresh({ backend: "tfjs-node-gpu" }).catch(() => null);
+        await expect(fresh({ backend: "tfjs-node" })).rejects.toMatchObject({
+          code: "config",
+          got: "a process that has loaded @tensorflow/tfjs-node-gpu",
+        });
+      },
     );
   });
 

@@ -8,7 +8,7 @@ import { writeSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeEngine, testedEngines } from "../testing/engines.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
@@ -38,7 +38,7 @@ async function peaksOf(...args: string[]): Promise<Peaks> {
  * proves the ratio is larger too: 133 M weights (267 MB in bfloat16, 534 MB as float32) instead of 69 M.
  */
 function configOf(engine: string) {
-  const isLarge = engine === "tfjs-node";
+  const isLarge = engine === nativeEngine;
   return {
     model_type: "llama",
     vocab_size: isLarge ? 32_000 : 16_000,
@@ -79,7 +79,7 @@ describe("the peak of memory", () => {
         .then(() => peaksOf(engine, folder))
         .finally(() => rm(folder, { recursive: true }));
       // V · H + 6 · (4 · H² + 3 · 4H · H + 2 · H) + H, with V = 32,000 and H = 1,024, or V = 16,000 and H = 768
-      expect(weights).toBe(4 * (engine === "tfjs-node" ? 133_444_608 : 68_921_088));
+      expect(weights).toBe(4 * (engine === nativeEngine ? 133_444_608 : 68_921_088));
       // A part of the peak before loading was free again.
       expect(loading - before).toBeGreaterThan(weights / 2);
       expect(loading - before).toBeLessThan(1.3 * weights);
@@ -88,9 +88,9 @@ describe("the peak of memory", () => {
 
   const questions = join(data, "arc_challenge", "test.jsonl");
   it("stays below 2.5 GB while SmolLM2 loads and scores on tfjs-node", async (test) => {
-    const isAvailable = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");
+    const isAvailable = existsSync(smollm2) && existsSync(questions) && hasNative;
     test.skip(!isAvailable, "no SmolLM2, no ARC-Challenge or no tfjs-node");
-    const { before, loading, weights, scoring } = await peaksOf("tfjs-node", smollm2, questions);
+    const { before, loading, weights, scoring } = await peaksOf(nativeEngine, smollm2, questions);
     expect(loading - before).toBeLessThan(1.3 * weights);
     expect(scoring).toBeLessThan(2.5e9);
   });

@@ -7,7 +7,7 @@ import { parseArcQuestions, type ChoiceRow } from "@periodic-eval/core/evaluatio
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeEngine } from "../testing/engines.ts";
 import { data, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
@@ -16,7 +16,7 @@ import { loadCausalLM } from "./load-causal-lm.ts";
 import type { CheckpointLM } from "./model.ts";
 
 const questions = join(data, "arc_challenge", "test.jsonl");
-const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+const isAvailable = existsSync(smollm2) && hasNative;
 const needs = `needs ${smollm2} and tfjs-node`;
 /** The reference files of each kind; their names may have any suffix. */
 const logits = findFixtures(/^smollm2[^/]*\/logits[^/]*\.json$/);
@@ -36,11 +36,11 @@ const linesOf = (file: string) =>
     .map((line) => JSON.parse(line))
     .slice(0, questionsAsked);
 
-describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
+describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on ${nativeEngine} (${needs})`, () => {
   let lm: CheckpointLM;
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
-    await useBackend({ backend: "tfjs-node" });
+    await useBackend({ backend: nativeEngine });
     [lm, tokenizer] = [await loadCausalLM(smollm2), await loadTokenizer(smollm2)];
   });
   afterAll(() => lm.dispose());

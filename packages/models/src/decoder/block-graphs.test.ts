@@ -5,7 +5,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { graphBackend } from "../graph/graph-function.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeEngine } from "../testing/engines.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
 const block = (batch: number, length: number, from = 0): TokenBlock =>
@@ -16,10 +16,10 @@ const block = (batch: number, length: number, from = 0): TokenBlock =>
     from,
   );
 
-describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => {
+describe.skipIf(!hasNative)("blocks as graphs", () => {
   let model: CheckpointLM;
   beforeEach(async () => {
-    await useBackend({ backend: "tfjs-node" });
+    await useBackend({ backend: nativeEngine });
     model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   });
   afterEach(() => {

@@ -6,7 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { nativeEngine, testedEngines } from "../testing/engines.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
 const sum = tf.customGrad<tf.Scalar>((x) => {
@@ -48,7 +48,7 @@ function checkpointed(model: TrainableLM, run: () => number[]): number[] {
 
 /** Expects equal bits if both sides run operations; graphs may round differently. */
 function expectSame(backend: string, got: readonly number[], expected: readonly number[]): void {
-  if (backend !== "tfjs-node") return expect(got).toEqual(expected);
+  if (backend !== nativeEngine) return expect(got).toEqual(expected);
   expectNearGraph(got, expected);
 }
 

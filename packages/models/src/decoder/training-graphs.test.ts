@@ -6,7 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeEngine } from "../testing/engines.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
@@ -48,8 +48,8 @@ function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
   return found;
 }
 
-describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () => {
-  beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
+describe.skipIf(!hasNative)("training by graphs", () => {
+  beforeEach(async () => void (await useBackend({ backend: nativeEngine })));
   afterEach(() => void vi.restoreAllMocks());
 
   /** Computes with separate operations, because no graph can be built. */

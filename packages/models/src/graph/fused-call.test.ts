@@ -2,7 +2,7 @@ import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { nativeEngine, testedEngines } from "../testing/engines.ts";
 import { graphBackend } from "./graph-function.ts";
 import { registerFusedCalls } from "./fused-call.ts";
 
@@ -33,7 +33,7 @@ describe.each(testedEngines)("FusedCall on %s", (backend) => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it.skipIf(backend !== "tfjs-node")(
+  it.skipIf(backend !== nativeEngine)(
     "builds one graph for each combination of shapes, until it is disposed",
     () => {
       const [load, run, remove] = (
@@ -47,7 +47,7 @@ describe.each(testedEngines)("FusedCall on %s", (backend) => {
     },
   );
 
-  it.skipIf(backend !== "tfjs-node")("runs without a graph if none can be built, and warns once", () => {
+  it.skipIf(backend !== nativeEngine)("runs without a graph if none can be built, and warns once", () => {
     vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });

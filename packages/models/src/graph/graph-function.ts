@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "./dimensions.ts";
 import { savedModel, savedModelTag } from "./saved-model.ts";
@@ -18,9 +19,12 @@ export interface GraphBackend {
   deleteSavedModel(session: number): void;
 }
 
-/** Returns the current backend if it runs graphs, else null. */
+/**
+ * Returns the current backend if it runs graphs, else null. Not on a GPU: tfjs-node copies every input of a graph to the host and
+ * every output back, also weights.
+ */
 export function graphBackend(): GraphBackend | null {
-  if (tf.getBackend() !== "tensorflow") return null;
+  if (tf.getBackend() !== "tensorflow" || isOnDevice()) return null;
   const backend = tf.backend() as unknown as Partial<GraphBackend>;
   const has = (["loadSavedModelMetaGraph", "runSavedModel", "deleteSavedModel"] as const).every(
     (method) => typeof backend[method] === "function",

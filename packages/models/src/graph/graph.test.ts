@@ -8,7 +8,7 @@ import { activate } from "../ops/activation.ts";
 import { columns, rowsAt } from "../ops/select.ts";
 import { layerNorm, rmsNorm } from "../ops/norms.ts";
 import { softCap } from "../ops/soft-cap.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeEngine } from "../testing/engines.ts";
 import type { Sizes } from "./dimensions.ts";
 import { GraphFunction, graphBackend } from "./graph-function.ts";
 import { tracePass } from "./trace-pass.ts";
@@ -71,8 +71,6 @@ describe("trace", () => {
   });
 });
 
-const native = testedEngines.includes("tfjs-node");
-
 describe("tracePass", () => {
   beforeEach(async () => void (await useBackend({ backend: "wasm" })));
 
@@ -96,8 +94,8 @@ describe("tracePass", () => {
   });
 });
 
-describe.skipIf(!native)("a graph on tfjs-node", () => {
-  beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
+describe.skipIf(!hasNative)(`a graph on ${nativeEngine}`, () => {
+  beforeEach(async () => void (await useBackend({ backend: nativeEngine })));
 
   it("runs only on engines of TensorFlow", async () => {
     expect(graphBackend()).not.toBeNull();

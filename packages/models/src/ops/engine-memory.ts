@@ -1,3 +1,4 @@
+import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Whether the engine is native TensorFlow. */
@@ -18,12 +19,12 @@ export function moveToEngine(tensor: tf.Tensor): void {
   first.dispose();
 }
 
-/** Reads integers synchronously; null for a tensor that webgpu computed, which can be read only asynchronously. */
+/** Reads integers synchronously; null for a tensor on a device such as webgpu, which can be read only asynchronously. */
 export function readIntegersNow(tensor: tf.Tensor): Int32Array | null {
   try {
     return tensor.dataSync<"int32">();
   } catch (error) {
-    if (tf.getBackend() === "webgpu") return null;
+    if (isOnDevice()) return null;
     throw error;
   }
 }

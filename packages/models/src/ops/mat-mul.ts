@@ -1,4 +1,6 @@
+import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
+import { isNative } from "./engine-memory.ts";
 import { batchedByViews } from "./wasm-batch.ts";
 
 /*
@@ -12,9 +14,9 @@ const isWasm = () => tf.getBackend() === "wasm";
 /** a [M, K], b [N, K] → a·bᵀ [M, N]. */
 export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   if (isWasm()) return tf.matMul(a, transposed(b));
-  // On native TensorFlow few rows times a large transposed matrix take up to ten times as long as the swapped product.
+  // On native TensorFlow's CPU few rows times a large transposed matrix take up to ten times as long as the swapped product.
   const [rows] = a.shape;
-  if (tf.getBackend() === "tensorflow" && rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
+  if (isNative() && !isOnDevice() && rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
     return tf.tidy(() => tf.transpose(tf.matMul(b, a, false, true)));
   }
   return tf.matMul(a, b, false, true);

@@ -1,13 +1,12 @@
-import { createRequire } from "node:module";
+import { hasEngine } from "../backend/engine.ts";
 
-/** The engines of the parity suites: those that this package installs, and tfjs-node if it is installed. */
-export const testedEngines: readonly string[] = ["wasm", "cpu", ...(isInstalled() ? ["tfjs-node"] : [])];
+/** The native engine of the tests, the one that `useBackend` prefers: a process runs only one. */
+export const nativeEngine = hasEngine("@tensorflow/tfjs-node-gpu") ? "tfjs-node-gpu" : "tfjs-node";
 
-function isInstalled(): boolean {
-  try {
-    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const hasNative = hasEngine(`@tensorflow/${nativeEngine}`);
+
+/** The engines of the parity suites: those that this package installs, and the native one if it is there. */
+export const testedEngines: readonly string[] = ["wasm", "cpu", ...(hasNative ? [nativeEngine] : [])];
+
+/** Whether an engine of the tests is built or installed. */
+export const isThere = (engine: string): boolean => engine !== nativeEngine || hasNative;

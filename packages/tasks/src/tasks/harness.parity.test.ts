@@ -9,7 +9,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
-import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { pythonHas } from "../../../models/src/testing/python.ts";
 import {
@@ -23,7 +23,7 @@ const benchmarks = ["arc_challenge", "mmlu", "truthfulqa", "gsm8k", "ifeval"];
 const isThere =
   existsSync(smollm2) &&
   benchmarks.every((name) => existsSync(join(data, name))) &&
-  testedEngines.includes("tfjs-node") &&
+  hasNative &&
   pythonHas("lm_eval");
 const needs = `needs ${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval`;
 /** True for the full comparison of docs/harness-parity.md, which takes half an hour on two cores. */
@@ -42,7 +42,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
     peer = (await openPeer("lm_eval_tasks.py", [smollm2, "2"]))!;
     folder = await mkdtemp(join(tmpdir(), "harness-parity-"));
     cases = await harnessCases(data, folder, sizes);
-    await useBackend({ backend: "tfjs-node" });
+    await useBackend({ backend: nativeEngine });
     model = inMemory(await loadCausalLM(smollm2), await loadTokenizer(smollm2));
   }, patience.timeout);
   afterAll(async () => {

@@ -7,7 +7,7 @@ import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts
 import { companionOf, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { Learner } from "../loop/learner.ts";
-import { isThere, type Engine } from "../testing/engines.ts";
+import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
 import { collatePairs, pairGradients } from "./pair-batch.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
@@ -34,7 +34,7 @@ interface Golden {
   }[];
 }
 
-const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
+const engines = ["wasm", "cpu", nativeEngine];
 
 /** Builds one batch of the file's pairs, and AdamW with its hyperparameters. */
 async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLossOptions> = {}) {

@@ -1,3 +1,4 @@
+import { testedEngines } from "../../../models/src/testing/engines.ts";
 import { execFileSync } from "node:child_process";
 import { dirname, join, resolve } from "node:path";
 import { weightName } from "@periodic-eval/core/tfjs";
@@ -7,7 +8,6 @@ import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";
 import {
   expectStored,
   findReferences,
-  hasNative,
   readReference,
   trainAsReference,
   type HeldTensor,
@@ -39,7 +39,7 @@ function hasTorch(): boolean {
 }
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const engines = ["wasm", "cpu", ...(hasNative ? ["tfjs-node"] : [])];
+const engines = testedEngines;
 const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 const gradientsOf = (file: string) => companionOf(file, /^full_ft.*grads_step0.*\.safetensors$/);
 const finalOf = (file: string) => companionOf(file, /^full_ft.*final.*\.safetensors$/);

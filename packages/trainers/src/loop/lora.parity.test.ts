@@ -1,3 +1,4 @@
+import { testedEngines } from "../../../models/src/testing/engines.ts";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -8,7 +9,6 @@ import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts
 import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";
 import {
   findReferences,
-  hasNative,
   readReference,
   trainAsReference,
   type Reference,
@@ -23,7 +23,7 @@ interface Golden extends Reference {
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of a tiny Llama; see the fixtures' README. */
 describe.each(findReferences("lora"))("LoRA training (%s)", (file) => {
-  it.each(["wasm", "cpu", ...(hasNative ? ["tfjs-node"] : [])])(
+  it.each(testedEngines)(
     "equals PEFT on %s in losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });

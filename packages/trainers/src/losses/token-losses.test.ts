@@ -5,12 +5,12 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
 import { collatePairs, pairLogProbs } from "../dpo/pair-batch.ts";
 import { heldOutLoss } from "../sft/batch-loss.ts";
-import { isThere } from "../testing/engines.ts";
+import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { tinyLlama } from "../testing/tiny-run.ts";
 import { crossEntropy, total } from "./cross-entropy.ts";
 import { tokenLosses, type ScoredTokens } from "./token-losses.ts";
 
-const engines = (["wasm", "tfjs-node"] as const).filter(isThere);
+const engines = ["wasm", nativeEngine].filter(isThere);
 
 describe.each(engines)("losses of held-out rows on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));

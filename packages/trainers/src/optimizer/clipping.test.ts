@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { isThere } from "../testing/engines.ts";
+import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { recording, rows, temporaryFolder, tinyLlama, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 import { clipFactor, GradientNorm } from "./clipping.ts";
 
@@ -30,8 +30,8 @@ describe("GradientNorm", () => {
   });
 });
 
-describe.runIf(isThere("tfjs-node"))("a training on tfjs-node", () => {
-  beforeAll(async () => void (await useBackend({ backend: "tfjs-node" })));
+describe.runIf(hasNative)(`a training on ${nativeEngine}`, () => {
+  beforeAll(async () => void (await useBackend({ backend: nativeEngine })));
   afterAll(async () => {
     vi.restoreAllMocks();
     await useBackend({ backend: "wasm" });

@@ -4,7 +4,7 @@ import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { isThere, type Engine } from "../testing/engines.ts";
+import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { sdpoLossSum, type SDPOLossOptions } from "./sdpo-loss.ts";
 
 interface Case {
@@ -34,7 +34,7 @@ if (files.length === 0) reportMissing("losses/*sdpo*.json");
 const cases = files.flatMap(
   (file) => (JSON.parse(readFileSync(file, "utf8")) as { readonly cases: readonly Case[] }).cases,
 );
-const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
+const engines = ["wasm", "cpu", nativeEngine];
 
 /**
  * A log-ratio d, which is clamped to ±20, enters as exp(d): its rounding becomes a relative error of the same size. float32

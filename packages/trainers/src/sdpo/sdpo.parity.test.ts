@@ -8,7 +8,7 @@ import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { isThere, type Engine } from "../testing/engines.ts";
+import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import {
   batchesOf,
@@ -37,7 +37,7 @@ interface Start {
   readonly teacherPrompt: (answer: Answer) => Prompt;
 }
 
-const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
+const engines = ["wasm", "cpu", nativeEngine];
 /**
  * Forty steps in float32 against float64, on numbers up to 82. The largest differences on six models are 3.6e-5 in a norm of
  * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How an engine sums decides both.

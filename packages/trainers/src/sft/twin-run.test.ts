@@ -20,7 +20,7 @@ import { fakeJudge } from "@periodic-eval/core/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.ts";
-import { isThere } from "../testing/engines.ts";
+import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
 import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
 import { questionFile, rows, temporaryFolder, tinyLlama, ungoverned } from "../testing/tiny-run.ts";
 import type { SFTTrainerOptions } from "./sft-trainer.ts";
@@ -126,7 +126,7 @@ async function allCallbacks() {
   return { callbacks, during };
 }
 
-const engines = ["wasm", "tfjs-node"] as const;
+const engines = ["wasm", nativeEngine];
 
 describe.each(engines)("the twin run of an adapter, with dropout in it and in the model, on %s", (engine) => {
   beforeAll(async () => {

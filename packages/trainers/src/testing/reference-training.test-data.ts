@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Tokenizer, TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
@@ -23,16 +22,6 @@ export function findReferences(kind: "full_ft" | "lora" | "dpo"): readonly strin
   if (files.length === 0) reportMissing(`training*/${kind}*.json`);
   return files;
 }
-
-/** Whether native TensorFlow is installed. */
-export const hasNative = ((): boolean => {
-  try {
-    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
-    return true;
-  } catch {
-    return false;
-  }
-})();
 
 export interface ReferenceRun {
   readonly losses: readonly number[];

@@ -3,6 +3,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { availableMemory } from "../../internal/available-memory.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { describeBytes, fullHeapCode, joinRemedies } from "../../internal/memory-errors.ts";
+import { isOnDevice } from "./device.ts";
 
 /** The memory of the engine in use. */
 export interface EngineMemory {
@@ -34,9 +35,7 @@ export function engineMemory(): EngineMemory {
   const usedBytes = tf.memory().numBytes;
   const heap = wasmHeapBytes();
   if (heap !== null) return { backend, usedBytes: heap, limitBytes: wasmLimit };
-  const { isUsingGpuDevice } = tf.backend() as { readonly isUsingGpuDevice?: boolean };
-  if (backend === "webgpu" || backend === "webgl" || isUsingGpuDevice === true)
-    return { backend, usedBytes, limitBytes: null };
+  if (isOnDevice()) return { backend, usedBytes, limitBytes: null };
   const free = availableMemory();
   return { backend, usedBytes, limitBytes: free === null ? null : usedBytes + free };
 }

@@ -2,15 +2,15 @@ import * as tf from "@tensorflow/tfjs-core";
 import { z } from "zod";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { createHasher, hashBytes } from "../../random/hash.ts";
+import { isOnDevice } from "../batching/device.ts";
 import type { NamedWeight } from "../causal-lm/causal-lm.ts";
-
-/** Backends that keep tensors in the memory of this process; all others keep them on a device. */
-const hostBackends: readonly string[] = ["cpu", "wasm", "tensorflow"];
+import { bitSums, nativeBackend } from "./native-bit-sums.ts";
+import { webGpuBackend, webGpuBitSums } from "./webgpu-bit-sums.ts";
 
 export interface FingerprintOptions {
   /**
    * `"exact"` hashes every byte; `"approximate"` computes reductions on the device. Default: exact if the backend keeps tensors
-   * in host memory (cpu, wasm, tfjs-node), else approximate. On a GPU, exact downloads every weight.
+   * in host memory (cpu, wasm, native TensorFlow without a GPU), else approximate. On a GPU, exact downloads every weight.
    */
   readonly method?: "exact" | "approximate";
 }
@@ -24,10 +24,11 @@ const optionsSchema = z.strictObject({
  *
  * Exact: a hash of the bytes, which changes with any single bit.
  *
- * Approximate (the string begins with `approximate:`): six float32 reductions per weight on the device: sum, sum of absolute
- * values, sum of squares, minimum, maximum, and a sum weighted by position. They detect swapped weights, swapped entries and
- * training steps. They miss changes below the rounding of such sums, such as one ulp of one entry of a large weight, and changes
- * constructed to cancel in all six.
+ * Approximate (the string begins with `approximate:`): reductions per weight on the device.
+ * - On native TensorFlow and WebGPU: integer sums over the bits of float32 weights. They change with any bit of a single entry;
+ *   several changes cancel with a probability of about 2⁻³².
+ * - On other engines: six float32 reductions. They detect swapped weights, swapped entries and training steps. They miss changes
+ *   below the rounding of such sums, such as one ulp of one entry of a large weight, and changes constructed to cancel in all six.
  *
  * Keeps no tensors. While a backend downloads a copy, the largest weight is in memory twice.
  *
@@ -38,12 +39,12 @@ export async function fingerprintWeights(
   options: FingerprintOptions = {},
 ): Promise<string> {
   parseOptions("fingerprintWeights options", optionsSchema, options);
-  const method = options.method ?? (hostBackends.includes(tf.getBackend()) ? "exact" : "approximate");
+  const method = options.method ?? (isOnDevice() ? "approximate" : "exact");
   const hasher = createHasher();
-  const bytesOf = method === "exact" ? exactBytes : reducedBytes;
+  const read = method === "exact" ? exactBytes : reducedBytes;
   for (const weight of weights) {
     const tensor = weight.read();
-    const facts = [weight.name, tensor.dtype, tensor.shape, hashBytes(await bytesOf(tensor))];
+    const facts = [weight.name, tensor.dtype, tensor.shape, hashBytes(await read(tensor))];
     hasher.update(new TextEncoder().encode(JSON.stringify(facts)));
   }
   const digest = hasher.digest();
@@ -51,12 +52,23 @@ export async function fingerprintWeights(
 }
 
 async function exactBytes(tensor: tf.Tensor): Promise<Uint8Array> {
-  const values = hostBackends.includes(tf.getBackend()) ? tensor.dataSync() : await tensor.data();
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  return bytesOf(isOnDevice() ? await tensor.data() : tensor.dataSync());
 }
 
 async function reducedBytes(tensor: tf.Tensor): Promise<Uint8Array> {
-  const reductions = tf.tidy(() => {
+  const [native, webGpu] = tensor.dtype === "float32" ? [nativeBackend(), webGpuBackend()] : [];
+  if (native) return bytesOf(bitSums(native, tensor));
+  const reductions = webGpu ? webGpuBitSums(webGpu, tensor) : floatReductions(tensor);
+  try {
+    return bytesOf(await reductions.data());
+  } finally {
+    reductions.dispose();
+  }
+}
+
+/** Returns sum, sum of absolute values, sum of squares, minimum, maximum, and a sum weighted by position. */
+function floatReductions(tensor: tf.Tensor): tf.Tensor {
+  return tf.tidy(() => {
     const columns = tensor.shape.at(-1) || 1;
     const matrix = tf.reshape(tf.cast(tensor, "float32"), [tensor.size / columns, columns]);
     // Cosines of different frequencies, so that no two positions of a row or column have the same weight.
@@ -71,10 +83,7 @@ async function reducedBytes(tensor: tf.Tensor): Promise<Uint8Array> {
       tf.sum(tf.mul(tf.sum(tf.mul(matrix, byColumn), 1), byRow)),
     ]);
   });
-  try {
-    const values = await reductions.data();
-    return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  } finally {
-    reductions.dispose();
-  }
 }
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { ForwardLimits } from "../batching/batches.ts";
+import { isOnDevice } from "../batching/device.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf } from "../causal-lm/forward.ts";
 import type { Incremental } from "../causal-lm/incremental.ts";
@@ -30,9 +31,9 @@ export async function scoreSequences(
 /**
  * Returns the share of tokens up to which packing is faster than plain scoring. Packing has costs for a mask per row and for
  * joining pieces. On wasm with the embedded model, 200 letters questions that share only a system prompt took 1.0 s packed and
- * 0.6 s plain; cloze questions 0.4 s and 0.75 s. Native TensorFlow runs a block in one call and plain rows in two thousand.
+ * 0.6 s plain; cloze questions 0.4 s and 0.75 s. Native TensorFlow on the CPU runs a block in one call and plain rows in two thousand.
  */
-const maxReadShare = () => (tf.getBackend() === "tensorflow" ? 1 : 2 / 3);
+const maxReadShare = () => (tf.getBackend() === "tensorflow" && !isOnDevice() ? 1 : 2 / 3);
 
 /** Scores packed up to the model's `reach`, and longer sequences whole. */
 async function scoreWithin(

@@ -1,0 +1,111 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { configError } from "@periodic-eval/core/internal";
+import type { Terminal } from "../../terminal/terminal.ts";
+import type { LibTensorFlow } from "./libtensorflow.ts";
+import { packageOf, type EngineName } from "./modules.ts";
+import { runTool } from "./steps.ts";
+
+/**
+ * Compiles the engine's binding to TensorFlow's C library, unless it is compiled for these libraries already. The binding finds them
+ * through its rpath, in `deps/lib` of the package, which holds links to them; they find each other there, because all of them
+ * search their own folder.
+ *
+ * @param built The folder of the cache that holds the engine.
+ * @param compiler The command of a C++ compiler.
+ */
+export function compileBinding(
+  { engine, built }: { readonly engine: EngineName; readonly built: string },
+  { libraries, include }: LibTensorFlow,
+  compiler: string,
+  terminal: Terminal,
+): void {
+  const root = join(built, "node_modules", packageOf(engine));
+  const binding = join(root, "lib", "napi-v8", "tfjs_binding.node");
+  const stamp = join(root, "lib", "libraries.txt");
+  const libraryText = libraries.join("\n");
+  if (existsSync(binding) && existsSync(stamp) && readFileSync(stamp, "utf8") === libraryText) return;
+  const started = performance.now();
+  const links = linkLibraries(root, libraries);
+  mkdirSync(dirname(binding), { recursive: true });
+  const draft = `${binding}.${process.pid}`;
+  const sources = ["tfjs_backend.cc", "tfjs_binding.cc"].map((name) => join(root, "binding", name));
+  const options = "-std=c++17 -O2 -fPIC -shared -w -DNAPI_VERSION=8".split(" ");
+  const folders = [`-I${nodeHeaders(built)}`, `-I${include}`, `-L${links}`];
+  const linked = libraries.slice(0, 2).map((library) => `-l:${basename(library)}`);
+  runTool(
+    compiler,
+    [...options, ...folders, ...sources, "-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"],
+    (got) =>
+      configError({
+        where: `the binding of ${engine}`,
+        got,
+        expected: "C++ that compiles",
+        fix: "Install a newer compiler, name another one with CXX=COMMAND, or name another --libtensorflow FOLDER.",
+      }),
+  );
+  renameSync(draft, binding);
+  writeFileSync(stamp, libraryText);
+  terminal.err(`compiled the binding: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+
+function linkLibraries(root: string, libraries: readonly string[]): string {
+  const folder = join(root, "deps", "lib");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const library of libraries) symlinkSync(library, join(folder, basename(library)));
+  return folder;
+}
+
+function nodeHeaders(built: string): string {
+  const places = [
+    join(dirname(process.execPath), "..", "include", "node"),
+    "/usr/include/node",
+    join(built, "node_modules", "node-api-headers", "include"),
+  ];
+  const found = places.find((place) => existsSync(join(place, "node_api.h")));
+  if (found !== undefined) return found;
+  throw configError({
+    where: "node_api.h",
+    got: "no such file",
+    expected: `one in ${places.join(", ")}`,
+    fix: "Run the command again with --force.",
+  });
+}
+
+/** An engine that works. */
+export interface WorkingEngine {
+  /** The version of TensorFlow's library. */
+  readonly tensorflow: string;
+  readonly isUsingGpu: boolean;
+}
+
+/**
+ * Loads an engine in a separate process and multiplies two matrices: an incompatible library crashes the process.
+ *
+ * @param path The placed package.
+ * @throws PeriodicEvalError `config` if it does not load or multiplies wrongly.
+ */
+export function checkEngine(path: string): WorkingEngine {
+  const code = `
+    process.env.TF_CPP_MIN_LOG_LEVEL ??= "3";
+    const util = require("node:util");
+    util.isNullOrUndefined ??= (value) => value === null || value === undefined;
+    const tf = require(${JSON.stringify(path)});
+    const product = [...tf.matMul([[1, 2], [3, 4]], [[5, 6], [7, 8]]).dataSync()];
+    const { binding, isUsingGpuDevice } = tf.backend();
+    console.log(JSON.stringify({ product, tensorflow: binding.TF_Version, isUsingGpu: isUsingGpuDevice }));`;
+  const failureOf = (got: string) =>
+    configError({
+      where: path,
+      got,
+      expected: "an engine that multiplies",
+      fix: "Run the command again with --force; if that does not help, use the backend wasm.",
+    });
+  const said = runTool(process.execPath, ["-e", code], failureOf).trim().split("\n").at(-1)!;
+  const { product, ...engine } = JSON.parse(said) as WorkingEngine & { readonly product: readonly number[] };
+  // [1 2; 3 4] · [5 6; 7 8] = [19 22; 43 50]
+  if (product.join(" ") !== "19 22 43 50") throw failureOf(`the product ${product.join(" ")}`);
+  return engine;
+}

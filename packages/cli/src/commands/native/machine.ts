@@ -1,0 +1,114 @@
+import { mkdirSync, readFileSync, statfsSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
+import { answers } from "./steps.ts";
+
+/** The facts about this machine that decide whether a build is possible. */
+export interface Machine {
+  /** `linux`, and `x64` or `arm64`, as Node names them. */
+  readonly platform: string;
+  readonly arch: string;
+  /** Bytes that this user can still write below a folder. */
+  freeBytes(folder: string): number;
+  /** The version of NVIDIA's driver: `535.104.05`. Null without one. */
+  driverVersion(): string | null;
+}
+
+export const thisMachine: Machine = {
+  platform: process.platform,
+  arch: process.arch,
+  freeBytes(folder) {
+    mkdirSync(folder, { recursive: true });
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  },
+  driverVersion: () => driverOfKernel() ?? driverOfTool(),
+};
+
+function driverOfKernel(): string | null {
+  try {
+    return parseDriverVersion(readFileSync("/proc/driver/nvidia/version", "utf8"));
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the version in the text of /proc/driver/nvidia/version; null without one. */
+export const parseDriverVersion = (text: string): string | null =>
+  /Kernel Module\D*?(?:x86_64|aarch64)?\s+(\d+(?:\.\d+)+)/.exec(text)?.[1] ?? null;
+
+/** In the Linux of Windows only this tool knows the driver. */
+function driverOfTool(): string | null {
+  const { status, stdout } = spawnSync(
+    "nvidia-smi",
+    ["--query-gpu=driver_version", "--format=csv,noheader"],
+    {
+      encoding: "utf8",
+    },
+  );
+  return status === 0 ? (/^\s*(\d+(?:\.\d+)+)/.exec(stdout)?.[1] ?? null) : null;
+}
+
+/** The oldest driver for CUDA 12, by the table "CUDA Toolkit and Corresponding Driver Versions" of NVIDIA's release notes. */
+const oldestDriver = "525.60.13";
+
+/** Returns the warning about a missing or old driver of NVIDIA; null if the driver is new enough. */
+export function driverWarning(version: string | null): string | null {
+  if (version !== null && !isOlder(version, oldestDriver)) return null;
+  const got = version === null ? "none" : version;
+  const fix = version === null ? "Install NVIDIA's driver" : "Update NVIDIA's driver";
+  return configError({
+    where: "NVIDIA's driver",
+    got,
+    expected: `${oldestDriver} or newer, for CUDA 12`,
+    fix: `${fix} to compute on the GPU (Debian: \`apt-get install nvidia-driver\`); until then this engine computes on the processor.`,
+  }).message;
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [own, other] = [version, than].map((text) => text.split(".").map(Number)) as [number[], number[]];
+  const at = other.findIndex((part, index) => part !== (own[index] ?? 0));
+  return at !== -1 && (own[at] ?? 0) < other[at]!;
+}
+
+/** @throws PeriodicEvalError `config` if less disk is free than the build needs. */
+export function checkDisk(machine: Machine, folder: string, neededBytes: number): void {
+  const free = machine.freeBytes(folder);
+  if (free >= neededBytes) return;
+  const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
+  throw configError({
+    where: folder,
+    got: `${gigabytes(free)} GB of free disk`,
+    expected: `${gigabytes(neededBytes)} GB`,
+    fix: "Free some space, or name a folder on another disk with --cache FOLDER.",
+  });
+}
+
+/**
+ * Returns the command of a C++ compiler.
+ *
+ * @throws PeriodicEvalError `config` if there is none.
+ */
+export function findCompiler(): string {
+  const found = [process.env["CXX"], "g++", "c++", "clang++"].find(
+    (name) => name !== undefined && name !== "" && answers(name, ["--version"]),
+  );
+  if (found !== undefined) return found;
+  throw configError({
+    where: "C++ compiler",
+    got: "neither $CXX nor g++, c++ or clang++",
+    expected: "one that knows C++17",
+    fix: "Install one (Debian: `apt-get install g++`), or use the backend wasm, which needs none.",
+  });
+}
+
+/** Returns the error for a machine for which no wheel of TensorFlow exists. */
+export function unsupported({ platform, arch }: Machine, expected: string): PeriodicEvalError {
+  return configError({
+    where: "native",
+    got: `${platform} on ${arch}`,
+    expected,
+    fix: "Try `npm install @tensorflow/tfjs-node`, which downloads its own library, or use the backend wasm.",
+  });
+}

@@ -1,0 +1,135 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { configError } from "@periodic-eval/core/internal";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { makeFolder, makeStep, runTool } from "./steps.ts";
+
+/** The version of TensorFlow.js: of the engine, and of its core in @periodic-eval/models. */
+export const tfjsVersion = "4.22.0";
+
+/** An engine: the package name without its scope. */
+export type EngineName = "tfjs-node" | "tfjs-node-gpu";
+
+export const packageOf = (engine: EngineName): string => `@tensorflow/${engine}`;
+
+/** The parts of TensorFlow.js that register kernels: a second copy of them would have its own tensors. */
+const shared = ["tfjs-core", "tfjs-backend-cpu"];
+
+/** The folders of the cache that hold an engine, and TensorFlow.js for projects without it. */
+export const engineFolder = (engine: EngineName): string => `${engine}-${tfjsVersion}`;
+export const tfjsFolder = `tfjs-${tfjsVersion}`;
+
+/**
+ * Downloads an engine's JavaScript and what it imports, except TensorFlow.js, into a folder of the cache.
+ *
+ * @returns The folder that holds `node_modules`.
+ */
+export function fetchEngine(engine: EngineName, cache: string, terminal: Terminal): string {
+  const folder = join(cache, engineFolder(engine));
+  const what = `${packageOf(engine)}@${tfjsVersion} from npm`;
+  makeStep(terminal, { what, folder }, (draft) => {
+    npm(["pack", `${packageOf(engine)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
+    const tarball = readdirSync(draft).find((name) => name.endsWith(".tgz"))!;
+    runTool("tar", ["-xzf", join(draft, tarball), "-C", draft], (got) => npmFailure(tarball, got));
+    rmSync(join(draft, tarball));
+    const manifest = JSON.parse(readFileSync(join(draft, "package", "package.json"), "utf8")) as {
+      readonly dependencies: Readonly<Record<string, string>>;
+    };
+    const { "@tensorflow/tfjs": _, ...dependencies } = manifest.dependencies;
+    install({ ...dependencies, "node-api-headers": "1.9.0" }, draft);
+    const scope = join(draft, "node_modules", "@tensorflow");
+    mkdirSync(scope, { recursive: true });
+    renameSync(join(draft, "package"), join(scope, engine));
+  });
+  return folder;
+}
+
+/** Downloads TensorFlow.js without the parts that @periodic-eval/models has, for projects that do not depend on it. */
+function fetchTensorFlowJs(cache: string, terminal: Terminal): string {
+  const folder = join(cache, tfjsFolder);
+  makeStep(terminal, { what: `@tensorflow/tfjs@${tfjsVersion} from npm`, folder }, (draft) => {
+    install({ "@tensorflow/tfjs": tfjsVersion }, draft);
+    const modules = join(draft, "node_modules");
+    for (const name of shared) rmSync(join(modules, "@tensorflow", name), { recursive: true });
+    // Two thirds of its bytes.
+    for (const path of readdirSync(modules, { recursive: true, encoding: "utf8" }))
+      if (path.endsWith(".js.map")) rmSync(join(modules, path));
+  });
+  return folder;
+}
+
+function install(dependencies: Readonly<Record<string, string>>, folder: string): void {
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies }));
+  npm(["install", "--prefix", folder, "--ignore-scripts", "--no-package-lock"]);
+}
+
+function npm(args: readonly string[]): void {
+  // `npx` sets variables that make npm act on the project instead of the folder.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOfProject(name)));
+  runTool(
+    "npm",
+    [...args, "--no-audit", "--no-fund", "--loglevel=error"],
+    (got) => npmFailure(`npm ${args[0]!}`, got),
+    { env },
+  );
+}
+
+const isOfProject = (name: string): boolean =>
+  /^npm_(?:config_(?:local_prefix|prefix|global|workspace|workspaces|package)|package_|lifecycle_)/i.test(
+    name,
+  );
+
+const npmFailure = (where: string, got: string) =>
+  configError({
+    where,
+    got,
+    expected: "a package from the npm registry",
+    fix: "Check the network and `npm config get registry`, then run the command again.",
+  });
+
+/**
+ * Copies an engine from the cache into the folder from which `useBackend` loads it. It shares the project's TensorFlow.js, so its
+ * files must be inside the project.
+ *
+ * @param folder `nativeEngineFolder()` of @periodic-eval/models.
+ * @returns The placed package.
+ */
+export function placeEngine(
+  { engine, built, folder }: { readonly engine: EngineName; readonly built: string; readonly folder: string },
+  cache: string,
+  terminal: Terminal,
+): string {
+  const place = join(folder, engine);
+  makeFolder(place, (draft) => {
+    const copy = (from: string) =>
+      cpSync(join(from, "node_modules"), join(draft, "node_modules"), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+    copy(built);
+    if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, terminal));
+  });
+  return join(place, "node_modules", packageOf(engine));
+}
+
+/** Whether modules in a folder can import the whole of TensorFlow.js, in the right version. */
+function hasTensorFlowJs(folder: string): boolean {
+  try {
+    const path = createRequire(join(folder, "engine.js")).resolve("@tensorflow/tfjs/package.json");
+    const { version } = JSON.parse(readFileSync(path, "utf8")) as { readonly version: string };
+    // Its parts may be nested beside it, with a core of their own.
+    return version === tfjsVersion && !existsSync(join(dirname(path), "node_modules", "@tensorflow"));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,77 @@
+import { rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { nativeEngineFolder } from "@periodic-eval/models";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { checkEngine, compileBinding, type WorkingEngine } from "./binding.ts";
+import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
+import { driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
+import {
+  engineFolder,
+  fetchEngine,
+  placeEngine,
+  tfjsFolder,
+  tfjsVersion,
+  type EngineName,
+} from "./modules.ts";
+
+export interface NativeOptions {
+  readonly gpu: boolean;
+  readonly force: boolean;
+  /** A folder with TensorFlow's C library. Default: one from PyPI. */
+  readonly libtensorflow?: string;
+  /** Default: `~/.cache/periodic-eval/native`. */
+  readonly cache?: string;
+}
+
+/**
+ * Builds native TensorFlow for TensorFlow.js, for machines that cannot reach the download of its own installer: JavaScript from npm,
+ * TensorFlow's library from PyPI, and a binding between the two that is compiled here. Downloads and builds are kept in a cache,
+ * and the engine is copied into the project's node_modules/.cache, where `useBackend` finds it. A second run only copies.
+ *
+ * @returns A line for the terminal.
+ * @throws PeriodicEvalError `config` for everything that is missing.
+ */
+export async function buildNative(
+  options: NativeOptions,
+  terminal: Terminal,
+  machine: Machine = thisMachine,
+): Promise<string> {
+  const engine: EngineName = options.gpu ? "tfjs-node-gpu" : "tfjs-node";
+  const cache = resolve(options.cache ?? defaultCache());
+  // The binding's compile command is for Linux.
+  if (machine.platform !== "linux") throw unsupported(machine, "linux");
+  const driver = options.gpu ? driverWarning(machine.driverVersion()) : null;
+  if (driver !== null) terminal.err(driver);
+  // Everything that may be missing is checked before the downloads.
+  const compiler = findCompiler();
+  if (options.force)
+    // The cache may hold other engines and, where the user named a folder, other files.
+    for (const name of [libraryFolder(options.gpu), engineFolder(engine), tfjsFolder])
+      rmSync(join(cache, name), { recursive: true, force: true });
+  const library = libTensorFlow(options, cache, machine, terminal);
+  const built = fetchEngine(engine, cache, terminal);
+  compileBinding({ engine, built }, library, compiler, terminal);
+  const placed = placeEngine({ engine, built, folder: nativeEngineFolder() }, cache, terminal);
+  try {
+    return sentence(engine, checkEngine(placed), driver);
+  } catch (error) {
+    // `useBackend` starts what it finds, so a broken engine must not stay.
+    rmSync(placed, { recursive: true });
+    throw error;
+  }
+}
+
+function defaultCache(): string {
+  const home = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
+  return join(home, "periodic-eval", "native");
+}
+
+function sentence(engine: EngineName, working: WorkingEngine, driver: string | null): string {
+  const variable = `PERIODIC_EVAL_BACKEND=${engine}`;
+  const works = `${engine} ${tfjsVersion} works on TensorFlow ${working.tensorflow}`;
+  if (engine === "tfjs-node") return `${works}: ${variable}`;
+  if (working.isUsingGpu) return `${works} and computes on the GPU: ${variable}`;
+  const why = driver === null ? " (TF_CPP_MIN_LOG_LEVEL=0 makes TensorFlow print why)" : "";
+  return `${works}, found no GPU and computes on the processor${why}: ${variable}`;
+}
