@@ -70,6 +70,9 @@ async function dryRun({ node, "no-trials": noTrials }) {
     const problems = measureInstalls(packages, registry.env);
     if (noTrials) return problems;
     npm(["install", ...packages.map(({ name }) => name), tfjs], project, registry.env);
+    console.log(
+      `npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project, registry.env).trim()}`,
+    );
     for (const version of node.split(",")) {
       const found = nodeOfVersion(version);
       if (found !== null) problems.push(...runTrials(project, found));

@@ -14,7 +14,7 @@ const block = 4096;
 export function npm(args, cwd, env) {
   const failed = (got) =>
     new Missing(`npm ${args.join(" ")}`, got, "success", "Correct the package, then repeat this.");
-  return run("npm", [...args, ...quiet], failed, { cwd, env, shell });
+  return run("npm", [...quiet, ...args], failed, { cwd, env, shell });
 }
 
 /** Returns folder, name and version of every package, in the order in which a person reads them. */
