@@ -51,6 +51,20 @@ const commands = [
   addNative,
 ];
 
+/** Returns the command line with all commands, without running one. The documentation's reference is made from it. */
+export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks): Command {
+  const program = new Command("periodic-eval")
+    .version(version)
+    .description("Watch what fine-tuning does to a language model, while it happens.")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: (text) => terminal.err(text.trimEnd()),
+    });
+  for (const add of commands) add(program, terminal, tasks);
+  return program;
+}
+
 /**
  * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 3 if `gate` cannot judge the run, 128 + the
  * number of the signal that interrupted it. Prints errors instead of throwing them.
@@ -64,15 +78,7 @@ export async function runCli(
   tasks: LoadTasks = loadTasks,
 ): Promise<number> {
   const terminal = safeTerminal(output);
-  const program = new Command("periodic-eval")
-    .version(version)
-    .description("Watch what fine-tuning does to a language model, while it happens.")
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => terminal.out(text.trimEnd()),
-      writeErr: (text) => terminal.err(text.trimEnd()),
-    });
-  for (const add of commands) add(program, terminal, tasks);
+  const program = createProgram(terminal, tasks);
   try {
     checkHelp(program, args);
     await program.parseAsync([...args], { from: "user" });

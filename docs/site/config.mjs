@@ -1,0 +1,37 @@
+// Configures VitePress. scripts/docs/stage.mjs copies this file and writes site.json beside it.
+import { readFileSync } from "node:fs";
+import { githubSlug } from "./github-slug.mjs";
+
+const site = JSON.parse(readFileSync(new URL("site.json", import.meta.url), "utf8"));
+
+export default {
+  title: "periodic-eval",
+  description: "Watch what fine-tuning does to a language model, while it happens.",
+  lang: "en",
+  // scripts/docs/relative-base.mjs replaces it by the path at which the site is served.
+  base: site.base,
+  cleanUrls: false,
+  lastUpdated: false,
+  // scripts/docs/check-links.mjs checks the links of the source and of the site, anchors included.
+  ignoreDeadLinks: true,
+  markdown: {
+    anchor: { slugify: githubSlug },
+    toc: { slugify: githubSlug },
+    lineNumbers: false,
+    languageAlias: { jsonl: "json" },
+  },
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: `${site.base}icon.svg` }]],
+  themeConfig: {
+    search: { provider: "local", options: { detailedView: true } },
+    outline: [2, 3],
+    nav: site.nav,
+    sidebar: site.sidebar,
+    ...(site.repository !== null && { socialLinks: [{ icon: "github", link: site.repository }] }),
+    footer: { message: "Apache-2.0" },
+  },
+  vite: {
+    define: { __HAS_DEMO__: JSON.stringify(site.hasDemo) },
+    build: { chunkSizeWarningLimit: 8_000 },
+    logLevel: "warn",
+  },
+};

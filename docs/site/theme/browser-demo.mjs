@@ -1,0 +1,28 @@
+// Shows the browser demo in a frame after a click: it downloads a model and trains it. Without the demo, shows its picture only.
+import { withBase } from "vitepress";
+import { defineComponent, h, ref } from "vue";
+
+export default defineComponent(() => {
+  const isRunning = ref(false);
+  const page = withBase("/demo/index.html");
+  const picture = () =>
+    h("img", {
+      src: withBase("/demo.png"),
+      alt: "Alignment, capability and leakage of the embedded model over two phases of fine-tuning",
+      width: 1280,
+      loading: "lazy",
+    });
+  if (!__HAS_DEMO__) return () => h("figure", { class: "browser-demo" }, [picture()]);
+  return () =>
+    h("figure", { class: "browser-demo" }, [
+      isRunning.value
+        ? h("iframe", { src: page, title: "A model is fine-tuned and measured in this page" })
+        : picture(),
+      h("figcaption", [
+        isRunning.value
+          ? null
+          : h("button", { type: "button", onClick: () => (isRunning.value = true) }, "Fine-tune a model in this page"),
+        h("a", { href: page, target: "_blank" }, "Open the demo in a tab"),
+      ]),
+    ]);
+});

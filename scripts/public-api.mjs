@@ -1,0 +1,93 @@
+// Reads the public names of a package from its built .d.ts files. Used by the API report and by the reference of the docs site.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseSync } from "oxc-parser";
+
+/** Subpaths without a promise: helpers that the packages of this repository share. */
+const unstable = new Set(["./internal"]);
+const modules = new Map();
+
+/** Returns the doc comment directly before a position; an empty string if there is none. */
+function docBefore(text, comments, position) {
+  const last = comments.findLast(({ end }) => end <= position);
+  if (last === undefined || last.type !== "Block" || !last.value.startsWith("*")) return "";
+  return text.slice(last.end, position).trim() === "" ? last.value.slice(1) : "";
+}
+
+/** A declaration file's own declarations, by name, and where its other exports come from. */
+function readModule(file) {
+  const known = modules.get(file);
+  if (known !== undefined) return known;
+  const text = readFileSync(file, "utf8");
+  const { program, comments } = parseSync(file, text);
+  const found = { declared: new Map(), exported: new Map(), stars: [] };
+  modules.set(file, found);
+  const imported = new Map();
+  for (const statement of program.body) {
+    const source = statement.source?.value;
+    const from = source?.startsWith(".") ? join(dirname(file), source.replace(/\.(ts|js)$/, ".d.ts")) : null;
+    if (statement.type === "ImportDeclaration") {
+      for (const { local, imported: name } of statement.specifiers)
+        if (name !== undefined && from !== null) imported.set(local.name, { from, name: name.name });
+    } else if (statement.type === "ExportAllDeclaration") {
+      if (from !== null) found.stars.push(from);
+    } else if (statement.type === "ExportNamedDeclaration" && statement.declaration === null) {
+      for (const { local, exported } of statement.specifiers)
+        found.exported.set(exported.name, from === null ? { name: local.name } : { from, name: local.name });
+    } else {
+      const declaration = statement.declaration ?? statement;
+      const names = declaration.declarations?.map(({ id }) => id.name) ?? [declaration.id?.name];
+      for (const name of names.filter((one) => one !== undefined)) {
+        const { code = [], doc = "" } = found.declared.get(name) ?? {};
+        found.declared.set(name, {
+          code: [...code, text.slice(statement.start, statement.end)],
+          doc: doc === "" ? docBefore(text, comments, statement.start) : doc,
+          kind: declaration.type,
+        });
+        if (statement.type === "ExportNamedDeclaration") found.exported.set(name, { name });
+      }
+    }
+  }
+  for (const [name, target] of found.exported)
+    if (target.from === undefined && imported.has(target.name))
+      found.exported.set(name, imported.get(target.name));
+  return found;
+}
+
+/** Returns the public names of a declaration file: `{ code, doc, kind }` by name. */
+function publicNames(file) {
+  const { exported, stars } = readModule(file);
+  const names = new Map();
+  for (const star of stars) for (const [name, found] of publicNames(star)) names.set(name, found);
+  for (const [name, target] of exported) names.set(name, declarationOf(file, target));
+  return names;
+}
+
+function declarationOf(file, { from, name }) {
+  const elsewhere = { code: [`// ${name}: from another package`], doc: "", kind: null };
+  if (from !== undefined) return publicNames(from).get(name) ?? elsewhere;
+  return readModule(file).declared.get(name) ?? elsewhere;
+}
+
+/**
+ * Returns the public subpaths of the package in `folder`, each with its names in alphabetical order.
+ *
+ * @returns `[{ subpath: "./tfjs", names: [[name, { code, doc, kind }], …] }, …]`
+ */
+export function publicApi(folder, manifest) {
+  return Object.entries(manifest.exports ?? {})
+    .filter(([subpath, target]) => typeof target === "object" && !unstable.has(subpath))
+    .map(([subpath, target]) => {
+      const types = typesOf(target);
+      const names = types === null ? new Map() : publicNames(join(folder, types));
+      return { subpath, names: [...names].sort(([a], [b]) => (a < b ? -1 : 1)) };
+    })
+    .filter(({ names }) => names.length > 0);
+}
+
+/** The declaration file of an entry of `exports`; conditions can be nested. */
+function typesOf(target) {
+  if (typeof target === "string") return null;
+  if (target.types !== undefined) return target.types;
+  return Object.values(target).reduce((found, one) => found ?? typesOf(one), null);
+}
