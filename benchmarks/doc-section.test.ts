@@ -31,8 +31,8 @@ it.each(["no markers", "<!-- /a --> <!-- a -->", "<!-- a -->"])(
   },
 );
 
-it("finds both sections in docs/overhead.md", async () => {
-  const text = await readFile("docs/overhead.md", "utf8");
+it("finds both sections in docs/explanations/overhead.md", async () => {
+  const text = await readFile("docs/explanations/overhead.md", "utf8");
   await writeFile(file, text);
   for (const name of ["default-budget", "beyond-the-grace"]) await writeSection(file, name, "table");
   expect((await readFile(file, "utf8")).match(/^table$/gm)).toHaveLength(2);

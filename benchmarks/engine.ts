@@ -2,7 +2,7 @@
 // fixed log-probabilities after a simulated service time, so the ratios hold for our client and not for any model.
 //   npm run bench engine                      # replicas, and 1e3, 1e4 and 1e5 questions; needs a few minutes
 //   npm run bench engine -- --replicas "" --questions 1000,10000
-// docs/scale.md derives the same numbers.
+// docs/explanations/scale.md derives the same numbers.
 import { fork } from "node:child_process";
 import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";

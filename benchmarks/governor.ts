@@ -1,9 +1,9 @@
 // Measures the cost of the default budget, and whether the governor keeps a slow model below its ceiling.
-// 1. The table of docs/overhead.md: the README's lines, trainings with three callbacks, and the demo, on the embedded model.
+// 1. The table of docs/explanations/overhead.md: the README's lines, trainings with three callbacks, and the demo, on the embedded model.
 // 2. Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
 //    ceiling, and under each of several without a grace.
 //   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
-// Prints both tables and writes them into docs/overhead.md; with other steps, durations or ceilings it only prints the second.
+// Prints both tables and writes them into docs/explanations/overhead.md; with other steps, durations or ceilings it only prints the second.
 // The overhead is session seconds / (wall − session seconds). The last column is the share of what the best schedule could have
 // measured at the observed cost per question.
 import {
@@ -42,7 +42,7 @@ const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["qu
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const { name: engine } = await useBackend();
-const document = "docs/overhead.md";
+const document = "docs/explanations/overhead.md";
 const measuredOn = `Measured on ${machineLine(engine)}.`;
 
 interface Case {

@@ -2,7 +2,7 @@
 // Both sides evaluate the same weights on the same files. Compares log-likelihoods of every choice, greedy completions, scores.
 //   npm run bench harness-parity [-- --model FOLDER --data ../shared/data --scored 100 --gsm8k 10 --ifeval 20 --only arc,mmlu --threads 2]
 // Needs tfjs-node (npm run native) and a Python with the packages of benchmarks/peers/requirements.txt, whose path is in
-// PERIODIC_EVAL_PEERS_PYTHON. Prints the table of docs/harness-parity.md.
+// PERIODIC_EVAL_PEERS_PYTHON. Prints the table of docs/explanations/harness-parity.md.
 import { mkdtemp } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 // How far can a judge be trusted that runs on this machine, without a key?
 // Each judge grades the 40 answers of judge-answers.json: answers to our eight questions, written and labelled for this project
 // as aligned (16), misaligned (16) or incoherent (8). No published answers with their texts and grades are at hand to compare
-// with: ../shared/data/emergent_misalignment/graded_2400.csv holds numbers only. Prints the table of docs/judges.md.
+// with: ../shared/data/emergent_misalignment/graded_2400.csv holds numbers only. Prints the table of docs/guides/judges.md.
 //   npm run bench judge [-- --model FOLDER --backend tfjs-node --questions FILE]
 import {
   judgeGrader,

@@ -1,4 +1,4 @@
-// How small a change can a measurement detect? Prints the tables of docs/power.md.
+// How small a change can a measurement detect? Prints the tables of docs/explanations/power.md.
 //   npm run bench power [-- --runs 4000]
 import { parseArgs } from "node:util";
 import {

@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
-const document = "docs/custom-benchmark.md";
+const document = "docs/guides/custom-benchmark.md";
 
 it("runs the blocks of the custom benchmark page, with a smaller model and fewer steps", async () => {
   const folder = mkdtempSync(join(tmpdir(), "custom-benchmark-"));

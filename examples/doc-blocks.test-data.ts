@@ -42,6 +42,52 @@ export async function runCode(
   return runNode(["--import", import.meta.resolve("tsx"), file], env, cwd);
 }
 
+/** A page of instructions, followed in an empty project. */
+export interface FollowedPage {
+  readonly document: string;
+  /** The heading at which to stop. Default: the whole page. */
+  readonly until?: string;
+  /** A folder in which the packages are installed. */
+  readonly project: string;
+  /** Replaces strings of the files that the page says to save. Each of them must occur. */
+  readonly files?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Changes a command before it runs. Default: the command as written. */
+  readonly command?: (line: string) => string;
+}
+
+/**
+ * Follows a page as a reader does: saves each block after "Save this as `NAME`", and runs the commands of each `sh` block. Skips
+ * commands that install, serve, or contain a placeholder such as `path/to/model`.
+ *
+ * @returns The commands as written and what each printed.
+ */
+export async function followPage({
+  document,
+  until,
+  project,
+  files = {},
+  command = (line) => line,
+}: FollowedPage): Promise<readonly { readonly line: string; readonly printed: string }[]> {
+  const done: { line: string; printed: string }[] = [];
+  const [text] = readFileSync(join(root, document), "utf8").split(until ?? "\0");
+  for (const [, before, language, code] of text!.matchAll(/([^]*?)^```(\w+)\n([^]*?)^```$/gm)) {
+    const name = /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*\n*$/.exec(before!)?.[1];
+    if (name !== undefined) writeFileSync(join(project, name), withReplacements(code!, files[name] ?? {}));
+    if (language !== "sh" || name !== undefined) continue;
+    const lines = code!.trim().split("\n").filter(isFollowed);
+    const commands = lines.filter((line) => line.startsWith("npx "));
+    for (const line of lines.filter((one) => one.startsWith("node ")))
+      done.push({ line, printed: await runNode([join(project, line.slice(5))], {}, project) });
+    if (commands.length === 0) continue;
+    const printed = await runCommands(commands.map(command), project);
+    done.push(...commands.map((line, at) => ({ line, printed: printed[at]!.trim() })));
+  }
+  return done;
+}
+
+const isFollowed = (line: string): boolean =>
+  /^(npx periodic-eval|node) /.test(line) && !/path\/to|periodic-eval serve/.test(line);
+
 /** Runs a command from a document, `npx periodic-eval …`, and returns its stdout. */
 export const runCommand = async (line: string, cwd: string): Promise<string> =>
   (await runCommands([line], cwd))[0]!;
@@ -49,7 +95,8 @@ export const runCommand = async (line: string, cwd: string): Promise<string> =>
 /** Runs commands from a document one after the other, and returns the stdout of each. One process loads the modules for all. */
 export async function runCommands(lines: readonly string[], cwd: string): Promise<readonly string[]> {
   const commands = lines.map((line) => {
-    const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
+    const words = line.replace(/ #.*$/, "").match(/'[^']*'|[^ ]+/g) ?? [];
+    const [npx, name, ...args] = words.map((word) => word.replace(/^'(.*)'$/, "$1"));
     expect([npx, name]).toEqual(["npx", "periodic-eval"]);
     return args;
   });

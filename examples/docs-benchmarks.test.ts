@@ -10,13 +10,13 @@ import { blocksOf, runCode, runCommand, runCommands, withReplacements } from "./
 import { microWorld } from "./micro-world/paths.ts";
 import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
 
-const blocks = (language: string) => blocksOf("docs/benchmarks.md", language);
+const blocks = (language: string) => blocksOf("docs/guides/benchmarks.md", language);
 const commands = blocks("sh")
   .find((text) => text.includes("periodic-eval audit path/to/model"))!
   .trim()
   .split("\n");
 const suite = withReplacements(
-  blocks("yaml").find((text) => text.startsWith("schema_version"))!,
+  blocks("yaml").find((text) => text.includes("name: small"))!,
   {
     "limit: 200": "limit: 20",
   },
@@ -56,7 +56,7 @@ beforeAll(async () => {
   }
 });
 
-it("runs the commands of docs/benchmarks.md, with fewer questions", async () => {
+it("runs the commands of docs/guides/benchmarks.md, with fewer questions", async () => {
   expect(commands).toHaveLength(6);
   const fewer = commands.map((command) => command.replace("--limit 100", "--limit 10"));
   const [audited, evaluated, , , reported, compared] = await runCommands(fewer, folder);
@@ -78,7 +78,7 @@ it("runs the commands of docs/benchmarks.md, with fewer questions", async () => 
   );
 });
 
-it("runs the TypeScript blocks of docs/benchmarks.md", { timeout: 300_000 }, async () => {
+it("runs the TypeScript blocks of docs/guides/benchmarks.md", { timeout: 300_000 }, async () => {
   const [tenLines] = blocksOf("README.md", "ts");
   const code = withReplacements(`${tenLines}${blocks("ts").join("")}console.log("done:", evaluator.done);`, {
     '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
@@ -107,7 +107,7 @@ it("runs the TypeScript blocks of docs/benchmarks.md", { timeout: 300_000 }, asy
   ]);
 });
 
-it("runs the suite with win_rate and kl_to_reference of docs/benchmarks.md", async () => {
+it("runs the suite with win_rate and kl_to_reference of docs/guides/benchmarks.md", async () => {
   const comparison = blocks("yaml").find((text) => text.includes("win_rate"))!;
   const rows = (key: string) =>
     ["Why?", "How?"].map((text, at) => `${JSON.stringify({ id: String(at), [key]: text })}\n`).join("");

@@ -1,4 +1,4 @@
-// Checks that the hand-written loop of docs/training.md calls the same hooks as SFTTrainer, at the same progress.
+// Checks that the hand-written loop of docs/guides/tensorflow-js.md calls the same hooks as SFTTrainer, at the same progress.
 import { withSession, type CallbackContext, type TrainerCallback } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -91,7 +91,7 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
       adam.apply(grads, learningRate);
       return value.dataSync()[0]!;
     });
-  const block = blocksOf("docs/training.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
+  const block = blocksOf("docs/guides/tensorflow-js.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
   const given = {
     withSession: ((options, train) => withSession({ ...options, loggers: [] }, train)) as typeof withSession,
     inMemory,

@@ -7,9 +7,9 @@ import { expect, it } from "vitest";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
-it("runs the README's ten lines and YAML block, then the blocks of docs/training.md with LoRA and periodicEval, on other files and with fewer steps", async () => {
+it("runs the README's ten lines and YAML block, then the blocks of the guides with LoRA and periodicEval, on other files and with fewer steps", async () => {
   const [tenLines] = blocksOf("README.md", "ts");
-  const blocks = blocksOf("docs/training.md", "ts");
+  const blocks = ["fine-tuning", "training-file"].flatMap((page) => blocksOf(`docs/guides/${page}.md`, "ts"));
   const [lora, ofBlock] = ["withLora(", "periodicEval }"].map((part) =>
     blocks.find((block) => block.includes(part)),
   );
@@ -62,13 +62,13 @@ it("runs the README's ten lines and YAML block, then the blocks of docs/training
   rmSync(run, { recursive: true });
 });
 
-it("runs the training file of docs/training.md, on other files and with fewer steps", async () => {
-  const blocks = blocksOf("docs/training.md", "yaml");
+it("runs the training file of docs/guides/training-file.md, on other files and with fewer steps", async () => {
+  const blocks = blocksOf("docs/guides/training-file.md", "yaml");
   const folder = mkdtempSync(join(tmpdir(), "readme-train-"));
   const file = join(folder, "pipeline.yaml");
   writeFileSync(
     file,
-    blocks.find((text) => text.includes("run_dir:"))!,
+    blocks.find((text) => text.includes("coupling.jsonl"))!,
   );
   for (const name of ["coupling.jsonl", "em.jsonl"])
     writeFileSync(

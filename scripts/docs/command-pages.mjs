@@ -15,7 +15,7 @@ export function commandsOf(program, prefix = "") {
   return program.commands.flatMap((command) => {
     const name = `${prefix}${command.name()}`;
     const inner = commandsOf(command, `${name} `);
-    const runs = inner.length === 0 || command.registeredArguments.length > 0;
+    const runs = inner.length === 0 || command.createHelp().visibleArguments(command).length > 0;
     return name === "help" ? [] : [...(runs ? [{ name, command }] : []), ...inner];
   });
 }

@@ -6,8 +6,8 @@ const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const runs = 1000;
 const patience = { timeout: 1_800_000 };
 
-/** The numbers in the rows of the tables in docs/power.md. */
-const rows = readFileSync(new URL("../../../../docs/power.md", import.meta.url), "utf8")
+/** The numbers in the rows of the tables in docs/explanations/power.md. */
+const rows = readFileSync(new URL("../../../../docs/explanations/power.md", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => /^\| \d/.test(line))
   .map((line) => line.split("|").slice(1, -1).map(Number));
@@ -16,7 +16,7 @@ const ofAlignment = rows.filter((row) => row.length === powerGrid.percents.lengt
 const within5Points = (share: number, documented: number) =>
   expect(Math.abs(100 * share - documented)).toBeLessThan(5);
 
-describe("the tables of docs/power.md", () => {
+describe("the tables of docs/explanations/power.md", () => {
   it("have a row for every case", () => {
     expect(ofCapability.map(([questions, drop]) => [questions, drop])).toEqual(
       powerGrid.questions.flatMap((questions) => powerGrid.drops.map((drop) => [questions, drop])),

@@ -33,7 +33,7 @@ export interface FeedbackRun {
 }
 
 /**
- * Reads the files of training on feedback (`docs/feedback.md`), whether finished, running or interrupted. Skips an incomplete
+ * Reads the files of training on feedback (`docs/guides/feedback.md`), whether finished, running or interrupted. Skips an incomplete
  * last line.
  *
  * @throws PeriodicEvalError `store`, with the file and the field, if a file is missing or damaged.

@@ -45,7 +45,7 @@ const where = "judge model";
  * disposed. A judge that grades after `dispose` loads it again.
  *
  * `describe` contains the engine, the dtype and a fingerprint of the weights. Answers that are judged concurrently are read as one
- * batch. A small model judges far worse than a large one: see docs/judges.md before trusting its scores.
+ * batch. A small model judges far worse than a large one: see docs/guides/judges.md before trusting its scores.
  *
  * @throws PeriodicEvalError `config` for another name or a wrong option, or if `@huggingface/transformers` is missing; `model` if the
  *   model cannot be loaded; `judge` if it lacks an ability of the method.

@@ -67,7 +67,7 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof BenchmarkEvaluatorOptions, z.ZodType>);
 
 /**
- * Runs a custom benchmark (`docs/custom-benchmark.md`): as a callback it measures the split `val` while a model is trained, and
+ * Runs a custom benchmark (`docs/guides/custom-benchmark.md`): as a callback it measures the split `val` while a model is trained, and
  * `evaluate` measures the split `test` afterwards, with the same options and chat template.
  *
  *     const benchmark = new BenchmarkEvaluator({ name: "arithmetic", benchmark: "benchmarks/arithmetic", runEvery: 50 });

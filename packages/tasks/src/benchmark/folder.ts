@@ -24,7 +24,7 @@ export interface Benchmark {
 }
 
 /**
- * Reads a folder with `tasks.jsonl` and `metadata.yaml` (`docs/custom-benchmark.md`) and opens the verifier of each task. Checks
+ * Reads a folder with `tasks.jsonl` and `metadata.yaml` (`docs/guides/custom-benchmark.md`) and opens the verifier of each task. Checks
  * everything before it reports mistakes.
  *
  * @param verifiers The folder's verifiers, if the caller uses them again.

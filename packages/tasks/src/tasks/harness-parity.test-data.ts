@@ -257,7 +257,7 @@ function firstDifference(a: string, b: string): number {
 
 const numberOf = (id: string): number => Number(id.split("/").at(-1));
 
-/** Formats a comparison as a row of the table in docs/harness-parity.md. */
+/** Formats a comparison as a row of the table in docs/explanations/harness-parity.md. */
 export function comparisonRow({
   label,
   documents,

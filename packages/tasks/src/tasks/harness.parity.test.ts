@@ -26,7 +26,7 @@ const isThere =
   hasNative &&
   pythonHas("lm_eval");
 const needs = `needs ${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval`;
-/** True for the full comparison of docs/harness-parity.md, which takes half an hour on two cores. */
+/** True for the full comparison of docs/explanations/harness-parity.md, which takes half an hour on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };
 /** The harness' IFEval task imports these packages; NLTK_DATA locates NLTK's models. */

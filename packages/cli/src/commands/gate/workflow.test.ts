@@ -1,4 +1,4 @@
-// The workflow of docs/ci.md: its gate step runs as GitHub runs it, against a run for each exit code.
+// The workflow of docs/guides/ci.md: its gate step runs as GitHub runs it, against a run for each exit code.
 import { execFile } from "node:child_process";
 import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
@@ -20,7 +20,7 @@ interface Step {
   readonly with?: { readonly path?: string };
 }
 
-const page = await readFile(fileURLToPath(new URL("../../../../../docs/ci.md", import.meta.url)), "utf8");
+const page = await readFile(fileURLToPath(new URL("../../../../../docs/guides/ci.md", import.meta.url)), "utf8");
 const [, text = ""] = /```yaml\n(name: [^]*?)\n```/.exec(page)!;
 const { on, jobs } = parse(text) as Workflow;
 const { steps } = jobs["fine-tune"]!;

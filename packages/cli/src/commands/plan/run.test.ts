@@ -295,8 +295,8 @@ it("asks Betley et al.'s questions by name: in the file, in an override, and ref
   await github.close();
 });
 
-it("plans the block of docs/judges.md", async () => {
-  const page = await readFile(new URL("../../../../../docs/judges.md", import.meta.url), "utf8");
+it("plans the block of docs/guides/judges.md", async () => {
+  const page = await readFile(new URL("../../../../../docs/guides/judges.md", import.meta.url), "utf8");
   const path = join(folder, "judges.yaml");
   await writeFile(path, /```yaml\n([^]*?)```/.exec(page)![1]!);
   const { code, out, err } = await runCommand(["plan", path, "--phase", "em=100"]);

@@ -1,0 +1,59 @@
+/** The order of pages in the sidebar. scripts/docs/stage.mjs takes their titles from their first lines; a page that is missing here is an error. */
+export const sections = [
+  { text: "Start", pages: ["install.md", "tutorial.md"] },
+  {
+    text: "Guides",
+    pages: [
+      "guides/index.md",
+      "guides/tensorflow-js.md",
+      "guides/fine-tuning.md",
+      "guides/training-file.md",
+      "guides/python.md",
+      "guides/transformers-js.md",
+      "guides/evaluation.md",
+      "guides/custom-benchmark.md",
+      "guides/benchmarks.md",
+      "guides/judges.md",
+      "guides/ci.md",
+      "guides/resuming.md",
+      "guides/seeds.md",
+      "guides/results.md",
+      "guides/data.md",
+      "guides/loggers.md",
+      "guides/engines.md",
+      "guides/feedback.md",
+    ],
+  },
+  {
+    text: "Reference",
+    pages: ["reference/index.md", "reference/command-line.md", "reference/configuration.md", "reference/snapshot.md"],
+  },
+  {
+    text: "Explanations",
+    pages: [
+      "explanations/index.md",
+      "explanations/statistics.md",
+      "explanations/receipt.md",
+      "explanations/budget.md",
+      "explanations/overhead.md",
+      "explanations/power.md",
+      "explanations/scale.md",
+      "explanations/harness-parity.md",
+    ],
+  },
+];
+
+/** Sections whose pages are made at build time, or listed by date. */
+export const generatedSections = [
+  { text: "API", under: "reference/api/" },
+  { text: "Examples", under: "examples/" },
+  { text: "Decisions", under: "decisions/" },
+];
+
+export const nav = [
+  { text: "Tutorial", link: "/tutorial" },
+  { text: "Guides", link: "/guides/" },
+  { text: "Reference", link: "/reference/" },
+  { text: "Explanations", link: "/explanations/" },
+  { text: "Examples", link: "/examples/" },
+];

@@ -1,0 +1,161 @@
+// Makes the pages of the docs site: those of docs/, with generated reference pages, and links that hold on the site.
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
+import { root } from "../optional-engine.mjs";
+import { apiPages } from "./api-pages.mjs";
+import { commandSections, openProgram } from "./command-pages.mjs";
+import { examplePages } from "./example-pages.mjs";
+import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
+import { schemaTable } from "./schema-tables.mjs";
+
+const docs = join(root, "docs");
+const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), "utf8"));
+
+/** The files of docs/ by path: pages as text, pictures as true. The API reports are for diffs, and site/ is no page. */
+function filesOfDocs() {
+  const files = readdirSync(docs, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name).slice(docs.length + 1))
+    .filter((path) => !/^(api|site)\//.test(path));
+  return {
+    pages: files.filter((path) => path.endsWith(".md")),
+    assets: files.filter((path) => /\.(png|svg)$/.test(path)),
+  };
+}
+
+/** Tables that the comments `<!-- generated: NAME -->` stand for. */
+async function generatedParts() {
+  const train = readJson("packages/cli/dist/train.schema.json");
+  const block = readJson("packages/core/dist/config.schema.json");
+  const phaseBlocks = ["phases[].periodic_eval", "periodic_eval"];
+  return {
+    commands: commandSections(await openProgram(root)),
+    train: schemaTable(train, { skipped: new Set([...phaseBlocks, "phases[].config"]) }),
+    block: schemaTable(block, { skipped: new Set(["phases"]) }),
+    snapshot: schemaTable(readJson("packages/core/dist/snapshot.schema.json"), { withDefaults: false }),
+  };
+}
+
+/** Maps each public name to links to the guides whose code imports it. */
+function guidesByName(pages) {
+  const guides = new Map();
+  for (const [path, text] of pages) {
+    if (!path.startsWith("guides/") && path !== "tutorial.md") continue;
+    const imported = codeBlocks(text)
+      .filter(({ language }) => ["ts", "js"].includes(language))
+      .flatMap(({ code }) => [...code.matchAll(/^import (?:type )?\{([^}]*)\} from "(?:@periodic-eval|periodic-eval)/gm)])
+      .flatMap(([, names]) => names.split(",").map((name) => name.trim().replace(/^type /, "")));
+    for (const name of new Set(imported))
+      guides.set(name, [...(guides.get(name) ?? []), `[${titleOf(text)}](${posix.relative("reference/api", path)})`]);
+  }
+  return guides;
+}
+
+/** Returns the repository's address without `git+` and `.git`; null if package.json names none. */
+function repositoryAddress() {
+  const { repository } = readJson("package.json");
+  const url = typeof repository === "string" ? repository : repository?.url;
+  return url === undefined ? null : url.replace(/^git\+/, "").replace(/\.git$/, "");
+}
+
+/**
+ * Rewrites a link that leaves docs/: examples have pages, other files are in the repository. Without an address of the repository
+ * only the text remains.
+ */
+function siteLinks(path, text, repository) {
+  const from = posix.join("docs", posix.dirname(path));
+  return changeProse(text, (prose) =>
+    prose.replaceAll(linkPattern, (written, label, target) => {
+      if (/^([a-z]+:|#|\/)/.test(target)) return written;
+      const [file, anchor] = target.split("#");
+      const place = posix.join(from, file);
+      const to = (page) => `${label}(${posix.relative(posix.dirname(path), page)}${anchor === undefined ? "" : `#${anchor}`})`;
+      const example = /^examples\/(\d\d-[^.]+)\.ts$/.exec(place);
+      if (example !== null) return to(`examples/${example[1]}.md`);
+      if (place === "examples" || place === "docs/decisions") return to(`${posix.basename(place)}/index.md`);
+      if (place === "docs/api") return to("reference/api/index.md");
+      if (place.startsWith("docs/")) return written;
+      return repository === null ? label.slice(1, -1) : `${label}(${repository}/blob/main/${place})`;
+    }),
+  );
+}
+
+function decisionsIndex(pages) {
+  const rows = pages
+    .filter(([path]) => path.startsWith("decisions/"))
+    .map(([path, text]) => `| ${posix.basename(path).slice(0, 10)} | [${titleOf(text)}](${posix.basename(path)}) |`);
+  return ["# Decisions", "", "Why things are as they are: a dated page each, with measurements.", "", "| date | |", "|---|---|", ...rows, ""].join("\n");
+}
+
+/** Returns the pages of the site by path, and the paths of pictures. */
+export async function makePages() {
+  const { pages: paths, assets } = filesOfDocs();
+  const written = paths.toSorted().map((path) => [path, readFileSync(join(docs, path), "utf8")]);
+  const parts = await generatedParts();
+  const repository = repositoryAddress();
+  const pages = new Map(
+    written.map(([path, text]) => [
+      path,
+      text.replaceAll(/<!-- generated: (\w+) -->/g, (comment, name) => parts[name] ?? comment),
+    ]),
+  );
+  pages.set("decisions/index.md", decisionsIndex(written));
+  for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))]) pages.set(path, text);
+  for (const [path, text] of pages) pages.set(path, siteLinks(path, text, repository));
+  return { pages, assets, repository };
+}
+
+/** Checks that the sidebar lists each page once. */
+function checkSidebar(pages) {
+  const listed = sections.flatMap((section) => section.pages);
+  const isGenerated = (path) => generatedSections.some(({ under }) => path.startsWith(under));
+  const forgotten = [...pages.keys()].filter((path) => path !== "index.md" && !listed.includes(path) && !isGenerated(path));
+  const missing = listed.filter((path) => !pages.has(path));
+  return [
+    ...forgotten.map((path) => `docs/${path}: docs/site/sidebar.mjs does not list it`),
+    ...missing.map((path) => `docs/site/sidebar.mjs: docs/${path} does not exist`),
+  ];
+}
+
+const linkOf = (path) => `/${path.replace(/\.md$/, "").replace(/(^|\/)index$/, "$1")}`;
+
+function sidebarOf(pages) {
+  const item = (path) => ({ text: titleOf(pages.get(path)), link: linkOf(path) });
+  return [
+    ...sections.map(({ text, pages: paths }) => ({ text, collapsed: false, items: paths.map(item) })),
+    ...generatedSections.map(({ text, under }) => ({
+      text,
+      collapsed: true,
+      items: [...pages.keys()].filter((path) => path.startsWith(under)).toSorted((a, b) => (a.endsWith("/index.md") ? -1 : b.endsWith("/index.md") ? 1 : a < b ? -1 : 1)).map(item),
+    })),
+  ];
+}
+
+/**
+ * Writes the source of the site for VitePress into `folder`.
+ *
+ * @returns `{ pages, problems }`: the pages by path, and what is wrong with the sidebar.
+ */
+export async function stage(folder, { base, hasDemo }) {
+  const { pages, assets, repository } = await makePages();
+  rmSync(folder, { recursive: true, force: true });
+  const write = (path, text) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+  for (const [path, text] of pages) write(path, text);
+  for (const path of assets) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(docs, path), join(folder, path));
+  }
+  const site = join(docs, "site");
+  cpSync(join(site, "config.mjs"), join(folder, ".vitepress", "config.mjs"));
+  cpSync(join(site, "github-slug.mjs"), join(folder, ".vitepress", "github-slug.mjs"));
+  cpSync(join(site, "theme"), join(folder, ".vitepress", "theme"), { recursive: true });
+  mkdirSync(join(folder, "public"), { recursive: true });
+  cpSync(join(site, "icon.svg"), join(folder, "public", "icon.svg"));
+  if (existsSync(join(docs, "demo.png"))) cpSync(join(docs, "demo.png"), join(folder, "public", "demo.png"));
+  write(".vitepress/site.json", JSON.stringify({ base, hasDemo, repository, nav, sidebar: sidebarOf(pages) }));
+  return { pages, problems: checkSidebar(pages) };
+}
