@@ -24,7 +24,7 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   writeFileSync(config, block);
   const rows = join(run, "rows.jsonl");
   writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
-  const code = withReplacements(`${tenLines}${lora}${ofBlock}`, {
+  const code = withReplacements(`${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`, {
     '"path/to/model"': JSON.stringify(microWorld()),
     '"rows.jsonl"': JSON.stringify(rows),
     '"runs/1"': JSON.stringify(run),

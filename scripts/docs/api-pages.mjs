@@ -41,7 +41,9 @@ function docstring(raw) {
     const labels = { returns: "Returns", throws: "Throws", default: "Default:", see: "See", deprecated: "Deprecated:" };
     return labels[name] === undefined ? [] : [`- ${labels[name]} ${escapeProse(said)}`];
   });
-  return [escapeProse(description.trim()), listed.join("\n")].filter((part) => part !== "").join("\n\n");
+  // Indented lines are code.
+  const paragraphs = description.trim().split("\n").map((line) => (/^ {4}/.test(line) ? line : escapeProse(line))).join("\n");
+  return [paragraphs, listed.join("\n")].filter((part) => part !== "").join("\n\n");
 }
 
 const declaration = (code) =>

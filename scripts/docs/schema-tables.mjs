@@ -19,7 +19,8 @@ function bounds({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }) {
 
 /** Describes the values that a schema accepts in a few words. */
 function typeOf(schema) {
-  if (schema.$ref !== undefined) return `[${schema.$ref.split("/").at(-1)}](#${schema.$ref.split("/").at(-1).toLowerCase()})`;
+  // The only reference is from a JSON value to the values inside it.
+  if (schema.$ref !== undefined) return "JSON value";
   const several = alternatives(schema);
   if (several.length > 1) return [...new Set(several.map(typeOf))].join(", or ");
   if (schema.const !== undefined) return code(JSON.stringify(schema.const).replaceAll('"', ""));

@@ -1,0 +1,88 @@
+// Parses the shell commands of pages: those of periodic-eval by its own parser, without running them.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../optional-engine.mjs";
+import { savedName } from "./check-code.mjs";
+import { openProgram } from "./command-pages.mjs";
+import { codeBlocks } from "./markdown.mjs";
+
+/** Other programs that the pages name. They are not checked. */
+const others = /^(cd|mkdir|wait|pip|python|vllm|setsid|kill|npm (install|i|init|pack|ci|config)\b)/;
+
+/** Returns the simple commands of a shell block: `{ words, line }`, without comments and variables. */
+function simpleCommands(code, first) {
+  const joined = code.replaceAll(/\\\n\s*/g, (gap) => ` ${"\0".repeat(gap.split("\n").length - 1)}`);
+  let line = first;
+  return joined.split("\n").flatMap((text) => {
+    const at = line;
+    line += 1 + (text.match(/\0/g)?.length ?? 0);
+    const words = text.replaceAll("\0", "").match(/'[^']*'|"[^"]*"|&&|[;&|]|[^\s;&|]+/g) ?? [];
+    const comment = words.findIndex((word) => word.startsWith("#"));
+    const commands = [[]];
+    for (const word of comment === -1 ? words : words.slice(0, comment))
+      if (/^(&&|[;&|])$/.test(word)) commands.push([]);
+      else commands.at(-1).push(word.replace(/^(['"])(.*)\1$/, "$2"));
+    return commands
+      .map((one) => one.slice(one.findIndex((word) => !/^[A-Z_]+=/.test(word))))
+      .filter((one) => one.length > 0)
+      .map((one) => ({ words: one, line: at }));
+  });
+}
+
+/** Gives every command an action that does nothing, also those inside commands. */
+function withoutActions(program, complaints) {
+  for (const command of program.commands) {
+    if (command.commands.length === 0 || command.createHelp().visibleArguments(command).length > 0) command.action(() => {});
+    command.exitOverride().configureOutput({ writeErr: (text) => complaints.push(text.trim()), writeOut: () => {} });
+    withoutActions(command, complaints);
+  }
+  return program;
+}
+
+async function parse(args) {
+  const complaints = [];
+  const program = await openProgram(root);
+  program.configureOutput({ writeErr: (text) => complaints.push(text.trim()), writeOut: () => {} });
+  try {
+    await withoutActions(program, complaints).parseAsync(args, { from: "user" });
+    return null;
+  } catch (error) {
+    if (error.exitCode === 0) return null;
+    return complaints[0] ?? error.message;
+  }
+}
+
+/**
+ * Checks the commands in `sh` blocks, and those in running text that begin with `npx periodic-eval`.
+ *
+ * @param pages `[path, text]` of each page.
+ * @returns `{ problems, count }`
+ */
+export async function checkCommands(pages) {
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const problems = [];
+  let count = 0;
+  for (const [path, text] of pages) {
+    const blocks = codeBlocks(text);
+    const saved = new Set(blocks.map(({ before }) => savedName(before)));
+    const shell = blocks.filter(({ language }) => language === "sh").flatMap(({ code, line }) => simpleCommands(code, line));
+    const inline = text.split("\n").flatMap((line, at) =>
+      [...line.matchAll(/`(npx periodic-eval [a-z][^`…]*)`/g)].flatMap(([, code]) => simpleCommands(code, at + 1)),
+    );
+    for (const { words, line } of [...shell, ...inline]) {
+      count++;
+      const complain = (what) => problems.push(`docs/${path}:${line}: ${words.join(" ")}: ${what}`);
+      const [name, second, ...rest] = words[0] === "npx" ? words.slice(1) : words;
+      if (name === "periodic-eval") {
+        const wrong = await parse([second, ...rest].filter((word) => word !== undefined));
+        if (wrong !== null) complain(wrong);
+      } else if (name === "npm" && ["run", "start", "test"].includes(second)) {
+        const script = second === "run" ? rest[0] : second;
+        if (scripts[script] === undefined) complain(`package.json has no script ${script}`);
+      } else if (name === "node") {
+        if (!saved.has(second)) complain(`the page does not say to save ${second}`);
+      } else if (!others.test(words.join(" ")) && name !== "tsx") complain("an unknown program");
+    }
+  }
+  return { problems, count };
+}

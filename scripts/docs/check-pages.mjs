@@ -1,0 +1,69 @@
+// Checks the pages of the docs before they are built: links, code blocks, pictures.
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join, posix } from "node:path";
+import { root } from "../optional-engine.mjs";
+import { checkCode } from "./check-code.mjs";
+import { checkCommands } from "./check-commands.mjs";
+import { checkFiles } from "./check-files.mjs";
+import { checkLinks, checkRepositoryLinks } from "./check-links.mjs";
+import { codeBlocks } from "./markdown.mjs";
+import { pictures, picturesFolder } from "./pictures.mjs";
+
+/** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.test.ts runs. */
+const unchecked = new Set(["", "text", "python"]);
+const checked = new Set(["ts", "js", "sh", "yaml", "jsonl"]);
+
+/** The Markdown files of the repository that people read: the root's and those of docs/. */
+function repositoryFiles() {
+  const paths = [
+    ...readdirSync(root).filter((file) => file.endsWith(".md")),
+    ...readdirSync(join(root, "docs"), { recursive: true })
+      .map((path) => posix.join("docs", path.replaceAll("\\", "/")))
+      .filter((path) => path.endsWith(".md") && !path.startsWith("docs/api/")),
+  ];
+  return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
+}
+
+async function stalePictures() {
+  const stale = [...(await pictures())].filter(([name, content]) => {
+    const file = join(picturesFolder, name);
+    return !existsSync(file) || readFileSync(file, "utf8") !== content;
+  });
+  return stale.map(([name]) => `docs/explanations/pictures/${name} is stale. Run node scripts/docs/pictures.mjs.`);
+}
+
+/**
+ * Checks all pages of the site.
+ *
+ * @param pages The pages by path, with generated ones.
+ * @returns `{ problems, summary }`
+ */
+export async function checkPages(pages) {
+  const isFile = (path) => existsSync(join(root, "docs", path));
+  const written = [...pages].filter(([path]) => !/^(reference\/api|examples|decisions)\//.test(path));
+  const found = {
+    links: checkLinks(pages, isFile),
+    "links in the repository": checkRepositoryLinks(repositoryFiles()),
+    "TypeScript and JavaScript blocks": checkCode(written),
+    commands: await checkCommands(written),
+    "YAML and JSON Lines blocks": await checkFiles(written),
+  };
+  const unknown = written.flatMap(([path, text]) =>
+    codeBlocks(text)
+      .filter(({ language }) => !checked.has(language) && !unchecked.has(language))
+      .map(({ language, line }) => `docs/${path}:${line}: no check reads blocks of ${language}`),
+  );
+  return {
+    problems: [...Object.values(found).flatMap(({ problems }) => problems), ...unknown, ...(await stalePictures())],
+    summary: Object.entries(found).map(([what, { count }]) => `${count} ${what}`).join(", "),
+  };
+}
+
+if (process.argv[1]?.endsWith("check-pages.mjs")) {
+  const { makePages } = await import("./stage.mjs");
+  const { pages } = await makePages();
+  const { problems, summary } = await checkPages(pages);
+  for (const problem of problems) console.error(problem);
+  console.log(`${summary}: ${problems.length} problems`);
+  process.exitCode = problems.length > 0 ? 1 : 0;
+}
