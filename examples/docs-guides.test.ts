@@ -24,7 +24,10 @@ beforeAll(() => {
 afterAll(() => rmSync(project, { recursive: true }));
 
 const stepsOf = async (run: string, phase = 0) =>
-  (await readRun(join(project, "runs", run))).phases[phase]!.snapshots.map(({ step, status }) => [step, status]);
+  (await readRun(join(project, "runs", run))).phases[phase]!.snapshots.map(({ step, status }) => [
+    step,
+    status,
+  ]);
 
 it("runs the files and commands of docs/guides/training-file.md and of one model in benchmarks.md, with fewer steps and questions", async () => {
   const fewer = (line: string) =>
@@ -107,7 +110,9 @@ it("follows the tutorial, with fewer steps, questions and answers", async () => 
     document: "docs/tutorial.md",
     project,
     files: {
-      "train.yaml": { "alignment_every_percent: 25": "alignment_num_samples: 1\n  alignment_every_percent: 100" },
+      "train.yaml": {
+        "alignment_every_percent: 25": "alignment_num_samples: 1\n  alignment_every_percent: 100",
+      },
       "train.mjs": { "maxSteps: 160": "maxSteps: 2" },
     },
     command: short,
@@ -129,20 +134,23 @@ it("follows the tutorial, with fewer steps, questions and answers", async () => 
 
 const inFull = it.runIf(process.env["PERIODIC_EVAL_FULL"]);
 
-inFull("follows docs/guides/fine-tuning.md, evaluation.md and tensorflow-js.md, with fewer steps", async () => {
-  const files = {
-    "train.mjs": { "maxSteps: 60": "maxSteps: 2" },
-    "polite.mjs": { "maxSteps: 40": "maxSteps: 2", "everyPercent(20)": "everyPercent(50)" },
-    "fit.mjs": { "epochs: 5": "epochs: 1", "32 * 64": "4 * 16", "[32, 64": "[4, 16", "n: 10": "n: 2" },
-  };
-  for (const page of ["fine-tuning", "evaluation", "tensorflow-js"]) {
-    const done = await followPage({ document: `docs/guides/${page}.md`, project, files });
-    expect(done.map(({ line }) => line.split(" ")[0])).toEqual(["node", "npx"]);
-    expect(done[1]!.printed).toContain("training undisturbed: yes");
-  }
-  expect(await stepsOf("sft")).toEqual([0, 1, 2].map((step) => [step, "complete"]));
-  expect(await stepsOf("polite")).toEqual([0, 1, 2].map((step) => [step, "complete"]));
-});
+inFull(
+  "follows docs/guides/fine-tuning.md, evaluation.md and tensorflow-js.md, with fewer steps",
+  async () => {
+    const files = {
+      "train.mjs": { "maxSteps: 60": "maxSteps: 2" },
+      "polite.mjs": { "maxSteps: 40": "maxSteps: 2", "everyPercent(20)": "everyPercent(50)" },
+      "fit.mjs": { "epochs: 5": "epochs: 1", "32 * 64": "4 * 16", "[32, 64": "[4, 16", "n: 10": "n: 2" },
+    };
+    for (const page of ["fine-tuning", "evaluation", "tensorflow-js"]) {
+      const done = await followPage({ document: `docs/guides/${page}.md`, project, files });
+      expect(done.map(({ line }) => line.split(" ")[0])).toEqual(["node", "npx"]);
+      expect(done[1]!.printed).toContain("training undisturbed: yes");
+    }
+    expect(await stepsOf("sft")).toEqual([0, 1, 2].map((step) => [step, "complete"]));
+    expect(await stepsOf("polite")).toEqual([0, 1, 2].map((step) => [step, "complete"]));
+  },
+);
 
 inFull("follows docs/guides/resuming.md and seeds.md, with fewer steps and questions", async () => {
   const resumed = await followPage({ document: "docs/guides/resuming.md", project, command: short });

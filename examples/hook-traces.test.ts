@@ -91,7 +91,9 @@ it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
       adam.apply(grads, learningRate);
       return value.dataSync()[0]!;
     });
-  const block = blocksOf("docs/guides/tensorflow-js.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
+  const block = blocksOf("docs/guides/tensorflow-js.md", "ts").find((code) =>
+    code.includes("trainStep(batch)"),
+  )!;
   const given = {
     withSession: ((options, train) => withSession({ ...options, loggers: [] }, train)) as typeof withSession,
     inMemory,

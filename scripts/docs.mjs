@@ -38,19 +38,38 @@ function buildDemo() {
   const shell = process.platform === "win32";
   const { status } = spawnSync("npm", ["run", "--silent", "browser"], { cwd: root, stdio: "inherit", shell });
   if (status === 0 && existsSync(join(demo, "index.html"))) return true;
-  throw new Missing("npm run browser", `exit status ${status}`, "the demo in .build/browser", "Run `npm run browser`.");
+  throw new Missing(
+    "npm run browser",
+    `exit status ${status}`,
+    "the demo in .build/browser",
+    "Run `npm run browser`.",
+  );
 }
 
 function build() {
   const vitepress = join(cache, "node_modules", "vitepress", "bin", "vitepress.js");
   rmSync(site, { recursive: true, force: true });
-  const { status, stdout, stderr } = spawnSync(process.execPath, [vitepress, "build", source, "--outDir", site], {
-    cwd: cache,
-    encoding: "utf8",
-  });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [vitepress, "build", source, "--outDir", site],
+    {
+      cwd: cache,
+      encoding: "utf8",
+    },
+  );
   if (status === 0) return;
-  console.error(`${stdout}\n${stderr}`.split("\n").filter((line) => !/^\s+at /.test(line)).join("\n"));
-  throw new Missing("vitepress build", `exit status ${status}`, "a site", "Correct what the lines above name.");
+  console.error(
+    `${stdout}\n${stderr}`
+      .split("\n")
+      .filter((line) => !/^\s+at /.test(line))
+      .join("\n"),
+  );
+  throw new Missing(
+    "vitepress build",
+    `exit status ${status}`,
+    "a site",
+    "Correct what the lines above name.",
+  );
 }
 
 const filesOf = (folder) =>
@@ -90,5 +109,7 @@ await runToEnd(async () => {
   const files = filesOf(site);
   const size = files.reduce((sum, file) => sum + statSync(file).size, 0);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
-  console.log(`.build/docs: ${files.length} files, ${(size / 2 ** 20).toFixed(1)} MiB, ${seconds} s. Serve the folder with any static server.`);
+  console.log(
+    `.build/docs: ${files.length} files, ${(size / 2 ** 20).toFixed(1)} MiB, ${seconds} s. Serve the folder with any static server.`,
+  );
 });

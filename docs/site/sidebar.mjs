@@ -26,7 +26,12 @@ export const sections = [
   },
   {
     text: "Reference",
-    pages: ["reference/index.md", "reference/command-line.md", "reference/configuration.md", "reference/snapshot.md"],
+    pages: [
+      "reference/index.md",
+      "reference/command-line.md",
+      "reference/configuration.md",
+      "reference/snapshot.md",
+    ],
   },
   {
     text: "Explanations",

@@ -1,5 +1,7 @@
 // Writes the API reference: a page per package, with every public name, its docstring and its declaration.
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { githubSlug } from "../../docs/site/github-slug.mjs";
 import { publicApi } from "../public-api.mjs";
@@ -18,7 +20,10 @@ export const escapeProse = (text) =>
     .map((part, at) =>
       at % 2 === 1
         ? part.replaceAll("{{", "{ {")
-        : part.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;").replaceAll(/([*_|])/g, "\\$1"),
+        : part
+            .replaceAll("<", "&lt;")
+            .replaceAll("{{", "&#123;&#123;")
+            .replaceAll(/([*_|])/g, "\\$1"),
     )
     .join("");
 
@@ -38,11 +43,21 @@ function docstring(raw) {
       const [, parameter, about] = /^(\S+)\s*(?:- )?(.*)$/.exec(said);
       return [`- \`${parameter}\`: ${escapeProse(about)}`];
     }
-    const labels = { returns: "Returns", throws: "Throws", default: "Default:", see: "See", deprecated: "Deprecated:" };
+    const labels = {
+      returns: "Returns",
+      throws: "Throws",
+      default: "Default:",
+      see: "See",
+      deprecated: "Deprecated:",
+    };
     return labels[name] === undefined ? [] : [`- ${labels[name]} ${escapeProse(said)}`];
   });
   // Indented lines are code.
-  const paragraphs = description.trim().split("\n").map((line) => (/^ {4}/.test(line) ? line : escapeProse(line))).join("\n");
+  const paragraphs = description
+    .trim()
+    .split("\n")
+    .map((line) => (/^ {4}/.test(line) ? line : escapeProse(line)))
+    .join("\n");
   return [paragraphs, listed.join("\n")].filter((part) => part !== "").join("\n\n");
 }
 
@@ -51,20 +66,55 @@ const declaration = (code) =>
 
 /** The public names that a declaration mentions, as links to their pages. */
 function mentions(name, code, places) {
-  const words = new Set(code.join("\n").replaceAll(/\/\*[^]*?\*\//g, "").match(/\b[A-Z]\w+\b/g));
+  const words = new Set(
+    code
+      .join("\n")
+      .replaceAll(/\/\*[^]*?\*\//g, "")
+      .match(/\b[A-Z]\w+\b/g),
+  );
   const links = [...words].filter((word) => word !== name && places.has(word));
   if (links.length === 0) return [];
   return [`See also ${links.map((word) => `[\`${word}\`](${places.get(word)})`).join(", ")}.`, ""];
 }
 
-function pageOf({ title, names, description }, places, guides) {
+const mark = "// @@@ ";
+
+/** Formats the declarations of all pages in one process: declaration files have a function on one line, however long. */
+function formatted(root, entries) {
+  // Outside of the repository: oxfmt skips files that git ignores.
+  const folder = mkdtempSync(join(tmpdir(), "declarations-"));
+  writeFileSync(join(folder, ".oxfmtrc.json"), JSON.stringify({ printWidth: 84 }));
+  for (const { page, names } of entries) {
+    const parts = names.map(([name, { code }]) => `${mark}${name}\n${declaration(code)}\n`);
+    writeFileSync(join(folder, `${page}.d.ts`), parts.join(""));
+  }
+  const oxfmt = join(root, "node_modules", "oxfmt", "bin", "oxfmt");
+  execFileSync(process.execPath, [oxfmt, "-c", join(folder, ".oxfmtrc.json"), folder], {
+    cwd: folder,
+    stdio: "pipe",
+  });
+  const pages = entries.map((entry) => {
+    const text = readFileSync(join(folder, `${entry.page}.d.ts`), "utf8");
+    const codes = new Map(
+      text
+        .split(mark)
+        .slice(1)
+        .map((part) => [part.split("\n")[0], part.slice(part.indexOf("\n") + 1).trim()]),
+    );
+    return { ...entry, codes };
+  });
+  rmSync(folder, { recursive: true });
+  return pages;
+}
+
+function pageOf({ title, names, description, codes }, places, guides) {
   const lines = [`# ${title}`, "", description, ""];
   for (const [kind, types] of kinds) {
     const members = names.filter(([, found]) => types.includes(found.kind));
     if (members.length > 0) lines.push(`## ${kind}`, "");
     for (const [name, { code, doc }] of members) {
       lines.push(`### ${name}`, "", ...(doc === "" ? [] : [docstring(doc), ""]));
-      lines.push("```ts", declaration(code), "```", "", ...mentions(name, code, places));
+      lines.push("```ts", codes.get(name), "```", "", ...mentions(name, code, places));
       if (guides.has(name)) lines.push(`Used in ${guides.get(name).join(", ")}.`, "");
     }
   }
@@ -120,6 +170,9 @@ export function apiPages(root, guides) {
   ];
   return [
     ["reference/api/index.md", index.join("\n")],
-    ...entries.map((entry) => [`reference/api/${entry.page}`, pageOf(entry, places, guides)]),
+    ...formatted(root, entries).map((entry) => [
+      `reference/api/${entry.page}`,
+      pageOf(entry, places, guides),
+    ]),
   ];
 }

@@ -11,7 +11,8 @@ const importStatement = /^import [^;]*;[^\n]*\n/gm;
 /** The declarations in a comment `<!-- given … -->` directly before a block: what the reader's program has. */
 const givenOf = (before) => /<!-- given\n([^]*?)-->$/.exec(before)?.[1] ?? "";
 
-export const savedName = (before) => /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*$/.exec(before)?.[1] ?? null;
+export const savedName = (before) =>
+  /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*$/.exec(before)?.[1] ?? null;
 
 /**
  * Joins the blocks of a page into one module: a block sees the names of the blocks before it, and may declare them again. Returns
@@ -31,7 +32,10 @@ function moduleOf(blocks) {
         imported.add(statement);
         continue;
       }
-      for (const name of names.split(",").map((one) => one.trim().replace(/^type /, "")).filter(Boolean)) {
+      for (const name of names
+        .split(",")
+        .map((one) => one.trim().replace(/^type /, ""))
+        .filter(Boolean)) {
         if (!imported.has(`${name} ${source}`)) add(`import { ${name} } from ${source};`, line);
         imported.add(`${name} ${source}`);
       }
@@ -39,7 +43,10 @@ function moduleOf(blocks) {
   for (const { code, before, line } of blocks) {
     add("{", line);
     add(givenOf(before).replaceAll(importStatement, ""), line);
-    add(code.replaceAll(importStatement, (statement) => statement.replaceAll(/[^\n]/g, "")), line);
+    add(
+      code.replaceAll(importStatement, (statement) => statement.replaceAll(/[^\n]/g, "")),
+      line,
+    );
   }
   add("}".repeat(blocks.length), blocks.at(-1).line);
   return lines;
@@ -93,9 +100,15 @@ export function checkCode(pages) {
   }
   for (const [name, { lines }] of modules)
     writeFileSync(join(folder, name), lines.map(({ line }) => line).join("\n"));
-  writeFileSync(join(folder, "given.d.ts"), `declare function given<T = any>(): T;\n${optional.map((name) => `declare module "${name}";\n`).join("")}`);
+  writeFileSync(
+    join(folder, "given.d.ts"),
+    `declare function given<T = any>(): T;\n${optional.map((name) => `declare module "${name}";\n`).join("")}`,
+  );
   const problems = [];
-  for (const [strict, extension] of [[true, ".mts"], [false, ".mjs"]]) {
+  for (const [strict, extension] of [
+    [true, ".mts"],
+    [false, ".mjs"],
+  ]) {
     const files = [...modules.keys()].filter((name) => name.endsWith(extension));
     if (files.length === 0) continue;
     const project = join(folder, `tsconfig${extension}.json`);
@@ -115,7 +128,12 @@ function compile(project, modules) {
       .split("\n")
       .filter((line) => /error TS/.test(line))
       .map((line) => {
-        const [, name, at, said] = /^(?:.*\/)?([^/(]+)\((\d+),\d+\): (.*)$/.exec(line) ?? [null, null, null, line];
+        const [, name, at, said] = /^(?:.*\/)?([^/(]+)\((\d+),\d+\): (.*)$/.exec(line) ?? [
+          null,
+          null,
+          null,
+          line,
+        ];
         const found = modules.get(name);
         return found === undefined ? said : `docs/${found.path}:${found.lines[at - 1]?.from ?? "?"}: ${said}`;
       });

@@ -32,8 +32,11 @@ function simpleCommands(code, first) {
 /** Gives every command an action that does nothing, also those inside commands. */
 function withoutActions(program, complaints) {
   for (const command of program.commands) {
-    if (command.commands.length === 0 || command.createHelp().visibleArguments(command).length > 0) command.action(() => {});
-    command.exitOverride().configureOutput({ writeErr: (text) => complaints.push(text.trim()), writeOut: () => {} });
+    if (command.commands.length === 0 || command.createHelp().visibleArguments(command).length > 0)
+      command.action(() => {});
+    command
+      .exitOverride()
+      .configureOutput({ writeErr: (text) => complaints.push(text.trim()), writeOut: () => {} });
     withoutActions(command, complaints);
   }
   return program;
@@ -65,10 +68,16 @@ export async function checkCommands(pages) {
   for (const [path, text] of pages) {
     const blocks = codeBlocks(text);
     const saved = new Set(blocks.map(({ before }) => savedName(before)));
-    const shell = blocks.filter(({ language }) => language === "sh").flatMap(({ code, line }) => simpleCommands(code, line));
-    const inline = text.split("\n").flatMap((line, at) =>
-      [...line.matchAll(/`(npx periodic-eval [a-z][^`…]*)`/g)].flatMap(([, code]) => simpleCommands(code, at + 1)),
-    );
+    const shell = blocks
+      .filter(({ language }) => language === "sh")
+      .flatMap(({ code, line }) => simpleCommands(code, line));
+    const inline = text
+      .split("\n")
+      .flatMap((line, at) =>
+        [...line.matchAll(/`(npx periodic-eval [a-z][^`…]*)`/g)].flatMap(([, code]) =>
+          simpleCommands(code, at + 1),
+        ),
+      );
     for (const { words, line } of [...shell, ...inline]) {
       count++;
       const complain = (what) => problems.push(`docs/${path}:${line}: ${words.join(" ")}: ${what}`);

@@ -16,10 +16,16 @@ const wholeTraining = { model: "m", run_dir: "r", phases: [{ phase: "p", dataset
 /** Kinds of YAML files, by a key that only they have; the first that fits counts. */
 async function fileKinds() {
   const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false });
-  const [train, block] = ["cli/dist/train.schema.json", "core/dist/config.schema.json"].map((file) => ajv.compile(readSchema(file)));
+  const [train, block] = ["cli/dist/train.schema.json", "core/dist/config.schema.json"].map((file) =>
+    ajv.compile(readSchema(file)),
+  );
   const suites = await import(pathToFileURL(join(root, "packages/tasks/dist/suite/suite-file.js")).href);
   const complaints = (validate, value) =>
-    validate(value) ? [] : validate.errors.map(({ instancePath, message, params }) => `${instancePath} ${message} ${params.additionalProperty ?? ""}`.trim());
+    validate(value)
+      ? []
+      : validate.errors.map(({ instancePath, message, params }) =>
+          `${instancePath} ${message} ${params.additionalProperty ?? ""}`.trim(),
+        );
   return [
     { name: "workflow", fits: (value) => "jobs" in value, check: () => [] },
     {
@@ -36,21 +42,32 @@ async function fileKinds() {
     },
     // examples/custom-benchmark.test.ts and packages/feedback read these two.
     { name: "benchmark", fits: (value) => "verifier" in value, check: () => [] },
-    { name: "block", fits: (value) => Object.keys(value).join() === "periodic_eval", check: ({ periodic_eval: value }) => complaints(block, value) },
-    { name: "training", fits: () => true, check: (value) => complaints(train, { ...wholeTraining, ...value }) },
+    {
+      name: "block",
+      fits: (value) => Object.keys(value).join() === "periodic_eval",
+      check: ({ periodic_eval: value }) => complaints(block, value),
+    },
+    {
+      name: "training",
+      fits: () => true,
+      check: (value) => complaints(train, { ...wholeTraining, ...value }),
+    },
   ];
 }
 
 function problemsOf({ language, code }, kinds) {
   if (language === "jsonl")
-    return code.trim().split("\n").flatMap((line) => {
-      try {
-        JSON.parse(line);
-        return [];
-      } catch (error) {
-        return [error.message];
-      }
-    });
+    return code
+      .trim()
+      .split("\n")
+      .flatMap((line) => {
+        try {
+          JSON.parse(line);
+          return [];
+        } catch (error) {
+          return [error.message];
+        }
+      });
   const [document] = parseAllDocuments(code);
   if (document.errors.length > 0) return document.errors.map(({ message }) => message);
   const value = document.toJS();

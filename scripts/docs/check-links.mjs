@@ -48,7 +48,12 @@ export function checkRepositoryLinks(files) {
       const complain = (what) => problems.push(`${path}:${line}: ${target}: ${what}`);
       const other = files.get(place);
       if (other === undefined && !existsSync(join(root, place))) complain("no such file");
-      else if (anchor !== undefined && other !== undefined && !other.includes("<!-- generated:") && !anchorsOf(other).has(anchor))
+      else if (
+        anchor !== undefined &&
+        other !== undefined &&
+        !other.includes("<!-- generated:") &&
+        !anchorsOf(other).has(anchor)
+      )
         complain("no such heading");
     }
   return { problems, count };

@@ -29,7 +29,9 @@ async function stalePictures() {
     const file = join(picturesFolder, name);
     return !existsSync(file) || readFileSync(file, "utf8") !== content;
   });
-  return stale.map(([name]) => `docs/explanations/pictures/${name} is stale. Run node scripts/docs/pictures.mjs.`);
+  return stale.map(
+    ([name]) => `docs/explanations/pictures/${name} is stale. Run node scripts/docs/pictures.mjs.`,
+  );
 }
 
 /**
@@ -54,8 +56,14 @@ export async function checkPages(pages) {
       .map(({ language, line }) => `docs/${path}:${line}: no check reads blocks of ${language}`),
   );
   return {
-    problems: [...Object.values(found).flatMap(({ problems }) => problems), ...unknown, ...(await stalePictures())],
-    summary: Object.entries(found).map(([what, { count }]) => `${count} ${what}`).join(", "),
+    problems: [
+      ...Object.values(found).flatMap(({ problems }) => problems),
+      ...unknown,
+      ...(await stalePictures()),
+    ],
+    summary: Object.entries(found)
+      .map(([what, { count }]) => `${count} ${what}`)
+      .join(", "),
   };
 }
 

@@ -8,11 +8,18 @@ export function checkSite(folder) {
     .map((path) => path.replaceAll("\\", "/"))
     .filter((path) => path.endsWith(".html") && !path.startsWith("demo/"));
   const pages = new Map(paths.map((path) => [path, readFileSync(join(folder, path), "utf8")]));
-  const ids = new Map([...pages].map(([path, html]) => [path, new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]));
+  const ids = new Map(
+    [...pages].map(([path, html]) => [
+      path,
+      new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)),
+    ]),
+  );
   const problems = new Set();
   let count = 0;
   for (const [path, html] of pages)
-    for (const [, , written] of html.matchAll(/<(?:a|link|script|img|source|iframe)\b[^>]*?\b(href|src)="([^"]*)"/g)) {
+    for (const [, , written] of html.matchAll(
+      /<(?:a|link|script|img|source|iframe)\b[^>]*?\b(href|src)="([^"]*)"/g,
+    )) {
       const target = written.replaceAll("&amp;", "&");
       if (target === "" || /^([a-z]+:|\/\/)/.test(target)) continue;
       count++;

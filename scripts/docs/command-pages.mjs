@@ -23,7 +23,11 @@ export function commandsOf(program, prefix = "") {
 /** The help as the command prints it, 110 columns wide. */
 function helpOf(command) {
   let text = "";
-  command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 110, getErrHelpWidth: () => 110 });
+  command.configureOutput({
+    writeOut: (part) => (text += part),
+    getOutHelpWidth: () => 110,
+    getErrHelpWidth: () => 110,
+  });
   command.outputHelp();
   return text.trimEnd();
 }
@@ -35,7 +39,9 @@ export function commandSections(program) {
   const commands = commandsOf(program);
   const lines = ["| command | |", "|---|---|"];
   for (const { name, command } of commands)
-    lines.push(`| [\`${name}\`](#${name.replaceAll(" ", "-")}) | ${sentence(command.description()).replaceAll("|", "\\|")} |`);
+    lines.push(
+      `| [\`${name}\`](#${name.replaceAll(" ", "-")}) | ${sentence(command.description()).replaceAll("|", "\\|")} |`,
+    );
   for (const { name, command } of commands)
     lines.push("", `### ${name}`, "", "```text", helpOf(command), "```");
   return lines.join("\n");

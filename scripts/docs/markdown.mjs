@@ -29,9 +29,7 @@ export function changeProse(text, change) {
     if (parts.at(-1)?.isCode !== isCode) parts.push({ isCode, lines: [] });
     parts.at(-1).lines.push(line);
   }
-  return parts
-    .map(({ isCode, lines }) => (isCode ? lines.join("\n") : change(lines.join("\n"))))
-    .join("\n");
+  return parts.map(({ isCode, lines }) => (isCode ? lines.join("\n") : change(lines.join("\n")))).join("\n");
 }
 
 /**

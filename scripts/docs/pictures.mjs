@@ -64,10 +64,18 @@ function pairs({ newcombePaired, mcnemarExact }) {
     // Newcombe's difference is first minus second; a loss is negative.
     const interval = [-ci95[1], -ci95[0]];
     const note = `${signed(-100 * delta)} [${signed(100 * interval[0])}, ${signed(100 * interval[1])}], p = ${mcnemarExact(cells).toPrecision(2)}`;
-    return intervalRow(scale, 50 + 50 * at, { label, value: -delta, interval, note, kind: at === 0 ? "w" : "m" });
+    return intervalRow(scale, 50 + 50 * at, {
+      label,
+      value: -delta,
+      interval,
+      note,
+      kind: at === 0 ? "w" : "m",
+    });
   });
   return svg(165, "The change of accuracy on 200 paired questions, in points", [
-    axis(scale, [-0.15, -0.1, -0.05, 0, 0.05], 25, 125, (tick) => `${Math.round(100 * tick)} points`.replace("-", "−")),
+    axis(scale, [-0.15, -0.1, -0.05, 0, 0.05], 25, 125, (tick) =>
+      `${Math.round(100 * tick)} points`.replace("-", "−"),
+    ),
     rows,
   ]);
 }
@@ -96,7 +104,11 @@ function falseAlarms() {
 }
 
 function receipt() {
-  const steps = (from) => [0, 1, 2].map((at) => [box(from + 44 * at, 60, 38, 40, "f"), text(from + 44 * at + 19, 85, "step", { kind: "s", anchor: "middle" })]);
+  const steps = (from) =>
+    [0, 1, 2].map((at) => [
+      box(from + 44 * at, 60, 38, 40, "f"),
+      text(from + 44 * at + 19, 85, "step", { kind: "s", anchor: "middle" }),
+    ]);
   return svg(200, "The window of a measurement between two training steps", [
     steps(20),
     box(170, 40, 380, 80, "g"),
@@ -110,7 +122,9 @@ function receipt() {
     line(230, 105, 230, 150, "m", 2),
     line(490, 105, 490, 150, "m", 2),
     line(230, 150, 490, 150, "m", 2),
-    text(360, 172, "equal to the bit: weights, optimizer, mode, random numbers, tensors", { anchor: "middle" }),
+    text(360, 172, "equal to the bit: weights, optimizer, mode, random numbers, tensors", {
+      anchor: "middle",
+    }),
   ]);
 }
 
@@ -122,10 +136,34 @@ function budget() {
   ];
   const [full, less] = [22, 9];
   return svg(200, "Measurements during training", [
-    row(20, "within the grace", [[0.02, full], [0.2, full], [0.4, full], [0.6, full], [0.8, full], [0.98, full]]),
-    row(75, "beyond it", [[0.02, full], [0.2, less], [0.4, less], [0.6, less], [0.8, less], [0.98, full]]),
-    row(130, "far beyond it", [[0.02, full], [0.33, less], [0.67, less], [0.98, full]]),
-    text(left, 190, "start and end: always in full · between them: fewer questions, then fewer measurements", { kind: "s" }),
+    row(20, "within the grace", [
+      [0.02, full],
+      [0.2, full],
+      [0.4, full],
+      [0.6, full],
+      [0.8, full],
+      [0.98, full],
+    ]),
+    row(75, "beyond it", [
+      [0.02, full],
+      [0.2, less],
+      [0.4, less],
+      [0.6, less],
+      [0.8, less],
+      [0.98, full],
+    ]),
+    row(130, "far beyond it", [
+      [0.02, full],
+      [0.33, less],
+      [0.67, less],
+      [0.98, full],
+    ]),
+    text(
+      left,
+      190,
+      "start and end: always in full · between them: fewer questions, then fewer measurements",
+      { kind: "s" },
+    ),
   ]);
 }
 

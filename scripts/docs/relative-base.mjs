@@ -47,9 +47,12 @@ const absolute = `for(const e of document.querySelectorAll("a[href],img[src],lin
 
 function relativePage(path, html) {
   const up = "../".repeat(path.split("/").length - 1) || "./";
-  const scripts = html.replaceAll(/(<script(?![^>]*\bsrc=)[^>]*>)([^]*?)(<\/script>)/g, (_, open, code, close) => {
-    return `${open}${relativeScript("inline.js", code)}${close}`;
-  });
+  const scripts = html.replaceAll(
+    /(<script(?![^>]*\bsrc=)[^>]*>)([^]*?)(<\/script>)/g,
+    (_, open, code, close) => {
+      return `${open}${relativeScript("inline.js", code)}${close}`;
+    },
+  );
   const set = `<script>${variable}=new URL(${JSON.stringify(up)},location.href).pathname</script>`;
   return scripts
     .replaceAll(/\b(href|src)="\/__docs_base__\//g, `$1="${up}`)
@@ -68,7 +71,11 @@ export function makeRelative(folder) {
     const file = join(folder, path);
     const text = readFileSync(file, "utf8");
     const styles = () => text.replaceAll(placeholder, `${posix.relative(posix.dirname(path), ".") || "."}/`);
-    const changes = { html: () => relativePage(path, text), js: () => relativeScript(path, text), css: styles };
+    const changes = {
+      html: () => relativePage(path, text),
+      js: () => relativeScript(path, text),
+      css: styles,
+    };
     const changed = changes[path.split(".").at(-1)]?.() ?? text;
     if (changed.includes(placeholder)) {
       const at = changed.indexOf(placeholder);

@@ -1,11 +1,11 @@
 // Turns a JSON Schema into Markdown tables: one row per key, with type, default and description.
+import { githubSlug } from "../../docs/site/github-slug.mjs";
 import { escapeProse } from "./api-pages.mjs";
 
 const code = (text) => `\`${String(text).replaceAll("|", "\\|")}\``;
 
 /** Returns the alternatives of a schema, without nested `anyOf`. */
-const alternatives = (schema) =>
-  (schema.anyOf ?? schema.oneOf)?.flatMap(alternatives) ?? [schema];
+const alternatives = (schema) => (schema.anyOf ?? schema.oneOf)?.flatMap(alternatives) ?? [schema];
 
 function bounds({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }) {
   const parts = [
@@ -41,47 +41,56 @@ function objectsIn(schema, path) {
   return alternatives(schema).flatMap((one) => {
     if (one.properties !== undefined) return [{ path, schema: one }];
     if (one.items !== undefined && typeof one.items === "object") return objectsIn(one.items, `${path}[]`);
-    if (typeof one.additionalProperties === "object") return objectsIn(one.additionalProperties, `${path}.<name>`);
+    if (typeof one.additionalProperties === "object")
+      return objectsIn(one.additionalProperties, `${path}.<name>`);
     return [];
   });
 }
 
 const defaultOf = (schema) =>
-  schema.default === undefined || (typeof schema.default === "object" && schema.default !== null && Object.keys(schema.default).length > 0 && !Array.isArray(schema.default))
+  schema.default === undefined ||
+  (typeof schema.default === "object" &&
+    schema.default !== null &&
+    Object.keys(schema.default).length > 0 &&
+    !Array.isArray(schema.default))
     ? ""
-    : code(JSON.stringify(schema.default).replaceAll('"', ""));
+    : `default ${code(JSON.stringify(schema.default).replaceAll('"', ""))}`;
 
-/** Rows of a schema's keys, and of the keys of objects inside it. */
-function rowsOf(schema, prefix, skipped) {
-  const keys = Object.entries(schema.properties ?? {});
+/** Tables of a schema: one for its keys, and one for each object inside it. */
+function tablesOf(schema, prefix, path, options) {
   const required = new Set(schema.required);
-  return keys.flatMap(([key, one]) => {
-    const path = prefix === "" ? key : `${prefix}.${key}`;
+  const inner = [];
+  const rows = Object.entries(schema.properties ?? {}).map(([key, one]) => {
+    const own = path === "" ? key : `${path}.${key}`;
+    const objects = options.skipped.has(own) ? [] : objectsIn(one, own);
+    inner.push(...objects.map((found) => tablesOf(found.schema, prefix, found.path, options)));
     const about = escapeProse((one.description ?? "").replaceAll(/\s+/g, " "));
-    const isRequired = required.has(key) && one.default === undefined;
-    const row = { path, type: typeOf(one), value: isRequired ? "required" : defaultOf(one), about };
-    if (skipped.has(path)) return [row];
-    const inner = objectsIn(one, path).flatMap((found) => rowsOf(found.schema, found.path, skipped));
-    return [row, ...inner.filter(({ path: own }, at) => inner.findIndex((other) => other.path === own) === at)];
+    const value = required.has(key) && one.default === undefined ? "required" : defaultOf(one);
+    const notes = [typeOf(one), options.withDefaults ? value : ""].filter((part) => part !== "").join("; ");
+    const keys = [...new Set(objects.map((found) => found.path))].map(
+      (at) => `[keys](#${githubSlug(prefix + at)})`,
+    );
+    return `| ${code(key)} | ${notes} | ${[about, ...keys].join(" ")} |`;
   });
+  const title = path === "" ? [] : ["", `### \`${prefix}${path}\``, ""];
+  const merged = inner
+    .flat()
+    .filter(({ title: own }, at, all) => all.findIndex((other) => other.title === own) === at);
+  return [{ title: title.join("\n"), rows }, ...merged];
 }
 
 /**
- * Returns a table of all keys of a schema.
+ * Returns tables of all keys of a schema, those of inner objects under their own headings.
  *
- * @param skipped Paths whose keys stand in another table.
+ * @param prefix Stands before the paths in headings.
+ * @param skipped Paths whose keys are described elsewhere.
  * @param withDefaults Whether the schema describes input, which has defaults and required keys.
  */
-export function schemaTable(schema, { skipped = new Set(), withDefaults = true } = {}) {
-  const rows = rowsOf(schema, "", skipped);
-  const head = withDefaults ? ["| key | type | default | |", "|---|---|---|---|"] : ["| field | type | |", "|---|---|---|"];
-  return [
-    ...head,
-    ...rows.map(({ path, type, value, about }) =>
-      withDefaults ? `| \`${path}\` | ${type} | ${value} | ${about} |` : `| \`${path}\` | ${type} | ${about} |`,
-    ),
-  ].join("\n");
+export function schemaTables(schema, { prefix = "", skipped = new Set(), withDefaults = true } = {}) {
+  const head = withDefaults
+    ? "| key | value; default | |\n|---|---|---|"
+    : "| field | value | |\n|---|---|---|";
+  return tablesOf(schema, prefix, "", { skipped, withDefaults })
+    .map(({ title, rows }) => `${title}\n${head}\n${rows.join("\n")}`)
+    .join("\n");
 }
-
-/** Number of keys in a table. */
-export const countRows = (table) => table.split("\n").length - 2;

@@ -1,13 +1,15 @@
 // Makes the pages of the docs site: those of docs/, with generated reference pages, and links that hold on the site.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
+import { pathToFileURL } from "node:url";
+import { z } from "zod";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../optional-engine.mjs";
 import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
 import { examplePages } from "./example-pages.mjs";
 import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
-import { schemaTable } from "./schema-tables.mjs";
+import { schemaTables } from "./schema-tables.mjs";
 
 const docs = join(root, "docs");
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), "utf8"));
@@ -28,12 +30,17 @@ function filesOfDocs() {
 async function generatedParts() {
   const train = readJson("packages/cli/dist/train.schema.json");
   const block = readJson("packages/core/dist/config.schema.json");
-  const phaseBlocks = ["phases[].periodic_eval", "periodic_eval"];
+  const blocks = ["phases[].periodic_eval", "periodic_eval", "eval"];
+  const { suiteSchema } = await import(
+    pathToFileURL(join(root, "packages/tasks/dist/suite/suite-file.js")).href
+  );
+  const suite = z.toJSONSchema(suiteSchema, { io: "input" });
   return {
     commands: commandSections(await openProgram(root)),
-    train: schemaTable(train, { skipped: new Set([...phaseBlocks, "phases[].config"]) }),
-    block: schemaTable(block, { skipped: new Set(["phases"]) }),
-    snapshot: schemaTable(readJson("packages/core/dist/snapshot.schema.json"), { withDefaults: false }),
+    train: schemaTables(train, { skipped: new Set([...blocks, "phases[].config"]) }),
+    block: schemaTables(block, { prefix: "periodic_eval.", skipped: new Set(["phases"]) }),
+    suite: schemaTables(suite, { prefix: "suite." }),
+    snapshot: schemaTables(readJson("packages/core/dist/snapshot.schema.json"), { withDefaults: false }),
   };
 }
 
@@ -44,10 +51,15 @@ function guidesByName(pages) {
     if (!path.startsWith("guides/") && path !== "tutorial.md") continue;
     const imported = codeBlocks(text)
       .filter(({ language }) => ["ts", "js"].includes(language))
-      .flatMap(({ code }) => [...code.matchAll(/^import (?:type )?\{([^}]*)\} from "(?:@periodic-eval|periodic-eval)/gm)])
+      .flatMap(({ code }) => [
+        ...code.matchAll(/^import (?:type )?\{([^}]*)\} from "(?:@periodic-eval|periodic-eval)/gm),
+      ])
       .flatMap(([, names]) => names.split(",").map((name) => name.trim().replace(/^type /, "")));
     for (const name of new Set(imported))
-      guides.set(name, [...(guides.get(name) ?? []), `[${titleOf(text)}](${posix.relative("reference/api", path)})`]);
+      guides.set(name, [
+        ...(guides.get(name) ?? []),
+        `[${titleOf(text)}](${posix.relative("reference/api", path)})`,
+      ]);
   }
   return guides;
 }
@@ -70,7 +82,8 @@ function siteLinks(path, text, repository) {
       if (/^([a-z]+:|#|\/)/.test(target)) return written;
       const [file, anchor] = target.split("#");
       const place = posix.join(from, file);
-      const to = (page) => `${label}(${posix.relative(posix.dirname(path), page)}${anchor === undefined ? "" : `#${anchor}`})`;
+      const to = (page) =>
+        `${label}(${posix.relative(posix.dirname(path), page)}${anchor === undefined ? "" : `#${anchor}`})`;
       const example = /^examples\/(\d\d-[^.]+)\.ts$/.exec(place);
       if (example !== null) return to(`examples/${example[1]}.md`);
       if (place === "examples" || place === "docs/decisions") return to(`${posix.basename(place)}/index.md`);
@@ -84,8 +97,20 @@ function siteLinks(path, text, repository) {
 function decisionsIndex(pages) {
   const rows = pages
     .filter(([path]) => path.startsWith("decisions/"))
-    .map(([path, text]) => `| ${posix.basename(path).slice(0, 10)} | [${titleOf(text)}](${posix.basename(path)}) |`);
-  return ["# Decisions", "", "Why things are as they are: a dated page each, with measurements.", "", "| date | |", "|---|---|", ...rows, ""].join("\n");
+    .map(
+      ([path, text]) =>
+        `| ${posix.basename(path).slice(0, 10)} | [${titleOf(text)}](${posix.basename(path)}) |`,
+    );
+  return [
+    "# Decisions",
+    "",
+    "Why things are as they are: a dated page each, with measurements.",
+    "",
+    "| date | |",
+    "|---|---|",
+    ...rows,
+    "",
+  ].join("\n");
 }
 
 /** Returns the pages of the site by path, and the paths of pictures. */
@@ -101,7 +126,8 @@ export async function makePages() {
     ]),
   );
   pages.set("decisions/index.md", decisionsIndex(written));
-  for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))]) pages.set(path, text);
+  for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))])
+    pages.set(path, text);
   for (const [path, text] of pages) pages.set(path, siteLinks(path, text, repository));
   return { pages, assets, repository };
 }
@@ -110,7 +136,9 @@ export async function makePages() {
 function checkSidebar(pages) {
   const listed = sections.flatMap((section) => section.pages);
   const isGenerated = (path) => generatedSections.some(({ under }) => path.startsWith(under));
-  const forgotten = [...pages.keys()].filter((path) => path !== "index.md" && !listed.includes(path) && !isGenerated(path));
+  const forgotten = [...pages.keys()].filter(
+    (path) => path !== "index.md" && !listed.includes(path) && !isGenerated(path),
+  );
   const missing = listed.filter((path) => !pages.has(path));
   return [
     ...forgotten.map((path) => `docs/${path}: docs/site/sidebar.mjs does not list it`),
@@ -127,7 +155,10 @@ function sidebarOf(pages) {
     ...generatedSections.map(({ text, under }) => ({
       text,
       collapsed: true,
-      items: [...pages.keys()].filter((path) => path.startsWith(under)).toSorted((a, b) => (a.endsWith("/index.md") ? -1 : b.endsWith("/index.md") ? 1 : a < b ? -1 : 1)).map(item),
+      items: [...pages.keys()]
+        .filter((path) => path.startsWith(under))
+        .toSorted((a, b) => (a.endsWith("/index.md") ? -1 : b.endsWith("/index.md") ? 1 : a < b ? -1 : 1))
+        .map(item),
     })),
   ];
 }
@@ -156,6 +187,9 @@ export async function stage(folder, { base, hasDemo }) {
   mkdirSync(join(folder, "public"), { recursive: true });
   cpSync(join(site, "icon.svg"), join(folder, "public", "icon.svg"));
   if (existsSync(join(docs, "demo.png"))) cpSync(join(docs, "demo.png"), join(folder, "public", "demo.png"));
-  write(".vitepress/site.json", JSON.stringify({ base, hasDemo, repository, nav, sidebar: sidebarOf(pages) }));
+  write(
+    ".vitepress/site.json",
+    JSON.stringify({ base, hasDemo, repository, nav, sidebar: sidebarOf(pages) }),
+  );
   return { pages, problems: checkSidebar(pages) };
 }

@@ -21,7 +21,11 @@ export default defineComponent(() => {
       h("figcaption", [
         isRunning.value
           ? null
-          : h("button", { type: "button", onClick: () => (isRunning.value = true) }, "Fine-tune a model in this page"),
+          : h(
+              "button",
+              { type: "button", onClick: () => (isRunning.value = true) },
+              "Fine-tune a model in this page",
+            ),
         h("a", { href: page, target: "_blank" }, "Open the demo in a tab"),
       ]),
     ]);

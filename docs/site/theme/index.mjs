@@ -1,8 +1,9 @@
 import DefaultTheme from "vitepress/theme";
+import { h } from "vue";
 import BrowserDemo from "./browser-demo.mjs";
 import "./style.css";
 
 export default {
   extends: DefaultTheme,
-  enhanceApp: ({ app }) => app.component("BrowserDemo", BrowserDemo),
+  Layout: () => h(DefaultTheme.Layout, null, { "home-hero-after": () => h(BrowserDemo) }),
 };

@@ -16,8 +16,11 @@ const text = z.string("a non-empty string").min(1, "a non-empty string");
 const chatSchema = z
   .strictObject(
     {
-      system: z.string().optional(),
-      fewshot_as_multiturn: z.boolean("true or false").optional(),
+      system: z.string().optional().describe("The system prompt. Default: none."),
+      fewshot_as_multiturn: z
+        .boolean("true or false")
+        .optional()
+        .describe("Whether few-shot examples become turns of the chat. Default: false."),
     },
     "null for plain text, or an object with system and fewshot_as_multiturn",
   )
@@ -25,38 +28,50 @@ const chatSchema = z
 
 const taskSchema = z.strictObject(
   {
-    /** Number of few-shot examples; default the task's. */
-    shots: count(0).optional(),
-    /** Keeps the first `limit` documents of each subject. */
-    limit: count(1).nullable().default(null),
-    /** The size of a nested subset of the documents that `limit` keeps, drawn with the suite's seed. */
-    subsample: count(1).nullable().default(null),
-    /** Replaces the suite's `chat`. */
-    chat: chatSchema.optional(),
-    data: text.optional(),
-    fewshot_pool: text.optional(),
+    shots: count(0).optional().describe("Number of few-shot examples. Default: the task's."),
+    limit: count(1).nullable().default(null).describe("Keeps the first `limit` documents of each subject."),
+    subsample: count(1)
+      .nullable()
+      .default(null)
+      .describe(
+        "The size of a nested subset of the documents that `limit` keeps, drawn with the suite's seed.",
+      ),
+    chat: chatSchema.optional().describe("Replaces the suite's `chat`."),
+    data: text
+      .optional()
+      .describe(
+        "A file or folder of documents, or hf:owner/dataset. Default: the folder of the task's name, then the hub.",
+      ),
+    fewshot_pool: text
+      .optional()
+      .describe("The documents from which few-shot examples are drawn. Default: the task's."),
   },
   "an object of settings, {} for the defaults",
 );
 
-const suiteSchema = z.strictObject({
-  schema_version: z.literal(1, "1"),
-  name: text,
-  /** Seed of subsamples and of sampled completions. */
-  seed: count(0).default(42),
-  /** Seed that draws few-shot examples. */
-  fewshot_seed: count(0).default(1234),
-  /** How prompts become chats; null for plain text. */
-  chat: chatSchema.default(null),
+/** Exported for the reference of the documentation. */
+export const suiteSchema = z.strictObject({
+  schema_version: z.literal(1, "1").describe("Version of this format."),
+  name: text.describe("Name of the suite, in results and pages."),
+  seed: count(0).default(42).describe("Seed of subsamples and of sampled completions."),
+  fewshot_seed: count(0).default(1234).describe("Seed that draws few-shot examples."),
+  chat: chatSchema.default(null).describe("How prompts become chats. Null: plain text."),
   tasks: z
     .record(z.string(), taskSchema, "an object of tasks")
-    .refine((tasks) => Object.keys(tasks).length > 0, "at least one task"),
-  /** Further evaluations by kind, as in a `periodic_eval` block: `{ win_rate: prompts.jsonl, reference: path/to/model }`. */
+    .refine((tasks) => Object.keys(tasks).length > 0, "at least one task")
+    .describe("Settings of each task by its name; {} for the defaults."),
   evaluations: z
     .array(z.record(z.string(), z.unknown(), "an object such as { win_rate: prompts.jsonl }"), "an array")
-    .optional(),
-  /** Where the command line measures: `{ vllm: [URL, URL], model: NAME }`. Not a setting: results of all engines compare. */
-  engine: z.record(z.string(), z.unknown(), "an object such as { vllm: URL }").optional(),
+    .optional()
+    .describe(
+      "Further evaluations by kind, as in a `periodic_eval` block: `{ win_rate: prompts.jsonl, reference: path/to/model }`.",
+    ),
+  engine: z
+    .record(z.string(), z.unknown(), "an object such as { vllm: URL }")
+    .optional()
+    .describe(
+      "Where the command line measures: `{ vllm: [URL, URL], model: NAME }`. Not a setting: results of all engines compare.",
+    ),
 });
 
 /** A suite's settings of one task. */

@@ -20,7 +20,10 @@ interface Step {
   readonly with?: { readonly path?: string };
 }
 
-const page = await readFile(fileURLToPath(new URL("../../../../../docs/guides/ci.md", import.meta.url)), "utf8");
+const page = await readFile(
+  fileURLToPath(new URL("../../../../../docs/guides/ci.md", import.meta.url)),
+  "utf8",
+);
 const [, text = ""] = /```yaml\n(name: [^]*?)\n```/.exec(page)!;
 const { on, jobs } = parse(text) as Workflow;
 const { steps } = jobs["fine-tune"]!;
