@@ -25,8 +25,7 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
   const received = await resultsServer();
   const run = join(folder, "run");
   const code = withReplacements(blocksOf(document, "ts").join(""), {
-    '"path/to/model"': JSON.stringify(microWorld()),
-    '"rows.jsonl"': JSON.stringify(microWorld("em.jsonl")),
+    '"node_modules/periodic-eval/assets/micro-world"': JSON.stringify(microWorld()),
     '"runs/pocket"': JSON.stringify(run),
     '"benchmarks/pocket"': JSON.stringify(benchmark),
     '"https://results.example.org/runs"': JSON.stringify(received.url),

@@ -1,7 +1,7 @@
 // Runs the code blocks of a document.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 
@@ -72,7 +72,10 @@ export async function followPage({
   const [text] = readFileSync(join(root, document), "utf8").split(until ?? "\0");
   for (const [, before, language, code] of text!.matchAll(/([^]*?)^```(\w+)\n([^]*?)^```$/gm)) {
     const name = /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*\n*$/.exec(before!)?.[1];
-    if (name !== undefined) writeFileSync(join(project, name), withReplacements(code!, files[name] ?? {}));
+    if (name !== undefined) {
+      mkdirSync(dirname(join(project, name)), { recursive: true });
+      writeFileSync(join(project, name), withReplacements(code!, files[name] ?? {}));
+    }
     if (language !== "sh" || name !== undefined) continue;
     const lines = code!.trim().split("\n").filter(isFollowed);
     const commands = lines.filter((line) => line.startsWith("npx "));

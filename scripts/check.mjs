@@ -20,6 +20,7 @@ const checks = [
   },
   { name: "house", command: [process.execPath, "scripts/check-house.mjs"] },
   { name: "public API", command: [process.execPath, "scripts/api-report.mjs", "--check"] },
+  { name: "docs", command: [process.execPath, "scripts/docs/check-pages.mjs"] },
   { name: "dead exports", command: [bin("knip"), "--no-progress"] },
   { name: "package fields", command: [process.execPath, "scripts/package-fields.mjs", "--check"] },
   { name: "workflows", command: [process.execPath, "scripts/check-workflows.mjs"] },

@@ -52,12 +52,11 @@ function docstring(raw) {
     };
     return labels[name] === undefined ? [] : [`- ${labels[name]} ${escapeProse(said)}`];
   });
-  // Indented lines are code.
   const paragraphs = description
     .trim()
-    .split("\n")
-    .map((line) => (/^ {4}/.test(line) ? line : escapeProse(line)))
-    .join("\n");
+    .split(/((?:^ {4}.*\n?)+)/m)
+    .map((part) => (/^ {4}/.test(part) ? `\`\`\`ts\n${part.replaceAll(/^ {4}/gm, "").trimEnd()}\n\`\`\`\n` : escapeProse(part)))
+    .join("");
   return [paragraphs, listed.join("\n")].filter((part) => part !== "").join("\n\n");
 }
 
