@@ -25,7 +25,7 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   const rows = join(run, "rows.jsonl");
   writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
   const code = withReplacements(
-    `${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
+    `const folder = ${JSON.stringify(microWorld())};\n${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
     {
       '"path/to/model"': JSON.stringify(microWorld()),
       '"rows.jsonl"': JSON.stringify(rows),
@@ -33,7 +33,6 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
       '"runs/2"': JSON.stringify(join(run, "2")),
       '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),
       '"runs/2/merged"': JSON.stringify(join(run, "merged")),
-      '"arc_challenge/test.jsonl"': JSON.stringify(microWorld("questions.jsonl")),
       "PeriodicCapabilityCallback()": `PeriodicCapabilityCallback({ questions: ${JSON.stringify(microWorld("questions.jsonl"))} })`,
       "maxSteps: 200": "maxSteps: 2",
       '"config.yaml"': JSON.stringify(config),

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { checkInstalled, Missing, npm, root, runToEnd, step } from "./optional-engine.mjs";
+import { checkInstalled, Missing, npm, root, step } from "./optional-engine.mjs";
 
 const cache = join(root, ".cache", "docs");
 const source = join(cache, "pages");
@@ -83,7 +83,7 @@ function report(problems, what) {
   console.log(`${what}: ${problems.length === 0 ? "no problems" : `${problems.length} problems`}`);
 }
 
-await runToEnd(async () => {
+async function main() {
   const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
   checkInstalled();
   const started = performance.now();
@@ -112,4 +112,12 @@ await runToEnd(async () => {
   console.log(
     `.build/docs: ${files.length} files, ${(size / 2 ** 20).toFixed(1)} MiB, ${seconds} s. Serve the folder with any static server.`,
   );
-});
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Missing)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}

@@ -15,10 +15,10 @@ export class Missing extends Error {
   }
 }
 
-/** Runs an installer, also an asynchronous one; on failure prints the error's one-line message. */
-export async function runToEnd(main) {
+/** Runs an installer; on failure prints the error's one-line message. */
+export function runToEnd(main) {
   try {
-    await main();
+    main();
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
     console.error(error.message);

@@ -4,6 +4,7 @@ import { githubSlug } from "./github-slug.mjs";
 
 const site = JSON.parse(readFileSync(new URL("site.json", import.meta.url), "utf8"));
 
+// eslint-disable-next-line import/no-default-export -- VitePress reads it
 export default {
   title: "periodic-eval",
   description: "Watch what fine-tuning does to a language model, while it happens.",

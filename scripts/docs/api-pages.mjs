@@ -7,10 +7,10 @@ import { githubSlug } from "../../docs/site/github-slug.mjs";
 import { publicApi } from "../public-api.mjs";
 
 const kinds = [
-  ["Functions", ["TSDeclareFunction", "FunctionDeclaration"]],
-  ["Classes", ["ClassDeclaration"]],
-  ["Values", ["VariableDeclaration"]],
-  ["Types", ["TSInterfaceDeclaration", "TSTypeAliasDeclaration", "TSEnumDeclaration", null]],
+  { kind: "Functions", types: ["TSDeclareFunction", "FunctionDeclaration"] },
+  { kind: "Classes", types: ["ClassDeclaration"] },
+  { kind: "Values", types: ["VariableDeclaration"] },
+  { kind: "Types", types: ["TSInterfaceDeclaration", "TSTypeAliasDeclaration", "TSEnumDeclaration", null] },
 ];
 
 /** Escapes what Vue or Markdown would read as a tag, an interpolation or a heading, outside of inline code. */
@@ -55,7 +55,11 @@ function docstring(raw) {
   const paragraphs = description
     .trim()
     .split(/((?:^ {4}.*\n?)+)/m)
-    .map((part) => (/^ {4}/.test(part) ? `\`\`\`ts\n${part.replaceAll(/^ {4}/gm, "").trimEnd()}\n\`\`\`\n` : escapeProse(part)))
+    .map((part) =>
+      /^ {4}/.test(part)
+        ? `\`\`\`ts\n${part.replaceAll(/^ {4}/gm, "").trimEnd()}\n\`\`\`\n`
+        : escapeProse(part),
+    )
     .join("");
   return [paragraphs, listed.join("\n")].filter((part) => part !== "").join("\n\n");
 }
@@ -108,7 +112,7 @@ function formatted(root, entries) {
 
 function pageOf({ title, names, description, codes }, places, guides) {
   const lines = [`# ${title}`, "", description, ""];
-  for (const [kind, types] of kinds) {
+  for (const { kind, types } of kinds) {
     const members = names.filter(([, found]) => types.includes(found.kind));
     if (members.length > 0) lines.push(`## ${kind}`, "");
     for (const [name, { code, doc }] of members) {
@@ -125,7 +129,7 @@ function placesOf(entries) {
   const places = new Map();
   for (const { page, names } of entries) {
     const seen = new Map();
-    const members = kinds.flatMap(([kind, types]) => {
+    const members = kinds.flatMap(({ kind, types }) => {
       const found = names.filter(([, one]) => types.includes(one.kind)).map(([name]) => name);
       return found.length === 0 ? [] : [kind, ...found];
     });

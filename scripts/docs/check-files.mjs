@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseAllDocuments } from "yaml";
 import { root } from "../optional-engine.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
+const { parseAllDocuments } = createRequire(join(root, "packages/core/package.json"))("yaml");
 const { Ajv2020 } = createRequire(import.meta.url)("ajv/dist/2020.js");
 const readSchema = (file) => JSON.parse(readFileSync(join(root, "packages", file), "utf8"));
 

@@ -35,6 +35,8 @@ export function changeProse(text, change) {
 /**
  * Returns the code blocks of a page: `{ language, code, line, before }`. `before` is the paragraph or comment directly before the
  * block, `line` the line of its first line of code.
+ *
+ * @returns {{ language: string, code: string, line: number, before: string }[]}
  */
 export function codeBlocks(text) {
   const blocks = [];

@@ -1,8 +1,8 @@
 // Makes the pages of the docs site: those of docs/, with generated reference pages, and links that hold on the site.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
-import { z } from "zod";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../optional-engine.mjs";
 import { apiPages } from "./api-pages.mjs";
@@ -12,6 +12,7 @@ import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
 import { schemaTables } from "./schema-tables.mjs";
 
 const docs = join(root, "docs");
+const { z } = createRequire(join(root, "packages/tasks/package.json"))("zod");
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), "utf8"));
 
 /** The files of docs/ by path: pages as text, pictures as true. The API reports are for diffs, and site/ is no page. */

@@ -2,7 +2,7 @@
 import { withBase } from "vitepress";
 import { defineComponent, h, ref } from "vue";
 
-export default defineComponent(() => {
+export const BrowserDemo = defineComponent(() => {
   const isRunning = ref(false);
   const page = withBase("/demo/index.html");
   const picture = () =>
