@@ -2,6 +2,7 @@
 export const githubSlug = (heading) =>
   heading
     .trim()
+    .replaceAll("\u00a0", " ")
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
     .replaceAll(" ", "-");

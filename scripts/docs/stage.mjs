@@ -95,6 +95,15 @@ function siteLinks(path, text, repository) {
   );
 }
 
+/** Keeps a number and its percent sign on one line. */
+const withoutLonelySigns = (text) =>
+  changeProse(text, (prose) =>
+    prose
+      .split(/(`[^`]*`)/)
+      .map((part, at) => (at % 2 === 1 ? part : part.replaceAll(/(\d) %/g, "$1\u00a0%")))
+      .join(""),
+  );
+
 function decisionsIndex(pages) {
   const rows = pages
     .filter(([path]) => path.startsWith("decisions/"))
@@ -129,7 +138,7 @@ export async function makePages() {
   pages.set("decisions/index.md", decisionsIndex(written));
   for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))])
     pages.set(path, text);
-  for (const [path, text] of pages) pages.set(path, siteLinks(path, text, repository));
+  for (const [path, text] of pages) pages.set(path, withoutLonelySigns(siteLinks(path, text, repository)));
   return { pages, assets, repository };
 }
 
