@@ -298,7 +298,7 @@ it("asks Betley et al.'s questions by name: in the file, in an override, and ref
 it("plans the block of docs/guides/judges.md", async () => {
   const page = await readFile(new URL("../../../../../docs/guides/judges.md", import.meta.url), "utf8");
   const path = join(folder, "judges.yaml");
-  await writeFile(path, /```yaml\n([^]*?)```/.exec(page)![1]!);
+  await writeFile(path, /```yaml\n(periodic_eval:[^]*?)```/.exec(page)![1]!);
   const { code, out, err } = await runCommand(["plan", path, "--phase", "em=100"]);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/alignment +0, 50, 100 +3 /);
