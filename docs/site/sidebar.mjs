@@ -20,6 +20,7 @@ export const sections = [
       "guides/results.md",
       "guides/data.md",
       "guides/loggers.md",
+      "guides/backends.md",
       "guides/engines.md",
       "guides/feedback.md",
     ],

@@ -14,10 +14,13 @@ const unchecked = ["", "text", "python"];
 /** Languages that a check reads. */
 const checked = ["ts", "js", "sh", "yaml", "jsonl"];
 
-/** The Markdown files of the repository that people read: the root's and those of docs/. */
+/** The Markdown files of the repository that people read: the root's, those of docs/, and the READMEs of packages. */
 function repositoryFiles() {
   const paths = [
     ...readdirSync(root).filter((file) => file.endsWith(".md")),
+    ...readdirSync(join(root, "packages"))
+      .map((name) => `packages/${name}/README.md`)
+      .filter((path) => existsSync(join(root, path))),
     ...readdirSync(join(root, "docs"), { recursive: true })
       .map((path) => posix.join("docs", path.replaceAll("\\", "/")))
       .filter((path) => path.endsWith(".md") && !path.startsWith("docs/api/")),
