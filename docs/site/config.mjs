@@ -16,6 +16,8 @@ export default {
   // scripts/docs/check-links.mjs checks the links of the source and of the site, anchors included.
   ignoreDeadLinks: true,
   markdown: {
+    // The default themes have too little contrast.
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     anchor: { slugify: githubSlug },
     toc: { slugify: githubSlug },
     lineNumbers: false,

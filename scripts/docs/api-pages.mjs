@@ -86,7 +86,7 @@ const mark = "// @@@ ";
 function formatted(root, entries) {
   // Outside of the repository: oxfmt skips files that git ignores.
   const folder = mkdtempSync(join(tmpdir(), "declarations-"));
-  writeFileSync(join(folder, ".oxfmtrc.json"), JSON.stringify({ printWidth: 84 }));
+  writeFileSync(join(folder, ".oxfmtrc.json"), JSON.stringify({ printWidth: 72 }));
   for (const { page, names } of entries) {
     const parts = names.map(([name, { code }]) => `${mark}${name}\n${declaration(code)}\n`);
     writeFileSync(join(folder, `${page}.d.ts`), parts.join(""));

@@ -37,7 +37,7 @@ const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 /** Returns a section for each command, with a table of contents. */
 export function commandSections(program) {
   const commands = commandsOf(program);
-  const lines = ["| command | |", "|---|---|"];
+  const lines = ["| command | what it does |", "|---|---|"];
   for (const { name, command } of commands)
     lines.push(
       `| [\`${name}\`](#${name.replaceAll(" ", "-")}) | ${sentence(command.description()).replaceAll("|", "\\|")} |`,

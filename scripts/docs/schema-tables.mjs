@@ -88,8 +88,8 @@ function tablesOf(schema, prefix, path, options) {
  */
 export function schemaTables(schema, { prefix = "", skipped = new Set(), withDefaults = true } = {}) {
   const head = withDefaults
-    ? "| key | value; default | |\n|---|---|---|"
-    : "| field | value | |\n|---|---|---|";
+    ? "| key | value; default | meaning |\n|---|---|---|"
+    : "| field | value | meaning |\n|---|---|---|";
   return tablesOf(schema, prefix, "", { skipped, withDefaults })
     .map(({ title, rows }) => `${title}\n${head}\n${rows.join("\n")}`)
     .join("\n");
