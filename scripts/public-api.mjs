@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { parseSync } from "oxc-parser";
 
 /** Subpaths without a promise: helpers that the packages of this repository share. */
-const unstable = new Set(["./internal"]);
+const unstable = new Set(["./internal", "./platform"]);
 const modules = new Map();
 
 /** Returns the doc comment directly before a position; an empty string if there is none. */
