@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
+import { createHash, dirname, join } from "#platform";
 import type { PeriodicEvalError } from "../errors.ts";
 import { makeFolder, writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
 import { readIfPresent } from "../snapshots/storage/read-file.ts";

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { access, readFile, realpath } from "node:fs/promises";
+import { access, createHash, process, readFile, realpath } from "#platform";
 import type { Json } from "../contracts/json.ts";
 import type { SourceOption } from "../errors.ts";
 import { fixForMissing, withDownload } from "../internal/missing-source.ts";

@@ -1,6 +1,6 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import type { ScatterData } from "../client/run-data.ts";
-import { basename, resolve } from "node:path";
+import { basename, resolve } from "@periodic-eval/core/platform";
 import { htmlDocument } from "../html/document.ts";
 import { plural } from "../html/format.ts";
 import { answersSections } from "../answers/answers-section.ts";

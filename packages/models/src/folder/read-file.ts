@@ -1,6 +1,4 @@
-import { isUtf8 } from "node:buffer";
-import { lstat, open, realpath } from "node:fs/promises";
-import { join, sep } from "node:path";
+import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { invalidUtf8 } from "@periodic-eval/core/hub";
 import { errorMessage, isRecord, walkJson } from "@periodic-eval/core/internal";

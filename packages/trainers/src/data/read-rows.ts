@@ -1,4 +1,4 @@
-import { accessSync, constants, createReadStream, statSync } from "node:fs";
+import { accessSync, constants, createReadStream, process, statSync } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
 import { configError, errorMessage, repeatedKey } from "@periodic-eval/core/internal";
