@@ -128,6 +128,7 @@ export const rooms = {
     "overlay/",
     "results/",
     "feedback/",
+    "page/",
     "server/",
   ],
   feedback: [
