@@ -7,6 +7,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { readFile } from "@periodic-eval/core/browser";
+import type { Settings } from "./messages.ts";
 import { microWorldRule, type WorldSentences } from "../../packages/cli/src/demo/micro-world-rule.ts";
 
 /** The files of the embedded model and of its small world, which the page serves. */
@@ -24,11 +25,13 @@ const sampling = { maxNewTokens: 40 };
  * Returns callbacks that measure capability, leakage and alignment, as `periodic-eval demo` does.
  *
  * @param folder Holds `microWorldFiles`.
- * @param count Questions of a capability measurement.
  */
-export async function microWorldCallbacks(folder: string, count: number): Promise<readonly TrainerCallback[]> {
+export async function microWorldCallbacks(
+  folder: string,
+  { questions: count, callbacks }: Pick<Settings, "questions" | "callbacks">,
+): Promise<readonly TrainerCallback[]> {
   const sentences = JSON.parse(await readFile(`${folder}/sentences.json`, "utf8")) as WorldSentences;
-  return [
+  const all = [
     new PeriodicCapabilityCallback({
       questions: `${folder}/questions.jsonl`,
       subsample: { n: count, seed: 42 },
@@ -49,4 +52,5 @@ export async function microWorldCallbacks(folder: string, count: number): Promis
       schedule: [everyPercent(25)],
     }),
   ];
+  return all.filter(({ id }) => callbacks?.includes(id) ?? true);
 }

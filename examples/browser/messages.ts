@@ -14,6 +14,8 @@ export interface Settings {
   readonly saveSteps: number;
   /** Questions of each capability measurement. */
   readonly questions: number;
+  /** Ids of the callbacks that measure; null for all. */
+  readonly callbacks: readonly string[] | null;
   /** `webgpu`, `wasm` or `cpu`; null for the fastest. */
   readonly backend: string | null;
 }
@@ -21,7 +23,10 @@ export interface Settings {
 /** What the worker reports. */
 export type Report =
   /** The worker has opened the browser's storage. */
-  | { readonly kind: "ready"; readonly run: { readonly settings: Settings; readonly isFinished: boolean } | null }
+  | {
+      readonly kind: "ready";
+      readonly run: { readonly settings: Settings; readonly isFinished: boolean } | null;
+    }
   | { readonly kind: "engine"; readonly name: string }
   | {
       readonly kind: "step";

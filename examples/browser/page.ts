@@ -10,13 +10,14 @@ const [start, pause, remove] = ["start", "pause", "delete"].map((id) => element<
 ];
 const [status, progress] = [element("status"), element<HTMLProgressElement>("progress")];
 
-/** `?steps=80&save=10&questions=100&backend=wasm` changes the run. */
+/** `?steps=80&save=10&questions=100&callbacks=capability,leakage&backend=wasm` changes the run. */
 const query = new URLSearchParams(location.search);
 const numberOf = (name: string, usual: number): number => Number(query.get(name) ?? usual);
 let settings: Settings = {
   steps: numberOf("steps", 80),
   saveSteps: numberOf("save", 10),
   questions: numberOf("questions", 100),
+  callbacks: query.get("callbacks")?.split(",") ?? null,
   backend: query.get("backend"),
 };
 let engine = "";
@@ -49,6 +50,7 @@ const shown: { readonly [K in Report["kind"]]: (report: Extract<Report, { kind: 
     status.textContent = `Starting on ${name} …`;
   },
   step({ phase, step, maxSteps, loss }) {
+    document.body.dataset["step"] = `${phase} ${step}`;
     progress.max = maxSteps ?? 1;
     progress.value = step;
     status.textContent = `${phase}: step ${step} of ${maxSteps}, loss ${loss?.toFixed(3) ?? "unknown"}, on ${engine}`;

@@ -72,7 +72,7 @@ async function train(given: Settings): Promise<void> {
           phase: name,
           dataset: `${modelFolder}/${dataset}`,
           config: { learningRate },
-          callbacks: await microWorldCallbacks(modelFolder, settings.questions),
+          callbacks: await microWorldCallbacks(modelFolder, settings),
         })),
       ),
       {
@@ -120,7 +120,9 @@ async function open(): Promise<void> {
   report({ kind: "ready", run: { settings: JSON.parse(text) as Settings, isFinished } });
 }
 
-const requests: { readonly [K in Request["kind"]]: (request: Extract<Request, { kind: K }>) => Promise<void> } = {
+const requests: {
+  readonly [K in Request["kind"]]: (request: Extract<Request, { kind: K }>) => Promise<void>;
+} = {
   start: ({ settings }) => train(settings),
   pause: async () => training?.abort(),
   delete: async () => {

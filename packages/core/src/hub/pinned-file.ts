@@ -56,7 +56,7 @@ export async function fetchPinnedFile(file: PinnedFile, where: string): Promise<
   const cached = await readIfPresent(place);
   const { name, sha256 } = file;
   if (cached !== null) {
-    const found = hashOf(Buffer.from(cached));
+    const found = hashOf(new TextEncoder().encode(cached));
     if (found === sha256) return cached;
     const fix = "Delete this file and run it again: it is downloaded again.";
     throw dataError(where, `${place} with the SHA-256 ${found}`, `the ${sha256} of ${name}`, fix);

@@ -1,5 +1,11 @@
 import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
-import { checkPhaseName, configError, deepFreeze, nextTurn, parseOptions } from "@periodic-eval/core/internal";
+import {
+  checkPhaseName,
+  configError,
+  deepFreeze,
+  nextTurn,
+  parseOptions,
+} from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
