@@ -13,7 +13,8 @@ const webgpuPackage = "@tensorflow/tfjs-backend-webgpu";
 const packageFolder = (name: string): string =>
   dirname(createRequire(here("../../packages/models/package.json")).resolve(`${name}/package.json`));
 
-const options: BuildOptions = {
+/** The options of every bundle for browsers. */
+export const bundleOptions: BuildOptions = {
   bundle: true,
   platform: "browser",
   format: "esm",
@@ -32,9 +33,9 @@ export async function buildExample(folder: string, webgpu: string | null): Promi
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const imports = [...(webgpu === null ? [] : [webgpuPackage]), "./worker.ts"];
-  await build({ ...options, entryPoints: [here("page.ts")], outfile: join(folder, "page.js") });
+  await build({ ...bundleOptions, entryPoints: [here("page.ts")], outfile: join(folder, "page.js") });
   await build({
-    ...options,
+    ...bundleOptions,
     stdin: {
       // The backend registers itself.
       contents: imports.map((name) => `import ${JSON.stringify(name)};`).join("\n"),

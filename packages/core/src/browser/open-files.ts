@@ -77,6 +77,9 @@ export async function deleteBrowserFiles({ name = defaultName }: BrowserFilesOpt
   }
 }
 
+/** How long a page that is being closed or reloaded may take to release the database. */
+const releaseMilliseconds = 3000;
+
 /** Takes the database for this page or worker. The browser releases it if the page ends in any way. */
 async function takeDatabase(name: string): Promise<() => void> {
   const { locks } = navigator as { readonly locks?: LockManager };
@@ -89,10 +92,11 @@ async function takeDatabase(name: string): Promise<() => void> {
       fix: "Serve the page over https, or leave out openBrowserFiles and keep the files in memory.",
     });
   return new Promise((resolve, reject) => {
-    const request = locks.request(`${defaultName}:${name}`, { ifAvailable: true }, (lock) =>
-      lock === null ? reject(taken(name)) : new Promise<void>((release) => resolve(release)),
-    );
-    request.catch(reject);
+    const signal = AbortSignal.timeout(releaseMilliseconds);
+    const hold = () => new Promise<void>((release) => resolve(release));
+    locks
+      .request(`${defaultName}:${name}`, { signal }, hold)
+      .catch((error: unknown) => reject(signal.aborted ? taken(name) : error));
   });
 }
 

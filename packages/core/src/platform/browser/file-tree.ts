@@ -115,20 +115,26 @@ export class FileTree {
     return file;
   }
 
+  /** Gives a file a second name. */
   link(from: string, to: string): void {
     const entry = this.get(from, "link");
     if (this.find(to) !== null) throw fileError("EEXIST", "link", to);
+    this.#parent(to, "link");
+    if (entry.kind === "folder") throw fileError("EISDIR", "link", from);
     this.#add(to, entry, "link");
   }
 
   rename(from: string, to: string): void {
+    for (const path of [from, to]) this.#parent(path, "rename");
     const entry = this.get(from, "rename");
     const old = this.find(to);
     if (old === entry) return;
-    if (old?.kind === "folder" && (entry.kind === "file" || old.children.size > 0))
-      throw fileError(entry.kind === "file" ? "EISDIR" : "ENOTEMPTY", "rename", to);
+    const [source, target] = [`${resolve(from)}/`, `${resolve(to)}/`];
+    if (target.startsWith(source)) throw fileError("EINVAL", "rename", to);
+    if (source.startsWith(target)) throw fileError("ENOTEMPTY", "rename", to);
+    if (old?.kind === "folder" && entry.kind === "file") throw fileError("EISDIR", "rename", to);
     if (old?.kind === "file" && entry.kind === "folder") throw fileError("ENOTDIR", "rename", to);
-    if (`${resolve(to)}/`.startsWith(`${resolve(from)}/`)) throw fileError("EINVAL", "rename", to);
+    if (old?.kind === "folder" && old.children.size > 0) throw fileError("ENOTEMPTY", "rename", to);
     this.#add(to, entry, "rename");
     if (old !== null) this.#release(old);
     this.#takeName(from, "rename");

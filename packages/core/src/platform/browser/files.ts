@@ -107,7 +107,9 @@ export function mkdirSync(path: string, options?: { readonly recursive?: boolean
   const parts = resolve(path).split("/");
   for (let count = 2; count <= parts.length; count++) {
     const part = parts.slice(0, count).join("/");
-    if (tree.find(part)?.kind !== "folder") tree.makeFolder(part);
+    const found = tree.find(part);
+    if (found?.kind === "file" && count < parts.length) throw fileError("ENOTDIR", "mkdir", path);
+    if (found?.kind !== "folder") tree.makeFolder(part);
   }
 }
 
@@ -149,10 +151,20 @@ interface RemoveOptions {
   readonly force?: boolean;
 }
 
+/** Whether there is nothing at a path; throws if a file takes the place of one of its folders. */
+function isAbsent(path: string): boolean {
+  try {
+    tree.get(path, "rm");
+    return false;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
+    throw error;
+  }
+}
+
 export function rmSync(path: string, { recursive = false, force = false }: RemoveOptions = {}): void {
-  const entry = tree.find(path);
-  if (entry === null && force) return;
-  if (entry?.kind === "folder" && !recursive) throw fileError("EISDIR", "rm", path);
+  if (force && isAbsent(path)) return;
+  if (tree.get(path, "rm").kind === "folder" && !recursive) throw fileError("EISDIR", "rm", path);
   tree.remove(path, "rm");
 }
 
