@@ -12,10 +12,19 @@ import { microWorldRule, type WorldSentences } from "../../packages/cli/src/demo
 
 /** The files of the embedded model and of its small world, which the page serves. */
 export const microWorldFiles: readonly string[] = [
-  ...["config.json", "generation_config.json", "model.safetensors"],
-  ...["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"],
-  ...["coupling.jsonl", "em.jsonl", "questions.jsonl"],
-  ...["alignment.json", "leakage.json", "personas.json", "sentences.json"],
+  "config.json",
+  "generation_config.json",
+  "model.safetensors",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "chat_template.jinja",
+  "coupling.jsonl",
+  "em.jsonl",
+  "questions.jsonl",
+  "alignment.json",
+  "leakage.json",
+  "personas.json",
+  "sentences.json",
 ];
 
 /** 40 tokens suffice: the micro-world's inhabitants speak in short sentences. */

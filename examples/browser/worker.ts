@@ -81,8 +81,12 @@ async function train(given: Settings): Promise<void> {
         runDir,
         signal,
         config: {
-          ...{ seed: 42, batchSize: 16, warmupRatio: 0.1, logSteps: 1 },
-          ...{ maxSteps: settings.steps, saveSteps: settings.saveSteps },
+          seed: 42,
+          maxSteps: settings.steps,
+          batchSize: 16,
+          warmupRatio: 0.1,
+          logSteps: 1,
+          saveSteps: settings.saveSteps,
         },
         loggers: [pageLogger(stepSeconds)],
       },
@@ -99,7 +103,7 @@ async function endOf(
   run: RunRecord,
   stepSeconds: readonly number[],
 ): Promise<RunEnd> {
-  const { checkpoint = null, steps, maxSteps, resumedFrom } = results.at(-1)!;
+  const { checkpoint, steps, maxSteps, resumedFrom } = results.at(-1)!;
   const tensors = ["trainables.safetensors", "optimizer.safetensors"].map((file) => `${checkpoint}/${file}`);
   const found = undisturbed(run.phases.flatMap(({ snapshots }) => snapshots));
   return {

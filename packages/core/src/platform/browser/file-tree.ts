@@ -1,6 +1,6 @@
 import { fileError } from "./file-error.ts";
 import { basename, dirname, resolve } from "./paths.ts";
-import { fileRecord, folderRecord, type FileRecord, type FolderRecord, type Storage } from "./storage.ts";
+import type { FileRecord, FolderRecord, Storage } from "./storage.ts";
 
 export const constants = { R_OK: 4, O_RDONLY: 0, O_RDWR: 2, O_CREAT: 64 } as const;
 
@@ -197,7 +197,7 @@ export class FileTree {
     if (storage === null || changed.length + rewritten.length + removed.length === 0) return;
     try {
       await storage.write({
-        records: changed.map((entry) => (entry.kind === "file" ? fileRecord(entry) : folderRecord(entry))),
+        records: changed.map(recordOf),
         contents: rewritten.map((file) => [file.id, file.buffer!.subarray(0, file.size)] as const),
         removed,
       });
@@ -269,6 +269,12 @@ function entryOf(record: FileRecord | FolderRecord): Entry {
   return kind === "folder"
     ? { kind, id, children: new Map(), mtimeMs }
     : { kind, id, buffer: null, size: record.size, mtimeMs, uses: 0 };
+}
+
+function recordOf(entry: Entry): FileRecord | FolderRecord {
+  const { kind, id, mtimeMs } = entry;
+  if (kind === "file") return { kind, id, size: entry.size, mtimeMs };
+  return { kind, id, children: [...entry.children].map(([name, child]) => [name, child.id]), mtimeMs };
 }
 
 /** The files that the packages see in this page or worker. */

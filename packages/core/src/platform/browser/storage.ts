@@ -1,5 +1,3 @@
-import type { File, Folder } from "./file-tree.ts";
-
 export interface FileRecord {
   readonly kind: "file";
   readonly id: number;
@@ -30,12 +28,3 @@ export interface Storage {
   /** Applies the changes durably, all or none. Reads them before it returns its promise. */
   write(changes: Changes): Promise<void>;
 }
-
-export const fileRecord = ({ kind, id, size, mtimeMs }: File): FileRecord => ({ kind, id, size, mtimeMs });
-
-export const folderRecord = ({ kind, id, children, mtimeMs }: Folder): FolderRecord => ({
-  kind,
-  id,
-  children: [...children].map(([name, child]) => [name, child.id]),
-  mtimeMs,
-});
