@@ -1,3 +1,4 @@
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { hasBrowser, withPages } from "../../packages/dashboard/src/html/browser.test-data.ts";
@@ -33,10 +34,16 @@ function reloadAt(step: string): void {
   observer.observe(document.body, { attributes: true });
 }
 
+/** Returns the rules of accessibility that the page breaks. */
+async function violations(tab: Page): Promise<readonly string[]> {
+  await tab.evaluate(axe.source);
+  return tab.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
+}
+
 /** The end of a run that nothing interrupted. */
 let undivided: RunEnd;
 
-describe.skipIf(!hasBrowser)("the example page", () => {
+describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
   it("trains, measures and draws with requests to its own folder only", async () => {
     const { tab, requests, messages } = await pages.open(`${pages.address}${query}`, screen);
     await train(tab);
@@ -44,6 +51,9 @@ describe.skipIf(!hasBrowser)("the example page", () => {
     expect(undivided).toMatchObject({ isFinished: true, resumedFrom: null, undisturbed: "yes" });
     expect(await tab.locator("svg[data-curve='capability/accuracy']:visible").count()).toBeGreaterThan(0);
     expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
+    expect(await violations(tab)).toEqual([]);
+    await tab.setViewportSize({ width: 390, height: 844 });
+    expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(390);
     const outside = requests.filter((url) => !url.startsWith(pages.address) && !url.startsWith("data:"));
     expect(outside).toEqual([]);
     expect(messages).toEqual([]);

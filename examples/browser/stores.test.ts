@@ -30,7 +30,7 @@ async function call<T>(expression: string): Promise<T> {
   return result as T;
 }
 
-describe.skipIf(!hasBrowser)("the snapshot store in Chromium", () => {
+describe.skipIf(!hasBrowser)("the snapshot store in a browser (needs Chromium)", () => {
   it.each([
     ["memory", false],
     ["IndexedDB", true],

@@ -9,6 +9,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline, type TrainResult } from "@periodic-eval/trainers";
 import { microWorldCallbacks, microWorldFiles } from "./callbacks.ts";
 import type { Report, Request, RunEnd, Settings } from "./messages.ts";
+import { phases, sharedConfig } from "./run-config.ts";
 
 interface WorkerScope {
   postMessage(report: Report): void;
@@ -22,11 +23,6 @@ const runDir = "/run";
 /** The settings of the run, with which it continues after a reload. */
 const settingsFile = "/settings.json";
 const modelFolder = "/micro-world";
-const phases = [
-  { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
-  { name: "em", dataset: "em.jsonl", learningRate: 1.2e-3 },
-] as const;
-
 let training: AbortController | null = null;
 
 async function showRun(): Promise<RunRecord> {
@@ -81,11 +77,8 @@ async function train(given: Settings): Promise<void> {
         runDir,
         signal,
         config: {
-          seed: 42,
+          ...sharedConfig,
           maxSteps: settings.steps,
-          batchSize: 16,
-          warmupRatio: 0.1,
-          logSteps: 1,
           saveSteps: settings.saveSteps,
         },
         loggers: [pageLogger(stepSeconds)],
