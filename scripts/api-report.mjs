@@ -8,7 +8,7 @@ import { parseSync } from "oxc-parser";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "docs", "api");
 /** Subpaths without a promise: helpers that the packages of this repository share. */
-const unstable = new Set(["./internal"]);
+const unstable = new Set(["./internal", "./platform"]);
 const modules = new Map();
 
 /** A declaration file's own declarations, by name, and where its other exports come from. */

@@ -31,24 +31,37 @@ async function showRun(): Promise<RunRecord> {
   return run;
 }
 
-/** Reports every step to the page, and the run's curves after each measurement. */
+/** Between two drawings of the run while it trains. */
+const drawingMilliseconds = 2000;
+
+/** Reports every step to the page, and the run's curves after measurements. */
 function pageLogger(stepSeconds: number[]): Logger {
   let last: { readonly step: number; readonly seconds: number } | null = null;
-  const show = async () => void (await showRun());
+  let [isStale, drawnAt] = [true, -Infinity];
+  const draw = async (): Promise<void> => {
+    if (!isStale || performance.now() - drawnAt < drawingMilliseconds) return;
+    isStale = false;
+    await showRun();
+    drawnAt = performance.now();
+  };
   return {
     name: "page",
-    begin: show,
-    train({ loss }, { phase, step, maxSteps, elapsedSeconds: seconds }) {
+    begin: draw,
+    async train({ loss }, { phase, step, maxSteps, elapsedSeconds: seconds }) {
       if (last?.step === step - 1) stepSeconds.push(seconds - last.seconds);
       last = { step, seconds };
       report({ kind: "step", phase, step, maxSteps, loss: loss ?? null });
+      await draw();
     },
     event(event) {
       if (event.kind === "measuring") report(event);
       if (event.kind === "warning") console.warn(`${event.where}: ${event.message}`);
     },
-    snapshot: show,
-    end: show,
+    async snapshot() {
+      isStale = true;
+      await draw();
+    },
+    end: async () => void (await showRun()),
   };
 }
 
