@@ -1,4 +1,4 @@
-// What `node.ts` exports, for browsers: files in memory or in the browser's storage, and the few other parts of Node that the
+// The exports of `node.ts` for browsers: files in memory or in the browser's storage, and the few other parts of Node that the
 // packages use. The conditions of package.json choose.
 export { createHash } from "./browser/sha256.ts";
 export {
