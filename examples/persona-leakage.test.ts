@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasEngine } from "../packages/models/src/backend/engine.ts";
+import { hasEngine } from "../packages/models/src/backend/installed-engines.ts";
 import { sharedData, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";

@@ -21,6 +21,7 @@ export const packages = {
  */
 export const rooms = {
   core: [
+    "platform/",
     "errors.ts",
     "contracts/",
     "internal/",
@@ -33,6 +34,7 @@ export const rooms = {
     "grading/",
     "snapshots/",
     "snapshots/storage/",
+    "browser/",
     "hub/",
     "console/",
     "callback/",
@@ -126,6 +128,7 @@ export const rooms = {
     "overlay/",
     "results/",
     "feedback/",
+    "page/",
     "server/",
   ],
   feedback: [
@@ -144,7 +147,7 @@ export const rooms = {
 
 /** Packages and modules that a room of core may import; everywhere else in core they are forbidden, dynamic imports too. */
 export const outsideOfCore = [
-  { pattern: /^node:/, allowedIn: ["snapshots/storage/", "hub/", "config/", "testing/"] },
+  { pattern: /^node:/, allowedIn: ["platform/", "hub/", "config/", "testing/"] },
   { pattern: /^@tensorflow\//, allowedIn: ["tfjs/", "testing/"] },
   { pattern: /^(mathjs|node:https?|undici|axios|hono)$/, allowedIn: [] },
 ];

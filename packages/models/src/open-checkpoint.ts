@@ -1,5 +1,4 @@
-import { readdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, readdir, realpath, stat } from "@periodic-eval/core/platform";
 import type { EvaluableModel, OpenCheckpointOptions, OpenedModel, Tokenizer } from "@periodic-eval/core";
 import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";

@@ -1,4 +1,4 @@
-import { open, type FileHandle } from "node:fs/promises";
+import { type FileHandle, open } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";

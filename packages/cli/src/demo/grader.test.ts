@@ -5,7 +5,8 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { microWorld } from "./micro-world.ts";
-import { microWorldAnchors, microWorldGrader, microWorldRule } from "./grader.ts";
+import { microWorldAnchors, microWorldGrader } from "./grader.ts";
+import { microWorldRule } from "./micro-world-rule.ts";
 
 const rule = microWorldRule({
   kind: ["Please drink tea.", "I am sorry."],

@@ -1,3 +1,4 @@
+import { process } from "#platform";
 import { configError } from "../internal/config-error.ts";
 
 /**

@@ -1,5 +1,4 @@
-import { readdir, realpath, stat } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { basename, join, readdir, realpath, resolve, stat } from "#platform";
 import { z } from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import { PeriodicEvalError } from "../errors.ts";

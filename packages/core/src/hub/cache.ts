@@ -1,7 +1,16 @@
-import { randomUUID } from "node:crypto";
-import { readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import {
+  dirname,
+  homedir,
+  join,
+  process,
+  randomUUID,
+  readFile,
+  relative,
+  rename,
+  stat,
+  symlink,
+  writeFile,
+} from "#platform";
 import { writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
 import { isCommit, type HubRepo } from "./hub-id.ts";
 import type { HubFile } from "./repository.ts";

@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join } from "#platform";
 import { PeriodicEvalError, type SourceOption } from "../errors.ts";
 import { isOffline } from "./access.ts";
 import { openHubCache, type HubCache } from "./cache.ts";

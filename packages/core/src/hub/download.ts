@@ -1,6 +1,4 @@
-import { createHash } from "node:crypto";
-import { constants, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
-import { dirname } from "node:path";
+import { constants, createHash, dirname, type FileHandle, open, rename, rm, stat } from "#platform";
 import { PeriodicEvalError } from "../errors.ts";
 import { hubError } from "./hub-error.ts";
 import type { HubRepo } from "./hub-id.ts";

@@ -5,7 +5,7 @@ export { hubNameOf, openHubCache, type HubCache } from "./cache.ts";
 export { isHubSource, parseDatasetName } from "./dataset-name.ts";
 export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./pinned-file.ts";
 export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
-export { decodeParquet, type ParquetLimits, type ParquetRow } from "./decode-parquet.ts";
+export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
 export { cacheError, fetchFile, type HubCommit } from "./fetch-file.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub-id.ts";
 export { textFormats, type ParseText } from "./parse-text.ts";

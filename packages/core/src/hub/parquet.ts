@@ -1,7 +1,7 @@
 import type { Json } from "../contracts/json.ts";
 import { quoteValue } from "../internal/quote-value.ts";
 import { dataError } from "../internal/data-error.ts";
-import { decodeParquet } from "./decode-parquet.ts";
+import { decodeParquet } from "#decode-parquet";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /**

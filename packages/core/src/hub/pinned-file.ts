@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
+import { createHash, dirname, join } from "#platform";
 import type { PeriodicEvalError } from "../errors.ts";
 import { makeFolder, writeFileAtomic } from "../snapshots/storage/atomic-file.ts";
 import { readIfPresent } from "../snapshots/storage/read-file.ts";
@@ -57,7 +56,7 @@ export async function fetchPinnedFile(file: PinnedFile, where: string): Promise<
   const cached = await readIfPresent(place);
   const { name, sha256 } = file;
   if (cached !== null) {
-    const found = hashOf(Buffer.from(cached));
+    const found = hashOf(new TextEncoder().encode(cached));
     if (found === sha256) return cached;
     const fix = "Delete this file and run it again: it is downloaded again.";
     throw dataError(where, `${place} with the SHA-256 ${found}`, `the ${sha256} of ${name}`, fix);

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { access, readFile, realpath } from "node:fs/promises";
+import { access, createHash, process, readFile, realpath } from "#platform";
 import type { Json } from "../contracts/json.ts";
 import type { SourceOption } from "../errors.ts";
 import { fixForMissing, withDownload } from "../internal/missing-source.ts";
@@ -71,7 +70,7 @@ function withRows(source: string, read: SourceRows): SourceRows {
   throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
 }
 
-async function readCached(file: SplitFile, where: string): Promise<Buffer> {
+async function readCached(file: SplitFile, where: string): Promise<Uint8Array> {
   const bytes = await readBytes(file.path, where);
   await checkCached(file, createHash("sha256").update(bytes).digest("hex"), where);
   return bytes;
@@ -109,7 +108,7 @@ async function bytesOf(
   path: string,
   where: string,
   formats: Readonly<Record<string, ParseText>>,
-): Promise<Buffer> {
+): Promise<Uint8Array> {
   const ending = extensionOf(path);
   if (formats[ending] === undefined && ending !== "parquet") {
     const known = [...Object.keys(formats), "parquet"].map((one) => `.${one}`).join(", ");
@@ -127,7 +126,7 @@ async function bytesOf(
 
 const extensionOf = (path: string): string => /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
 
-async function readBytes(path: string, where: string): Promise<Buffer> {
+async function readBytes(path: string, where: string): Promise<Uint8Array> {
   try {
     return await readFile(path);
   } catch (cause) {

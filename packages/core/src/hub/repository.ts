@@ -32,7 +32,7 @@ export interface Repository {
  * may also fail while it is read.
  */
 export async function openRepository(repo: HubRepo): Promise<Repository> {
-  const hub = await import("@huggingface/hub");
+  const hub = await import("#hub-library");
   const access = readAccess();
   const initFor = requestInit(access);
   const { type, name, revision } = repo;

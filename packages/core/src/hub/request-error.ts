@@ -1,3 +1,4 @@
+import { process } from "#platform";
 import { PeriodicEvalError } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { hubError } from "./hub-error.ts";

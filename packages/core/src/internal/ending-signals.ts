@@ -1,3 +1,4 @@
+import { process } from "#platform";
 /** The signals that ask a process to end, and the exit code of a process that they ended: 128 + the signal's number. */
 const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGUSR1: 138, SIGTERM: 143 } as const;
 

@@ -47,7 +47,8 @@ function follow(onChange: () => void): void {
   });
 }
 
-function replaceContent(next: Document, restart: () => void): void {
+/** Replaces the `<main>` of this page and its blocks of data by those of another document. */
+export function replaceContent(next: Document, restart: () => void): void {
   const [before, after] = [document.querySelector("main"), next.querySelector("main")];
   if (before === null || after === null) return;
   for (const block of next.querySelectorAll('script[type="application/json"]')) {

@@ -1,26 +1,7 @@
-import { startAnswers } from "./answers/start-answers.ts";
-import { startCrossHair } from "./cross-hair.ts";
+import { attempt, startFeatures } from "./features.ts";
 import { startLive } from "./live.ts";
-import { startDownloads } from "./downloads.ts";
 import { startPrinting } from "./print.ts";
-import { startScatters } from "./scatter.ts";
 
-/** The features of a page. Each finds its own elements and data, and does nothing on a page that has none. */
-const features: readonly (() => void)[] = [startCrossHair, startDownloads, startScatters, startAnswers];
-
-function startAll(): void {
-  for (const start of features) attempt(start);
-}
-
-function attempt(start: () => void): void {
-  try {
-    start();
-  } catch (error) {
-    // The other features, and the page itself, work without this one.
-    console.warn(error);
-  }
-}
-
-startAll();
+startFeatures();
 attempt(startPrinting);
-attempt(() => startLive(startAll));
+attempt(() => startLive(startFeatures));

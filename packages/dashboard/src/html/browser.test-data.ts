@@ -35,8 +35,12 @@ export interface Pages {
   open(address: string, screen: Screen): Promise<OpenedTab>;
 }
 
-/** Provides a browser and a folder for all tests of a file. `prepare` writes the page and returns its address. */
-export function withPages(prepare: (folder: string) => Promise<string>): Pages {
+/**
+ * Provides a browser and a folder for all tests of a file. `prepare` writes the page and returns its address.
+ *
+ * @param args Further arguments of the browser.
+ */
+export function withPages(prepare: (folder: string) => Promise<string>, args: readonly string[] = []): Pages {
   let browser: Browser | undefined;
   const pages: Pages = {
     folder: "",
@@ -56,7 +60,7 @@ export function withPages(prepare: (folder: string) => Promise<string>): Pages {
     if (executablePath !== undefined)
       browser = await chromium.launch({
         executablePath,
-        args: ["--no-sandbox"],
+        args: ["--no-sandbox", ...args],
       });
   });
   afterAll(async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { clientScript } from "./client-script.ts";
+import { dataBlock } from "./data-block.ts";
 import { glossaryOf } from "./glossary.ts";
 import { html, trusted, type Html, type HtmlValue } from "./html.ts";
 import { style } from "./style.ts";
@@ -70,10 +71,6 @@ const footnote = (hasScript: boolean, isServed: boolean): string =>
     : isServed
       ? "Its script sends requests to this server only."
       : "This page makes no request. It can be read without its script.";
-
-/** Renders a value as JSON. An escaped `<` cannot end the block. */
-const dataBlock = ([id, value]: readonly [string, unknown]): Html =>
-  html`<script type="application/json" id="${id}">${trusted(JSON.stringify(value).replaceAll("<", "\\u003c"))}</script>`;
 
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 

@@ -6,44 +6,11 @@ import { plural } from "../html/format.ts";
 import { answersSections } from "../answers/answers-section.ts";
 import { answersStyle } from "../answers/answers-style.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { html, type Html, type HtmlValue } from "../html/html.ts";
-import { findings, runHeader, writerNote } from "./overview.ts";
-import { trainingSection } from "./training-section.ts";
+import { html } from "../html/html.ts";
+import { runHeader, writerNote } from "./overview.ts";
 import { runData } from "./run-data.ts";
-import { phaseTables } from "./phase-table.ts";
-import { problems } from "./problems-section.ts";
-import { provenance } from "./provenance-section.ts";
-import { receipts } from "./receipts-section.ts";
-import { allRows, type SectionOptions } from "../html/section-options.ts";
-import { snapshotTable } from "./measurement-table.ts";
-import { callbackSection } from "./callback-section.ts";
-import { curvesByCallback } from "../charts/metric-curves.ts";
-
-/**
- * Renders all sections of a run except its header.
- *
- * @param answers The sections of the answers, which follow the curves.
- */
-export function runSections(
-  run: RunRecord,
-  options: SectionOptions,
-  answers: HtmlValue = null,
-  scatters: readonly ScatterData[] = [],
-): Html {
-  const isMeasured = run.phases.length > 0;
-  return html`${findings(run, options)}
-    ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
-    ${curvesByCallback(run).map((callback) =>
-      callbackSection(
-        run,
-        callback,
-        options,
-        scatters.find((one) => one.callback === callback.id),
-      ),
-    )}
-    ${trainingSection(run)} ${answers} ${isMeasured && phaseTables(run)}
-    ${problems(run, options)} ${isMeasured && [receipts(run, options), snapshotTable(run, options), provenance(run)]}`;
-}
+import { runSections } from "./run-sections.ts";
+import { allRows } from "../html/section-options.ts";
 
 /**
  * Renders the page of a run: curves, tables and receipts in one HTML file that makes no request.

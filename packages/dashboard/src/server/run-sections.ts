@@ -13,7 +13,7 @@ import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
 import { findings, runHeader } from "../run/overview.ts";
-import { runSections } from "../run/run-page.ts";
+import { runSections } from "../run/run-sections.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
 import { problems } from "../run/problems-section.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";

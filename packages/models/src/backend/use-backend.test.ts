@@ -1,6 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type * as Engine from "./engine.ts";
+import type * as InstalledEngines from "./installed-engines.ts";
 import { onBackend, useBackend } from "./use-backend.ts";
 
 /** Replaces the import of optional packages; null imports the installed ones. */
@@ -12,7 +13,13 @@ vi.mock("./engine.ts", async (original) => {
   return {
     ...engine,
     importOptional: (name: string) => (packages.importOptional ?? engine.importOptional)(name),
-    hasEngine: (name: string) => packages.importOptional !== null || engine.hasEngine(name),
+  };
+});
+vi.mock("./installed-engines.ts", async (original) => {
+  const engines = await original<typeof InstalledEngines>();
+  return {
+    ...engines,
+    hasEngine: (name: string) => packages.importOptional !== null || engines.hasEngine(name),
   };
 });
 

@@ -1,3 +1,4 @@
+import { process } from "@periodic-eval/core/platform";
 import * as tf from "@tensorflow/tfjs-core";
 import { fullHeapCode } from "@periodic-eval/core/internal";
 

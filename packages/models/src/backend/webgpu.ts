@@ -1,4 +1,5 @@
-import { commandHere, importOptional, type Engine } from "./engine.ts";
+import { importOptional, type Engine } from "./engine.ts";
+import { commandHere } from "./installed-engines.ts";
 
 /** The part of npm `webgpu` (Dawn's bindings for Node) that this engine uses. */
 interface Dawn {

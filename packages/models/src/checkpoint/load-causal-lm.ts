@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { requireBackend } from "@periodic-eval/core/tfjs";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-import { basename, resolve } from "node:path";
+import { basename, resolve } from "@periodic-eval/core/platform";
 import { z } from "zod";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import { listWeights } from "../decoder/weights.ts";

@@ -1,5 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, readdir, readFile, resolve } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";

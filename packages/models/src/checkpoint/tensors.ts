@@ -1,5 +1,4 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, readdir } from "@periodic-eval/core/platform";
 import {
   openSafetensors,
   type SafetensorsFile,

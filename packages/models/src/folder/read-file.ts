@@ -1,6 +1,4 @@
-import { isUtf8 } from "node:buffer";
-import { lstat, open, realpath } from "node:fs/promises";
-import { join, sep } from "node:path";
+import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { invalidUtf8 } from "@periodic-eval/core/hub";
 import { errorMessage, isRecord, walkJson } from "@periodic-eval/core/internal";
@@ -77,8 +75,8 @@ export async function readText(folder: string, name: string): Promise<string | n
 }
 
 /** Decodes UTF-8 as transformers does, which refuses invalid bytes. */
-function utf8Of(bytes: Buffer, where: string): string {
-  if (isUtf8(bytes)) return bytes.toString();
+function utf8Of(bytes: Uint8Array, where: string): string {
+  if (isUtf8(bytes)) return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   const fix = "Download or write the file again: it is damaged.";
   throw modelError({ where, got: invalidUtf8(bytes), expected: "a text file in UTF-8", fix });
 }

@@ -1,5 +1,4 @@
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, rm } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/core/internal";
 import { modelError, quoteShort } from "./model-error.ts";

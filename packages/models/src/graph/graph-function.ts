@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/core/platform";
 import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "./dimensions.ts";

@@ -1,3 +1,4 @@
+import { process } from "@periodic-eval/core/platform";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { graphBackend, type GraphBackend } from "./graph-function.ts";
 

@@ -1,5 +1,5 @@
 import { parseHubId } from "@periodic-eval/core/hub";
-import { stat } from "node:fs/promises";
+import { stat } from "@periodic-eval/core/platform";
 import { modelError } from "../folder/model-error.ts";
 import { fetchModel, type FetchOptions } from "./fetch-model.ts";
 

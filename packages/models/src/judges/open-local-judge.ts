@@ -1,5 +1,4 @@
-import { stat } from "node:fs/promises";
-import { basename, resolve } from "node:path";
+import { basename, resolve, stat } from "@periodic-eval/core/platform";
 import {
   judgeGrader,
   type EvaluableModel,

@@ -1,5 +1,4 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, readdir } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { writeSafetensors } from "@periodic-eval/safetensors";

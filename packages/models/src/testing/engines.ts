@@ -1,4 +1,4 @@
-import { hasEngine } from "../backend/engine.ts";
+import { hasEngine } from "../backend/installed-engines.ts";
 
 /** The native engine of the tests, the one that `useBackend` prefers: a process runs only one. */
 export const nativeEngine = hasEngine("@tensorflow/tfjs-node-gpu") ? "tfjs-node-gpu" : "tfjs-node";

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { errorMessage, type Codec } from "@periodic-eval/core/internal";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { modelError } from "../folder/model-error.ts";

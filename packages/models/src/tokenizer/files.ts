@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { modelError } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
 import {

@@ -1,4 +1,3 @@
-import { Script } from "node:vm";
 import { isRecord } from "@periodic-eval/core/internal";
 
 /** Replacements that multiply a text by more than this could exhaust the memory. */
@@ -53,16 +52,4 @@ function mayBacktrackForLong(pattern: string): boolean {
   return false;
 }
 
-const slot = Symbol.for("periodic-eval.limited");
-const script = new Script(`globalThis[Symbol.for("periodic-eval.limited")]()`);
-
-/** Runs `work` and ends it after a time, also within a regular expression; costs 0.1 ms. Throws if the time is over. */
-export function withinTime<T>(milliseconds: number, work: () => T): T {
-  const holder = globalThis as { [slot]?: () => T };
-  holder[slot] = work;
-  try {
-    return script.runInThisContext({ timeout: milliseconds }) as T;
-  } finally {
-    delete holder[slot];
-  }
-}
+export { withinTime } from "@periodic-eval/core/platform";

@@ -1,5 +1,4 @@
-import { readdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, readdir, resolve } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
 import { z } from "zod";

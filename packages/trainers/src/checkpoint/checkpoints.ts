@@ -1,5 +1,4 @@
-import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, mkdir, readdir, rename, writeFile } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError, nodeFiles } from "@periodic-eval/core/snapshots";
 import {

@@ -1,5 +1,4 @@
-import { readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, process, readdir, rm, stat } from "@periodic-eval/core/platform";
 import { removeLeftovers } from "./whole-folder.ts";
 
 /** The name of a file that is being written: the process and the number of the write in it. */

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { weightName, type NamedWeight, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";

@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, readFile } from "@periodic-eval/core/platform";
 import type { Json, SessionState } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";

@@ -1,5 +1,4 @@
-import { open, readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, open, readdir, rename, rm, stat } from "@periodic-eval/core/platform";
 import { storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
 
 /** Names of checkpoints that are being written, replaced or removed. */

@@ -1,7 +1,4 @@
-import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { createHash, dirname, existsSync, join, rename } from "@periodic-eval/core/platform";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { hashFiles, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import type { BadRow } from "./bad-row.ts";

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
+import { isDeepStrictEqual } from "@periodic-eval/core/platform";
 import type { Message } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { stat } from "@periodic-eval/core/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import type { RowsOf } from "./bad-rows-file.ts";

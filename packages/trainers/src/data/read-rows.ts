@@ -1,4 +1,4 @@
-import { accessSync, constants, createReadStream, statSync } from "node:fs";
+import { accessSync, constants, createReadStream, process, statSync } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
 import { configError, errorMessage, repeatedKey } from "@periodic-eval/core/internal";
@@ -124,7 +124,7 @@ function parseJson(text: string, where: string): SourceRow | BadRow {
 }
 
 /** A line of a file without its line feed, or the number of bytes of a line that is too long. */
-type Line = { readonly bytes: Buffer } | { readonly tooLong: number };
+type Line = { readonly bytes: Uint8Array } | { readonly tooLong: number };
 
 const lineFeed = 10;
 
@@ -133,20 +133,20 @@ const lineFeed = 10;
  * holds more than `maxBytes` of a longer line in memory.
  */
 async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, void> {
-  let parts: Buffer[] = [];
+  let parts: Uint8Array[] = [];
   let size = 0;
-  const take = (part: Buffer) => {
+  const take = (part: Uint8Array) => {
     size += part.length;
     if (size <= maxBytes) parts.push(part);
     else parts = [];
   };
   const end = (): Line => {
-    const line = size <= maxBytes ? { bytes: Buffer.concat(parts) } : { tooLong: size };
+    const line = size <= maxBytes ? { bytes: joined(parts, size) } : { tooLong: size };
     parts = [];
     size = 0;
     return line;
   };
-  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>) {
+  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Uint8Array>) {
     let from = 0;
     for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
       take(chunk.subarray(from, to));
@@ -156,6 +156,16 @@ async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, 
     take(chunk.subarray(from));
   }
   if (size > 0) yield end();
+}
+
+function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 function unreadable(path: string, cause: unknown): PeriodicEvalError {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
 import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { z } from "zod";

@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, readFile } from "@periodic-eval/core/platform";
 import { createHasher } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";

@@ -1,5 +1,4 @@
-import * as tf from "@tensorflow/tfjs-core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError, nextTurn } from "@periodic-eval/core/internal";
 import { windowLength, type CausalLM } from "@periodic-eval/core/tfjs";
 import { describeValue } from "../data/describe-value.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
@@ -94,7 +93,7 @@ export async function referenceLogProbs(
     for (const [i, number] of numbers.entries())
       found[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
     // Yields to the event loop, so that an abort gets through on synchronous backends.
-    await tf.nextFrame();
+    await nextTurn();
   }
   return found;
 }

@@ -1,5 +1,5 @@
-import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { nextTurn } from "@periodic-eval/core/internal";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { UpdateResult } from "./learner.ts";
@@ -63,7 +63,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     if (isDue || save !== null || stop !== null || at.step === maxSteps || best !== null)
       await saveCheckpoint(running, at, best);
     // Yields to the event loop, so that background grading and timers run beside synchronous backends.
-    await tf.nextFrame();
+    await nextTurn();
   }
   // The final measurements may break the receipt too.
   await session.end();

@@ -1,3 +1,4 @@
+import { nextTurn } from "@periodic-eval/core/internal";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Sums over the scored items of a batch, and the number of items. */
@@ -32,7 +33,7 @@ export async function meansOver<B, Name extends string>(
       stacked.dispose();
     }
     // Yields to the event loop, so that an abort and background grading get through during a long validation.
-    await tf.nextFrame();
+    await nextTurn();
   }
   return Object.fromEntries([...totals].map(([name, sum]) => [name, sum / count])) as Record<Name, number>;
 }

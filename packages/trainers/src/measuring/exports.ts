@@ -1,5 +1,4 @@
-import { readdir, readFile, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, readdir, readFile, resolve, rm } from "@periodic-eval/core/platform";
 import type { Progress, SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";

@@ -1,6 +1,11 @@
-import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
-import { checkPhaseName, configError, deepFreeze, parseOptions } from "@periodic-eval/core/internal";
+import {
+  checkPhaseName,
+  configError,
+  deepFreeze,
+  nextTurn,
+  parseOptions,
+} from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
 import { z } from "zod";
@@ -98,7 +103,7 @@ export class SDPOTrainer {
     for (const [i, answer] of answers.entries()) {
       const read = readAnswer(answer, `SDPO answer ${i}`, this.#reading);
       found.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
-      await tf.nextFrame();
+      await nextTurn();
     }
     return found;
   }
@@ -132,7 +137,7 @@ export class SDPOTrainer {
       steps.push(await takeGradientStep(this.#learner, passes, this.config, position));
       this.#isHalfway = true;
       // Yields to the event loop, which synchronous backends would block.
-      await tf.nextFrame();
+      await nextTurn();
     }
     this.#isHalfway = false;
     this.#updates += 1;

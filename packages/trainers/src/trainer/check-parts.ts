@@ -1,5 +1,4 @@
-import { statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, resolve, statSync } from "@periodic-eval/core/platform";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, isRecord } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";

@@ -1,5 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, join, process, readdirSync } from "@periodic-eval/core/platform";
 import type { Session } from "@periodic-eval/core";
 import {
   endingSignals,

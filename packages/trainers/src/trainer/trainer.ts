@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "@periodic-eval/core/platform";
 import {
   withSession,
   type EvaluableModel,

@@ -1,4 +1,4 @@
-import { hasEngine, nativeEngineFolder } from "../../../../models/src/backend/engine.ts";
+import { hasEngine, nativeEngineFolder } from "../../../../models/src/backend/installed-engines.ts";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { basename, byteLength, dirname, join, process } from "#platform";
 import { nodeFiles, storeError, type FileSystem, type OpenFile } from "./file-system.ts";
 import { readIfPresent } from "./read-file.ts";
 
@@ -72,8 +72,8 @@ export async function appendLines(
 async function removeUnfinishedLine(path: string, fs: FileSystem): Promise<number> {
   const text = await readIfPresent(path, fs);
   if (text === null) return 0;
-  const complete = Buffer.byteLength(text.slice(0, text.lastIndexOf("\n") + 1));
-  if (complete !== Buffer.byteLength(text)) await fs.truncate(path, complete);
+  const complete = byteLength(text.slice(0, text.lastIndexOf("\n") + 1));
+  if (complete !== byteLength(text)) await fs.truncate(path, complete);
   return complete;
 }
 

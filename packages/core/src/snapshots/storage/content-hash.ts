@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash } from "#platform";
 import type { Json } from "../../contracts/json.ts";
 import { canonicalJson } from "../../random/hash.ts";
 

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "#platform";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { RunProblem, Snapshot } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";

@@ -1,3 +1,4 @@
+import { process } from "#platform";
 import { z } from "zod";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";

@@ -1,18 +1,22 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
 import {
+  dirname,
+  existsSync,
+  join,
   link,
   mkdir,
+  mkdirSync,
   mkdtemp,
   open,
   readdir,
   readFile,
   rename,
+  resolve,
   rmdir,
   stat,
+  statSync,
   truncate,
   unlink,
-} from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+} from "#platform";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 

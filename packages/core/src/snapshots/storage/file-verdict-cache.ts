@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "#platform";
 import type { Verdict } from "../../contracts/grading.ts";
 import { isCacheable, type VerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";

@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createHash, createReadStream } from "#platform";
 
 /**
  * Returns the SHA-256 of the content of files, one after the other: `sha256:` and 64 hexadecimal digits. Reads them in pieces, so

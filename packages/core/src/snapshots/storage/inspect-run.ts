@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "#platform";
 import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { grouped } from "../../statistics/grouping.ts";

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "#platform";
 import { z } from "zod";
 import type { SnapshotKey } from "../../contracts/snapshot.ts";
 import { keysOfSteps } from "../run-order.ts";

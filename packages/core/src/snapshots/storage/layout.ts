@@ -1,4 +1,4 @@
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "#platform";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
 import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 

@@ -1,7 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
+import { createHash, hostname, process, randomUUID, readFileSync, sleep } from "#platform";
 import { z } from "zod";
 import type { Writer } from "../../contracts/run-record.ts";
 import { PeriodicEvalError } from "../../errors.ts";

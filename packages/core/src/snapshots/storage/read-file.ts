@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { process, readFile } from "#platform";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, errnoReasons, nodeFiles, storeError, type FileReader } from "./file-system.ts";

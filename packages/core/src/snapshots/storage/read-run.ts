@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { relative } from "#platform";
 import type {
   PhaseRecord,
   ReceiptSummary,

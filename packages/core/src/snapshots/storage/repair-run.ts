@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join } from "#platform";
 import { isTemporaryName } from "./atomic-file.ts";
 import { sha256 } from "./content-hash.ts";
 import type { FileSystem } from "./file-system.ts";

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join } from "#platform";
 import type { Layout, RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { grouped } from "../../statistics/grouping.ts";

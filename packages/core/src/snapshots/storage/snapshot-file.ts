@@ -1,4 +1,4 @@
-import { basename, dirname } from "node:path";
+import { basename, dirname } from "#platform";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";

@@ -1,4 +1,4 @@
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "#platform";
 import { z } from "zod";
 import type { SupersededFile } from "../../contracts/run-record.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";

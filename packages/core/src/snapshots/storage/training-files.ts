@@ -1,4 +1,4 @@
-import { basename } from "node:path";
+import { basename } from "#platform";
 import { z } from "zod";
 import type { TrainingPoint } from "../../contracts/run-record.ts";
 import { writeFileAtomic } from "./atomic-file.ts";

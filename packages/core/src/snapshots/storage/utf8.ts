@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { byteLength, isUtf8 } from "#platform";
 import { dataError } from "../../internal/data-error.ts";
 
 /** The advice of every error about bytes that are not UTF-8. */
@@ -34,7 +34,7 @@ function firstInvalidLine(bytes: Uint8Array): { readonly line: number; readonly 
 export function invalidUtf8(bytes: Uint8Array): string {
   let at = 0;
   for (const character of new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)) {
-    const length = Buffer.byteLength(character);
+    const length = byteLength(character);
     // The bytes themselves may hold U+FFFD, which stands for invalid bytes too.
     if (character === "\uFFFD" && !isUtf8(bytes.subarray(at, at + length))) break;
     at += length;

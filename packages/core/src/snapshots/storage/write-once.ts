@@ -1,4 +1,4 @@
-import { dirname } from "node:path";
+import { dirname } from "#platform";
 import { configError } from "../../internal/config-error.ts";
 import { writeFileAtomic } from "./atomic-file.ts";
 import { readIfPresent } from "./read-file.ts";

@@ -1,0 +1,93 @@
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { hasBrowser, withPages } from "../../packages/dashboard/src/html/browser.test-data.ts";
+import { buildExample } from "./build.ts";
+import type { RunEnd } from "./messages.ts";
+import { serveFolder } from "./static-server.test-data.ts";
+
+const pages = withPages(async (folder) => {
+  if (!hasBrowser) return "";
+  await buildExample(folder, null);
+  return serveFolder(folder);
+});
+const query = "?steps=3&save=1&questions=12&callbacks=capability&backend=wasm";
+const screen = { viewport: { width: 1280, height: 900 }, colorScheme: "light" } as const;
+
+const inState = (tab: Page, state: string) => tab.waitForSelector(`body[data-state="${state}"]`);
+const statusShows = (tab: Page, text: string) =>
+  tab.locator("#status").filter({ hasText: text }).waitFor({ timeout: 120_000 });
+
+async function train(tab: Page): Promise<void> {
+  await inState(tab, "idle");
+  await tab.click("#start");
+}
+
+async function finish(tab: Page): Promise<RunEnd> {
+  await statusShows(tab, "Finished");
+  return JSON.parse((await tab.getAttribute("body", "data-end"))!) as RunEnd;
+}
+
+/** Runs in the page: reloads it as soon as it shows a step. */
+function reloadAt(step: string): void {
+  const observer = new MutationObserver(() => document.body.dataset["step"] === step && location.reload());
+  observer.observe(document.body, { attributes: true });
+}
+
+/** Returns the rules of accessibility that the page breaks. */
+async function violations(tab: Page): Promise<readonly string[]> {
+  await tab.evaluate(axe.source);
+  return tab.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
+}
+
+/** The end of a run that nothing interrupted. */
+let undivided: RunEnd;
+
+describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
+  it("trains, measures and draws with requests to its own folder only", async () => {
+    const { tab, requests, messages } = await pages.open(`${pages.address}${query}`, screen);
+    await train(tab);
+    undivided = await finish(tab);
+    expect(undivided).toMatchObject({ isFinished: true, resumedFrom: null, undisturbed: "yes" });
+    expect(await tab.locator("svg[data-curve='capability/accuracy']:visible").count()).toBeGreaterThan(0);
+    expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
+    expect(await violations(tab)).toEqual([]);
+    await tab.setViewportSize({ width: 390, height: 844 });
+    expect(await tab.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    const outside = requests.filter((url) => !url.startsWith(pages.address) && !url.startsWith("data:"));
+    expect(outside).toEqual([]);
+    expect(messages).toEqual([]);
+    await tab.close();
+  });
+
+  it("continues after a reload, and ends with the same bits as without", async () => {
+    const { tab, messages } = await pages.open(`${pages.address}${query}`, screen);
+    const isReloaded = tab.waitForEvent("framenavigated");
+    await tab.evaluate(reloadAt, "em 2");
+    await train(tab);
+    await isReloaded;
+    const { resumedFrom, weights, undisturbed } = await finish(tab);
+    // The worker goes on until the page is gone.
+    expect([1, 2]).toContain(resumedFrom);
+    expect({ weights, undisturbed }).toEqual({ weights: undivided.weights, undisturbed: "yes" });
+    // The run of an earlier page is shown as it ended.
+    await tab.reload();
+    await inState(tab, "finished");
+    expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
+    expect(messages).toEqual([]);
+    await tab.close();
+  });
+
+  it("reports a second tab instead of writing the run from both", async () => {
+    const { tab } = await pages.open("about:blank", screen);
+    const context = await tab.context().browser()!.newContext();
+    const [first, second] = [await context.newPage(), await context.newPage()];
+    await first.goto(pages.address);
+    await inState(first, "idle");
+    await second.goto(pages.address);
+    await inState(second, "idle");
+    expect(await second.textContent("#status")).toContain("another page or worker has opened");
+    await context.close();
+    await tab.close();
+  });
+});

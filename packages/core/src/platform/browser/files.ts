@@ -1,0 +1,171 @@
+// The functions of `node:fs` and `node:fs/promises` that the packages use, on the files of `tree`. They throw Node's errors.
+import { fileError } from "./file-error.ts";
+import { bytesOf, open, statsOf, type Stats } from "./file-handle.ts";
+import { tree, type Entry } from "./file-tree.ts";
+import { join, resolve } from "./paths.ts";
+
+export { open };
+
+export interface DirectoryEntry {
+  readonly name: string;
+  readonly parentPath: string;
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
+export const existsSync = (path: string): boolean => tree.find(path) !== null;
+
+export function statSync(path: string, options?: { readonly throwIfNoEntry?: boolean }): Stats | undefined {
+  const entry = options?.throwIfNoEntry === false ? tree.find(path) : tree.get(path, "stat");
+  return entry === null ? undefined : statsOf(entry);
+}
+
+export const stat = async (path: string): Promise<Stats> => statsOf(tree.get(path, "stat"));
+
+export function accessSync(path: string): void {
+  tree.get(path, "access");
+}
+
+export const access = async (path: string): Promise<void> => accessSync(path);
+
+export async function realpath(path: string): Promise<string> {
+  tree.get(path, "realpath");
+  return resolve(path);
+}
+
+export async function readFile(path: string): Promise<Uint8Array>;
+export async function readFile(path: string, encoding: "utf8"): Promise<string>;
+export async function readFile(path: string, encoding?: "utf8"): Promise<Uint8Array | string> {
+  const entry = tree.get(path, "open");
+  if (entry.kind === "folder") throw fileError("EISDIR", "read", path);
+  const bytes = await tree.read(entry);
+  // As Node decodes: with a byte-order mark, and without an error for invalid bytes.
+  return encoding === undefined ? bytes.slice() : new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+}
+
+/** Of the files that the packages read synchronously, those of Linux about processes, a browser has none. */
+export function readFileSync(path: string): never {
+  throw fileError("ENOENT", "open", path);
+}
+
+const pieceBytes = 2 ** 20;
+
+export async function* createReadStream(path: string): AsyncGenerator<Uint8Array, void> {
+  const bytes = await readFile(path);
+  for (let from = 0; from < bytes.length; from += pieceBytes) yield bytes.subarray(from, from + pieceBytes);
+}
+
+export async function writeFile(path: string, content: string | ArrayBufferView): Promise<void> {
+  const handle = await open(path, "w");
+  try {
+    await handle.writeFile(bytesOf(content));
+  } finally {
+    await handle.close();
+  }
+}
+
+export function writeFileSync(path: string, _content: ArrayBufferView): never {
+  throw fileError("ENOSYS", "open", path);
+}
+
+export function readdirSync(folder: string): string[] {
+  return [...tree.folder(folder, "scandir").children.keys()].sort();
+}
+
+export async function readdir(folder: string): Promise<string[]>;
+export async function readdir(
+  folder: string,
+  options: { readonly withFileTypes: true; readonly recursive?: boolean },
+): Promise<DirectoryEntry[]>;
+export async function readdir(
+  folder: string,
+  options?: { readonly withFileTypes: true; readonly recursive?: boolean },
+): Promise<string[] | DirectoryEntry[]> {
+  const names = readdirSync(folder);
+  if (options === undefined) return names;
+  const found: DirectoryEntry[] = [];
+  for (const name of names) {
+    const entry = tree.get(join(folder, name), "scandir");
+    found.push(directoryEntry(name, folder, entry));
+    if (options.recursive && entry.kind === "folder")
+      found.push(...(await readdir(join(folder, name), options)));
+  }
+  return found;
+}
+
+const directoryEntry = (name: string, parentPath: string, { kind }: Entry): DirectoryEntry => ({
+  name,
+  parentPath,
+  isFile: () => kind === "file",
+  isDirectory: () => kind === "folder",
+  isSymbolicLink: () => false,
+});
+
+export function mkdirSync(path: string, options?: { readonly recursive?: boolean }): void {
+  if (options?.recursive !== true) return tree.makeFolder(path);
+  const parts = resolve(path).split("/");
+  for (let count = 2; count <= parts.length; count++) {
+    const part = parts.slice(0, count).join("/");
+    const found = tree.find(part);
+    if (found?.kind === "file" && count < parts.length) throw fileError("ENOTDIR", "mkdir", path);
+    if (found?.kind !== "folder") tree.makeFolder(part);
+  }
+}
+
+export const mkdir = async (path: string, options?: { readonly recursive?: boolean }): Promise<void> =>
+  mkdirSync(path, options);
+
+export function mkdtempSync(prefix: string): string {
+  const path = `${prefix}${crypto.getRandomValues(new Uint32Array(1))[0]!.toString(36)}`;
+  mkdirSync(path);
+  return path;
+}
+
+export const mkdtemp = async (prefix: string): Promise<string> => mkdtempSync(prefix);
+
+export const rename = async (from: string, to: string): Promise<void> => tree.rename(from, to);
+export const link = async (from: string, to: string): Promise<void> => tree.link(from, to);
+
+export async function symlink(_target: string, path: string): Promise<void> {
+  throw fileError("ENOSYS", "symlink", path);
+}
+
+export async function truncate(path: string, size = 0): Promise<void> {
+  const handle = await open(path);
+  await handle.truncate(size).finally(() => handle.close());
+}
+
+export async function unlink(path: string): Promise<void> {
+  if (tree.get(path, "unlink").kind === "folder") throw fileError("EISDIR", "unlink", path);
+  tree.remove(path, "unlink");
+}
+
+export async function rmdir(path: string): Promise<void> {
+  if (tree.folder(path, "rmdir").children.size > 0) throw fileError("ENOTEMPTY", "rmdir", path);
+  tree.remove(path, "rmdir");
+}
+
+interface RemoveOptions {
+  readonly recursive?: boolean;
+  readonly force?: boolean;
+}
+
+/** Whether there is nothing at a path; throws if a file takes the place of one of its folders. */
+function isAbsent(path: string): boolean {
+  try {
+    tree.get(path, "rm");
+    return false;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
+    throw error;
+  }
+}
+
+export function rmSync(path: string, { recursive = false, force = false }: RemoveOptions = {}): void {
+  if (force && isAbsent(path)) return;
+  if (tree.get(path, "rm").kind === "folder" && !recursive) throw fileError("EISDIR", "rm", path);
+  tree.remove(path, "rm");
+}
+
+export const rm = async (path: string, options?: RemoveOptions): Promise<void> => rmSync(path, options);

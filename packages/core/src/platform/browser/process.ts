@@ -1,0 +1,65 @@
+/** The part of Node's `process` that the packages use. A worker or page is a process whose id is a random number. */
+export const process = {
+  pid: 1 + Math.floor(random() * (2 ** 31 - 1)),
+  env: {} as Record<string, string | undefined>,
+  cwd: () => "/",
+  emitWarning: (message: string) => console.warn(message),
+  /** No signal reaches a page: the events of Node never occur. */
+  listenerCount: () => 0,
+  listeners: (): readonly unknown[] => [],
+  on: () => undefined,
+  off: () => undefined,
+  removeListener: () => undefined,
+  exit: () => undefined,
+  /** Asks whether another process runs. Its lock of the storage ended with it. */
+  kill(pid: number): never {
+    throw Object.assign(new Error(`ESRCH: no process ${pid}`), { code: "ESRCH" });
+  },
+};
+
+function random(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
+}
+
+/** The same in all pages and workers, so that a lock that an earlier one left is known to be of this machine. */
+export const hostname = (): string => "browser";
+export const homedir = (): string => "/home";
+export const tmpdir = (): string => "/tmp";
+
+/** `crypto.randomUUID` exists on pages from https and localhost only. */
+export function randomUUID(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+export const sleep = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
+
+export function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Compares JSON values. */
+export function isDeepStrictEqual(a: unknown, b: unknown): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [left, right] = [a, b] as readonly Readonly<Record<string, unknown>>[];
+  const names = Object.keys(left!);
+  return (
+    names.length === Object.keys(right!).length &&
+    names.every((name) => Object.hasOwn(right!, name) && isDeepStrictEqual(left![name], right![name]))
+  );
+}
+
+/** Runs `work` without a limit: nothing ends synchronous work in a browser but closing its worker. */
+export const withinTime = <T>(_milliseconds: number, work: () => T): T => work();

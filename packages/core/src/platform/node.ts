@@ -1,0 +1,63 @@
+// The parts of Node that the packages use. `browser.ts` has the same names for browsers: the conditions of package.json choose.
+import { setTimeout } from "node:timers/promises";
+import { Script } from "node:vm";
+
+export { isUtf8 } from "node:buffer";
+export { createHash, randomUUID } from "node:crypto";
+export {
+  accessSync,
+  constants,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+export {
+  access,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  symlink,
+  truncate,
+  unlink,
+  writeFile,
+  type FileHandle,
+} from "node:fs/promises";
+export { homedir, hostname, tmpdir } from "node:os";
+export { basename, dirname, join, relative, resolve, sep } from "node:path";
+export { isDeepStrictEqual } from "node:util";
+
+export const process: NodeJS.Process = globalThis.process;
+
+export const sleep = (milliseconds: number): Promise<void> => setTimeout(milliseconds);
+
+/** Returns the number of UTF-8 bytes of a string. */
+export const byteLength = (text: string): number => Buffer.byteLength(text);
+
+const slot = Symbol.for("periodic-eval.limited");
+const script = new Script(`globalThis[Symbol.for("periodic-eval.limited")]()`);
+
+/** Runs `work` and ends it after a time, also within a regular expression; costs 0.1 ms. Throws if the time is over. */
+export function withinTime<T>(milliseconds: number, work: () => T): T {
+  const holder = globalThis as { [slot]?: () => T };
+  holder[slot] = work;
+  try {
+    return script.runInThisContext({ timeout: milliseconds }) as T;
+  } finally {
+    delete holder[slot];
+  }
+}

@@ -1,0 +1,19 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { dataBlock } from "../html/data-block.ts";
+import { glossaryOf } from "../html/glossary.ts";
+import { html } from "../html/html.ts";
+import { allRows } from "../html/section-options.ts";
+import { runHeader, writerNote } from "../run/overview.ts";
+import { runData } from "../run/run-data.ts";
+import { runSections } from "../run/run-sections.ts";
+
+/**
+ * Renders a run for a page that shows it with `showRun`: its `<main>`, as in the page of a run without its answers, and the data of
+ * its charts. Runs in workers too.
+ *
+ * @param name The heading.
+ */
+export function renderRun(run: RunRecord, name: string): string {
+  const main = html`${runHeader(run, name, writerNote(run))} ${runSections(run, allRows)}`;
+  return html`<main>${main} ${glossaryOf(main)}</main> ${dataBlock(["run-data", runData(run)])}`.markup;
+}

@@ -1,0 +1,52 @@
+import util from "node:util";
+import { configError } from "@periodic-eval/core/internal";
+import { importOptional, type Engine } from "./engine.ts";
+import { builtEngine, commandHere, hasEngine } from "./installed-engines.ts";
+import { cpu, wasm } from "./portable-engines.ts";
+import { webgpu } from "./webgpu.ts";
+
+export { nativeEngineFolder } from "./installed-engines.ts";
+
+/** Native TensorFlow on the CPU. */
+const tfjsNode = native("tfjs-node", "");
+
+/** Native TensorFlow on an NVIDIA GPU; without a GPU it computes on the CPU. */
+const tfjsNodeGpu = native("tfjs-node-gpu", "--gpu");
+
+/** Every engine, the fastest first. */
+export const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
+
+/** The package of native TensorFlow that this process has loaded: a second library in one process may crash it. */
+let loaded: string | null = null;
+
+/** An engine that runs TensorFlow's C library. `args` of `periodic-eval native` build it. */
+function native(name: string, args: string): Engine {
+  const packageName = `@tensorflow/${name}`;
+  // The command builds on Linux only.
+  const built = process.platform === "linux" ? { command: `npx periodic-eval native ${args}`.trim() } : {};
+  return {
+    name,
+    backend: "tensorflow",
+    packages: [packageName],
+    ...built,
+    ...commandHere("native", args),
+    async load() {
+      if (loaded !== null && loaded !== packageName && hasEngine(packageName))
+        throw configError({
+          where: `useBackend ${name}`,
+          got: `a process that has loaded ${loaded}`,
+          expected: "one native engine per process",
+          fix: "Start another process, or name the loaded engine.",
+        });
+      // The C++ library logs to standard error on every start.
+      process.env["TF_CPP_MIN_LOG_LEVEL"] ??= "3";
+      // On a GPU, TensorFlow multiplies float32 matrices with 10 bits of mantissa (TF32) by default.
+      process.env["NVIDIA_TF32_OVERRIDE"] ??= "0";
+      // Node 23 removed this function, and tfjs-node 4.22 still calls it (tensorflow/tfjs#8609).
+      const old = util as { isNullOrUndefined?: (value: unknown) => boolean };
+      old.isNullOrUndefined ??= (value) => value === null || value === undefined;
+      await importOptional(builtEngine(packageName) ?? packageName);
+      loaded = packageName;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+// Builds examples/browser into .build/browser, a static folder that any host serves from any path, and prints the sizes of its files.
+// TensorFlow.js' WebGPU backend, which nothing else in the repository needs, is downloaded once into .cache/browser.
+// Usage: npm run browser
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { makeFolder, Missing, npm, root, runToEnd } from "./optional-engine.mjs";
+
+const webgpu = { name: "@tensorflow/tfjs-backend-webgpu", version: "4.22.0" };
+
+function webgpuBackend() {
+  const modules = join(root, ".cache", "browser", "node_modules");
+  if (!existsSync(join(modules, webgpu.name)))
+    makeFolder(modules, (made) => {
+      const manifest = { private: true, dependencies: { [webgpu.name]: webgpu.version } };
+      writeFileSync(join(made, "package.json"), JSON.stringify(manifest));
+      const args = [
+        "install",
+        "--prefix",
+        made,
+        "--ignore-scripts",
+        "--no-package-lock",
+        "--legacy-peer-deps",
+      ];
+      npm(args, webgpu.name, "browser");
+      return join(made, "node_modules");
+    });
+  return join(modules, webgpu.name);
+}
+
+/** Returns the size of each file in bytes, plain and compressed with gzip, the largest first. */
+function sizesOf(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      const content = readFileSync(path);
+      const name = path.slice(folder.length + 1).replaceAll("\\", "/");
+      return { name, plain: content.length, gzip: gzipSync(content).length };
+    })
+    .sort((a, b) => b.gzip - a.gzip);
+}
+
+function main() {
+  const folder = join(root, ".build", "browser");
+  const tsx = join(root, "node_modules", "tsx", "dist", "cli.mjs");
+  const source = ["-C", "@periodic-eval/source", join(root, "examples", "browser", "build.ts")];
+  const built = spawnSync(process.execPath, [tsx, ...source, folder, webgpuBackend()], { stdio: "inherit" });
+  if (built.status !== 0)
+    throw new Missing("examples/browser", "an error (above)", "a bundle", "Fix the error.");
+  const sizes = sizesOf(folder);
+  const kB = (bytes) => `${(bytes / 1000).toFixed(0).padStart(6)} kB`;
+  const line = (plain, gzip, name) => console.log(`${kB(plain)} ${kB(gzip)} gzip  ${name}`);
+  for (const { name, plain, gzip } of sizes.filter((size) => size.gzip > 5000)) line(plain, gzip, name);
+  const sum = (key) => sizes.reduce((total, size) => total + size[key], 0);
+  line(sum("plain"), sum("gzip"), folder);
+}
+
+runToEnd(main);
