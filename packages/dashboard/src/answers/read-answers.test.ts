@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-import type { AnswerRow, MeasurementAnswers } from "../client/answers/answers-data.ts";
+import type { AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { renderPage } from "../run/run-page.ts";
 import { readAnswers } from "./read-answers.ts";
 import { writeSampleAnswers } from "./sample-answers.test-data.ts";

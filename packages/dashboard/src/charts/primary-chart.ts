@@ -1,6 +1,7 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { drawChart, phaseColour, thinOut, valueDomain } from "./draw-chart.ts";
+import { drawChart, phaseColour, valueDomain } from "./draw-chart.ts";
+import { evenly } from "../page-data/evenly.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { phaseText } from "./phase-text.ts";
@@ -124,7 +125,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
           strokeOpacity: 0.9,
         }),
     Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
-    Plot.ruleX(thinOut(bounded), {
+    Plot.ruleX(evenly(bounded), {
       x: "runStep",
       y1: low,
       y2: high,
@@ -133,7 +134,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
       strokeWidth: 1.25,
     }),
     Plot.lineY(measurements, { ...place, stroke, strokeWidth: 2.25 }),
-    Plot.dot(thinOut(measurements), {
+    Plot.dot(evenly(measurements), {
       ...place,
       r: 4.5,
       fill: (measurement: Measurement) => (measurement.status === "complete" ? stroke : "var(--panel)"),
@@ -141,7 +142,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
       strokeWidth: 2,
     }),
     // A larger transparent circle makes the tooltip easier to reach with a pointer or a finger.
-    Plot.dot(thinOut(measurements), {
+    Plot.dot(evenly(measurements), {
       ...place,
       r: 14,
       fill: "transparent",
@@ -195,7 +196,7 @@ function verdictLabels(
   const text = ({ verdict }: Judged) => `${verdictGlyph(verdict)} ${verdict}`;
   return [
     Plot.text(
-      thinOut(
+      evenly(
         judged.filter(({ isLast }) => !isLast),
         maxVerdicts,
       ),

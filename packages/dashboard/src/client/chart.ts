@@ -1,5 +1,5 @@
 import { formatInterval, formatValue } from "@periodic-eval/core/statistics";
-import type { CurveData, PointData, RunData } from "./run-data.ts";
+import type { CurveData, PointData, RunData } from "../page-data/run-data.ts";
 
 /** A chart over run steps, drawn by the server, and the curve that it shows. */
 export interface Chart {

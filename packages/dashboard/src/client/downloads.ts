@@ -1,7 +1,7 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create } from "./dom.ts";
 import { pageData } from "./page-data.ts";
-import type { CurveData, RunData, ScatterData } from "./run-data.ts";
+import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
 export function startDownloads(): void {

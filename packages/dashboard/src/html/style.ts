@@ -124,7 +124,6 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
-.multiples.training { grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); }
 @media print {
   .definition, .download, .readout, .cross-hair { display: none; }
   main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }

@@ -1,6 +1,6 @@
 import { nodeFiles, readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { join } from "node:path";
-import type { ScatterData, ScoredMeasurement } from "../client/run-data.ts";
+import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
+import { rowsPlace } from "../answers/rows-place.ts";
 import { isMap, ownValue } from "../html/json-field.ts";
 
 /** Answers per measurement in the page's data: the first ones, which are in random order. */
@@ -15,16 +15,13 @@ export async function readAnswerScores(
   files: FileReader = nodeFiles,
 ): Promise<readonly ScatterData[]> {
   const byCallback = new Map<string, ScatterData & { measurements: ScoredMeasurement[] }>();
-  for (const [phase, { snapshots, series }] of run.phases.entries()) {
+  for (const [phase, { snapshots }] of run.phases.entries()) {
     for (const snapshot of snapshots) {
       const { id, step, metrics, samples } = snapshot;
       // Only these metrics come from a judge's two scores.
       if (samples === null || !("aligned" in metrics && "coherent" in metrics)) continue;
-      const point = series.find((one) => one.id === id)?.points.find((one) => one.step === step);
-      if (point === undefined) continue;
-      const rows = await readRows(join(run.runDir, "periodic_eval", point.file), samples, files).catch(
-        () => [],
-      );
+      const { snapshotFile } = rowsPlace(run, snapshot);
+      const rows = await readRows(snapshotFile, samples, files).catch(() => []);
       const completions = rows.filter((row) => !("kind" in row) || row.kind === "completion");
       const answers = completions.flatMap((row): ScoredMeasurement["answers"] => {
         const { aligned, coherent } = row as { readonly aligned?: unknown; readonly coherent?: unknown };

@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import type { ScatterData } from "../client/run-data.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";

@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { curveKey, curvesByCallback, phaseEnd, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
-import type { CurveData, RunData, ScatterData } from "../client/run-data.ts";
+import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 import { humanizeName } from "../html/format.ts";
 
 /** Returns the numbers behind the charts of a run, for the page's script. */

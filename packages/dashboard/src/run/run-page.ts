@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import type { ScatterData } from "../client/run-data.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import { basename, resolve } from "node:path";
 import { htmlDocument } from "../html/document.ts";
 import { plural } from "../html/format.ts";

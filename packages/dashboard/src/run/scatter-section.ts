@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
-import type { ScatterData, ScoredMeasurement } from "../client/run-data.ts";
-import { alignedX, coherentY, scatterSize, scatterText } from "../client/scatter-scale.ts";
+import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
+import { alignedX, coherentY, scatterSize, scatterText } from "../page-data/scatter-scale.ts";
 import { html, type Html } from "../html/html.ts";
 
 /** Renders the scores of the first and of the last measurement's answers. The page's script adds a slider to the last one. */

@@ -11,7 +11,7 @@ export function trainingSection(run: RunRecord): Html | false {
     html`<section>
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
-      <div class="multiples training">
+      <div class="multiples">
         ${curves.map(
           (curve) =>
             html`<figure class="panel">

@@ -1,6 +1,5 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
 import { readRun, readWriter, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
@@ -9,6 +8,7 @@ import type { ResultsRun, RunSamples } from "../results/results-run.ts";
 import { hasMethods, summarizeMethods, type MethodsSummary } from "../results/summarize-methods.ts";
 import { summarizeResults, type ResultsSummary } from "../results/summarize-results.ts";
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
+import { problemText } from "../html/problem-text.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { keptResults } from "./kept-results.ts";
@@ -59,7 +59,7 @@ export async function readFound(found: FoundRun, options: ReadOptions): Promise<
     return { found, problem: null, ...(await readers[found.kind](found, options)) };
   } catch (error) {
     const lockState = await stateFromLock(found, options.files).catch(() => null);
-    const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
+    const problem = problemText(error);
     const state = lockState ?? { state: "unknown", explanation: "The files of this run cannot be read." };
     return { found, state, content: null, problem };
   }
@@ -79,7 +79,7 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
         (answers) => ({ answers, answersProblem: null }),
         (error: unknown) => ({
           answers: [],
-          answersProblem: errorMessage(error).replace(/^\[periodic-eval\] /, ""),
+          answersProblem: problemText(error),
         }),
       );
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };

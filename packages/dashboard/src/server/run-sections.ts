@@ -1,4 +1,4 @@
-import { answersSections } from "../answers/answers-section.ts";
+import { answersSections, foldedAnswers } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
@@ -22,7 +22,7 @@ import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
-import { answerSections } from "./stored-answers.ts";
+import { answersOfPage } from "./stored-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
 
 /** Each state has a glyph as well as a colour. */
@@ -90,7 +90,15 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
           )}
         </div>
         ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
-        ${answersProblemNote(answersProblem)} ${answerSections(answers)}`;
+        ${answersProblemNote(answersProblem)}
+        ${
+          answers.length > 0 &&
+          html`<section>
+            <h2>Answers</h2>
+            <p class="sub">Answers from the last measurement of each callback in each phase.</p>
+            ${foldedAnswers(answersOfPage(run, answers))}
+          </section>`
+        }`;
     }
     case "feedback": {
       const { run, groups } = content;

@@ -1,6 +1,6 @@
 import type { AnswerFilters } from "./answer-filters.ts";
-import { flagNames } from "./answer-text.ts";
-import type { AnswerFlag } from "./answers-data.ts";
+import { flagNames } from "../../page-data/answer-text.ts";
+import type { AnswerFlag } from "../../page-data/answers-data.ts";
 import { hashOf } from "./selection.ts";
 
 /** What the page shows of its answers; its address holds it. */

@@ -1,8 +1,8 @@
 import { create } from "../dom.ts";
-import type { AnswerChoices, AnswerRow } from "./answers-data.ts";
-import { flagNames, gradeText, tokensText } from "./answer-text.ts";
+import type { AnswerChoices, AnswerRow } from "../../page-data/answers-data.ts";
+import { flagNames, gradeText, tokensText } from "../../page-data/answer-text.ts";
 import { changedWords } from "./changed-words.ts";
-import { choiceText, shareOfChoices } from "./question-changes.ts";
+import { choiceText, shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
 export function answerView(row: AnswerRow, link: string): HTMLElement {

@@ -1,6 +1,6 @@
 import { create } from "../dom.ts";
 import { linkTo, selectionFrom, type AnswerSelection } from "./answer-selection.ts";
-import { flagKey } from "./answer-text.ts";
+import { flagKey } from "../../page-data/answer-text.ts";
 import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
 import { filterControls } from "./filter-controls.ts";
 import { focusOn, onHash, readHash, writeHash } from "./selection.ts";

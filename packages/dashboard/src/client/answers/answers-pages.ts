@@ -2,7 +2,8 @@ import { create } from "../dom.ts";
 import { matches, questionOf, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
-import type { MeasurementAnswers } from "./answers-data.ts";
+import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
+import { evenly } from "../../page-data/evenly.ts";
 import type { AnswersSource, ReadAnswers } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
@@ -103,12 +104,3 @@ async function answerAt(
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Returns at most `count` items, evenly spaced, with the first and the last. */
-function evenly<T>(items: readonly T[], count: number): readonly T[] {
-  if (items.length <= count) return items;
-  return Array.from(
-    { length: count },
-    (_, at) => items[Math.round((at * (items.length - 1)) / (count - 1))]!,
-  );
-}

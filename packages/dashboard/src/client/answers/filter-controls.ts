@@ -1,8 +1,8 @@
 import { create } from "../dom.ts";
 import { questionOf } from "./answer-filters.ts";
 import { noSelection, type AnswerSelection } from "./answer-selection.ts";
-import { flagNames } from "./answer-text.ts";
-import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "./answers-data.ts";
+import { flagNames } from "../../page-data/answer-text.ts";
+import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "../../page-data/answers-data.ts";
 import { distinct, selectControl, type Choice } from "./controls.ts";
 
 /** The lists and the search field above the answers. */

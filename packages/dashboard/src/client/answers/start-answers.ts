@@ -1,6 +1,6 @@
 import { pageData } from "../page-data.ts";
 import { browseAnswers } from "./answers-browser.ts";
-import type { AnswersData } from "./answers-data.ts";
+import type { AnswersData } from "../../page-data/answers-data.ts";
 import { browseQuestions } from "./questions-browser.ts";
 import { answersSource, type AnswersSource } from "./source.ts";
 
