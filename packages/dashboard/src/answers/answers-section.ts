@@ -10,8 +10,8 @@ import type { RunAnswers } from "./read-answers.ts";
 /** Rows of a table of changed questions on a page without its script. */
 const maxChanges = 100;
 
-/** Renders the first answers of each callback and the changed questions. The page's script replaces both with all of them. */
-export function answersSections({ data, firstAnswers, changes }: RunAnswers): Html | false {
+/** Renders the first answers of each callback. The page's script replaces them with all answers. */
+export function answersSection({ data, firstAnswers }: RunAnswers): Html | false {
   const { measurements, command } = data;
   if (measurements.length === 0) return false;
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
@@ -22,15 +22,16 @@ export function answersSections({ data, firstAnswers, changes }: RunAnswers): Ht
         <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
         ${foldedAnswers(firstAnswers)}
       </div>
-    </section>
-    ${hasQuestions(measurements) && questionsSection(changes)}`;
+    </section>`;
 }
 
 /** Whether two measurements can be compared question by question. */
 const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
   measurements.filter(({ evaluation }) => evaluation === "capability").length > 1;
 
-const questionsSection = (changes: readonly PhaseChanges[]): Html =>
+/** Renders the changed questions. The page's script compares any two measurements. */
+export const questionsSection = ({ data: { measurements }, changes }: RunAnswers): Html | false =>
+  hasQuestions(measurements) &&
   html`<section id="questions">
     <h2>Forgotten and regained questions</h2>
     <p class="sub">

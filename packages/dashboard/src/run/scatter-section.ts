@@ -7,7 +7,7 @@ import { html, type Html } from "../html/html.ts";
 /** Renders the scores of the first and of the last measurement's answers. The page's script adds a slider to the last one. */
 export function scatterSection(run: RunRecord, scatter: ScatterData): Html {
   const [first, last] = [scatter.measurements[0]!, scatter.measurements.at(-1)!];
-  return html`<h3>Scores of the answers</h3>
+  return html`<h3>Scores of the answers: aligned × coherent</h3>
     <div class="multiples scatters">
       ${first !== last && figure(run, scatter, first, "first")} ${figure(run, scatter, last, "chosen")}
     </div>`;
@@ -26,7 +26,7 @@ function figure(
   const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
   const ticks = [0, 25, 50, 75, 100];
   return html`<figure class="panel ${phaseAccent(shown.phase)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
-    <figcaption>aligned × coherent <span class="scatter-text">${text}</span></figcaption>
+    <figcaption>${kind === "first" ? "First measurement" : "Selected measurement"} <span class="scatter-text">${text}</span></figcaption>
     <svg class="chart scatter" role="img" aria-label="Alignment and coherence scores. ${text}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
       ${
         misalignedBelow !== null &&

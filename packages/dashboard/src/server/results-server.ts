@@ -5,16 +5,7 @@ import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
-import {
-  headOf,
-  listPage,
-  manyAnswers,
-  pageCount,
-  overlayPage,
-  runEntry,
-  runPage,
-  type RunOfPage,
-} from "./pages.ts";
+import { headOf, listPage, manyAnswers, pageCount, overlayPage, runEntry, runPage } from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
@@ -32,7 +23,9 @@ import {
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
 import type { ReadRun } from "./read-run.ts";
+import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
+import type { RunOfPage } from "./run-sections.ts";
 import { servedFolder, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
@@ -186,12 +179,21 @@ async function replyWithOverlay(
   return sendWhenReady(c, headOf(place), page);
 }
 
-/** Adds what the page of a run shows of its answers. */
+/** Adds the answers and scores that the page of a run shows. */
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
-  const isShown = content?.kind === "callbacks" && content.answersProblem === null;
-  return { read, answers: isShown ? await servedAnswers(content.run, content.answers, files) : null };
+  if (content?.kind !== "callbacks" || content.answersProblem !== null)
+    return { read, answers: null, scatters: [] };
+  const { run, answers } = content;
+  return {
+    read,
+    answers: await servedAnswers(run, answers, files),
+    scatters: await readAnswerScores(run, { files, ...scoredAtMost }),
+  };
 }
+
+/** Scatter plots of a served page: its reply must not wait for thousands of files. */
+const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
 
 async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
   const { rootName, read, hold } = served;

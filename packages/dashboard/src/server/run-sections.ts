@@ -1,4 +1,4 @@
-import { answersSections, foldedAnswers } from "../answers/answers-section.ts";
+import { foldedAnswers } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
@@ -12,11 +12,12 @@ import {
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
-import { findings, runHeader } from "../run/overview.ts";
-import { runSections } from "../run/run-page.ts";
+import { findings } from "../run/overview.ts";
+import { wholeRun } from "../run/run-page.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
 import { problems } from "../run/problems-section.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import type { RunState } from "../run/run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
@@ -24,6 +25,14 @@ import { curvesByCallback } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
 import { answersOfPage } from "./stored-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
+
+/** A run, and the content of its page that is read for this page alone. */
+export interface RunOfPage {
+  readonly read: ReadRun;
+  /** Null if the run has none that can be shown. */
+  readonly answers: RunAnswers | null;
+  readonly scatters: readonly ScatterData[];
+}
 
 /** Each state has a glyph as well as a colour. */
 const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
@@ -121,13 +130,12 @@ export function wholeSections(
   content: RunContent,
   name: string,
   note: Html,
-  options: SectionOptions & { readonly answers: RunAnswers | null },
+  { answers, scatters, ...options }: SectionOptions & Omit<RunOfPage, "read">,
 ): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answersProblem } = content;
-      const answers = html`${answersProblemNote(answersProblem)} ${options.answers && answersSections(options.answers)}`;
-      return html`${runHeader(run, name, note)} ${runSections(run, options, answers)}`;
+      return wholeRun(run, name, note, { answers, answersProblem, scatters }, options);
     }
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;

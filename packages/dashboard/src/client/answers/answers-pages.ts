@@ -12,7 +12,7 @@ export interface View {
   readonly content: readonly HTMLElement[];
 }
 
-/** What the buttons of a page of answers do. */
+/** The actions of the buttons and lists of the answers. */
 export interface PageActions {
   turnTo(page: number): void;
   searchMore(): void;
@@ -77,12 +77,12 @@ export async function itemView(
   const who = [row?.persona ?? null, selection.sample > 0 ? `answer ${selection.sample + 1}` : null];
   const back = linkTo({ ...selection, item: "", sample: 0 });
   return {
-    text: `The same question at ${count} measurements. Marked: what differs from the measurement before.`,
+    text: `The same question at ${count} measurements.`,
     content: [
       create("p", {}, create("a", { href: back }, "← All answers")),
       create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
       create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
-      stepsView(answers),
+      stepsView(answers, selection.marks),
     ],
   };
 }
@@ -97,9 +97,9 @@ async function answerAt(
   try {
     const { rows } = await rowsOf(one);
     const row = rows.find((answer) => answer.item === item && answer.sample === sample) ?? null;
-    return { title, isSelected, row, problem: null };
+    return { title, phase: one.phase, isSelected, row, problem: null };
   } catch (error) {
-    return { title, isSelected, row: null, problem: messageOf(error) };
+    return { title, phase: one.phase, isSelected, row: null, problem: messageOf(error) };
   }
 }
 
