@@ -13,7 +13,11 @@ export function startScatters(): void {
   }
 }
 
-function addSlider(figure: HTMLElement, scatter: RunData["scatters"][number], { phases }: RunData): void {
+function addSlider(
+  figure: HTMLElement,
+  scatter: RunData["scatters"][number],
+  { parts: phases }: RunData,
+): void {
   const last = scatter.measurements.length - 1;
   const slider = create("input", { type: "range", min: "0", max: String(last), step: "1" });
   slider.value = String(last);

@@ -13,15 +13,13 @@ export function scatterSection(run: RunRecord, scatter: ScatterData): Html {
     </div>`;
 }
 
-const phasesOf = ({ phases }: RunRecord) => phases.map(({ name }) => ({ name, from: 0, to: 0 }));
-
 function figure(
   run: RunRecord,
   scatter: ScatterData,
   shown: ScoredMeasurement,
   kind: "first" | "chosen",
 ): Html {
-  const text = scatterText(scatter, shown, phasesOf(run));
+  const text = scatterText(scatter, shown, run.phases);
   const { width, height, left, right, top, bottom } = scatterSize;
   const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
   const ticks = [0, 25, 50, 75, 100];

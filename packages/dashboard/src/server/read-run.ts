@@ -13,6 +13,7 @@ import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { keptResults } from "./kept-results.ts";
 import { versionOf } from "./run-version.ts";
+import type { rowReader } from "./row-index.ts";
 import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
@@ -51,6 +52,7 @@ export interface ReadOptions {
   readonly answers: AnswerRange | null;
   /** The runs that are kept in memory. */
   readonly records: ReturnType<typeof keptResults<RunRecord>>;
+  readonly rows: ReturnType<typeof rowReader>;
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
@@ -72,9 +74,9 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks(found, { files, answers: range, records }) {
+    async callbacks(found, { files, rows, answers: range, records }) {
       const run = await readKept(found, files, records);
-      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, files, range);
+      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, { files, rows }, range);
       const kept = await reading.then(
         (answers) => ({ answers, answersProblem: null }),
         (error: unknown) => ({

@@ -1,11 +1,12 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
+import type { Html } from "../html/html.ts";
 import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
-import { headOf, listPage, manyAnswers, pageCount, overlayPage, runEntry, runPage } from "./pages.ts";
+import { headOf, listPage, manyAnswers, pageCount, overlayPage, runEntry, runPage, shortEntry } from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
@@ -20,6 +21,7 @@ import {
   strictPolicy,
   wantsJson,
 } from "./replies.ts";
+import { readEnds, readIndexLines } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
 import type { ReadRun } from "./read-run.ts";
@@ -205,10 +207,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     const place = { rootName, query, version: await served.look(resultsDir) };
     if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
     const list = served.page(`list ${place.version} ${listName(query, found)}`, runsOfPage, async () => {
-      const entries = await inSequence(runsOfPage, async (run, at) =>
-        runEntry(await read(run, { first: 0, count: fewAnswers }), at, runsOfPage.length === 1),
-      );
-      return listPage(place, found, entries);
+      return listPage(place, found, await entriesOf(runsOfPage, served));
     });
     hold(list);
     return sendWhenReady(c, headOf(place), list);
@@ -227,7 +226,23 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
   });
 }
 
-/** Returns what a list shows besides its runs. */
+/** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
+const readInFull = 200;
+
+async function entriesOf(runs: readonly FoundRun[], served: ServedFolder): Promise<readonly Html[]> {
+  let left = readInFull;
+  return inSequence(runs, async (run, at) => {
+    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
+    const isShort = lines.length > left && runs.length > 1;
+    const ends = isShort ? await readEnds(run.path, lines, served.files).catch(() => null) : null;
+    served.signal.throwIfAborted();
+    if (ends !== null) return shortEntry(run, ends);
+    left -= lines.length;
+    return runEntry(await served.read(run, { first: 0, count: fewAnswers }), at, runs.length === 1);
+  });
+}
+
+/** Returns a string that changes with the content of a list, besides its runs. */
 const listName = (query: Query, { runs, unreadable, unsearched }: FoundRuns): string =>
   JSON.stringify([query, runs.length, unreadable, unsearched]);
 

@@ -11,6 +11,7 @@ import {
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { formatMeasurement } from "../charts/measurement-text.ts";
 import { findings } from "../run/overview.ts";
 import { wholeRun } from "../run/run-page.ts";
@@ -46,7 +47,7 @@ export const stateTag = ({ state }: RunState): Html =>
   html`<span class="state ${state}"><span aria-hidden="true">${stateGlyphs[state]}</span> ${state}</span>`;
 
 /** Renders the state of a run, its explanation and when the run was last written. */
-export function stateNote({ state, found }: ReadRun): Html {
+export function stateNote({ state, found }: Pick<ReadRun, "found" | "state">): Html {
   const when = formatTime(found.writtenAt.toISOString());
   return html`<p class="notice ${state.state}">
     ${stateTag(state)} ${state.explanation} <span class="unbroken">Last written ${when}.</span>
@@ -55,16 +56,8 @@ export function stateNote({ state, found }: ReadRun): Html {
 
 export function summaryLine(content: RunContent): HtmlValue {
   switch (content.kind) {
-    case "callbacks": {
-      const last = summarizePhases(content.run).at(-1);
-      const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
-      if (last === undefined || primary.length === 0) return "nothing measured";
-      return primary.map(
-        ({ id, unit, start, end, isSingle, change }) =>
-          html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${!isSingle && `${formatMeasurement(start, unit)} → `}${formatMeasurement(end, unit)}
-            ${verdictTag(change)}</span>`,
-      );
-    }
+    case "callbacks":
+      return measuredLine(content.run);
     case "feedback": {
       const { preferences } = content.run;
       if (preferences.length === 0) return "nothing measured";
@@ -78,6 +71,18 @@ export function summaryLine(content: RunContent): HtmlValue {
       return `${plural(runs.length, "model")}, ${plural(tasks.length, "task")}`;
     }
   }
+}
+
+/** Renders the primary metrics at the start and at the end of a run's last phase. */
+export function measuredLine(run: RunRecord): HtmlValue {
+  const last = summarizePhases(run).at(-1);
+  const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
+  if (last === undefined || primary.length === 0) return "nothing measured";
+  return primary.map(
+    ({ id, unit, start, end, isSingle, change }) =>
+      html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${!isSingle && `${formatMeasurement(start, unit)} → `}${formatMeasurement(end, unit)}
+        ${verdictTag(change)}</span>`,
+  );
 }
 
 /** Renders a run on a page of several runs: results, small charts, the last steps and some answers. */

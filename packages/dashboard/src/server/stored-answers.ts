@@ -8,6 +8,7 @@ import { jsonField } from "../html/json-field.ts";
 import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { linesOf } from "./lines.ts";
+import type { rowReader } from "./row-index.ts";
 
 /** The stored answers of a callback's last measurement in a phase. */
 export interface StoredAnswers {
@@ -29,13 +30,16 @@ export interface AnswerRange {
   readonly count: number;
 }
 
+/** Rows of the largest measurement that a part of its answers reads in full. */
+const maxScannedRows = 20_000;
+
 /**
  * Reads the stored answers of each callback's last measurement in each phase, with the memory of `range`. Omits callbacks that
- * do not generate text.
+ * do not generate text. Of a measurement with more than 20,000 rows, a part counts all rows, not only those with a text.
  */
 export async function readStoredAnswers(
   run: RunRecord,
-  files: ContainedFiles,
+  { files, rows: reader }: { readonly files: ContainedFiles; readonly rows: ReturnType<typeof rowReader> },
   range: AnswerRange,
   maxCharacters = maxReplyCharacters,
 ): Promise<readonly StoredAnswers[]> {
@@ -45,11 +49,26 @@ export async function readStoredAnswers(
     for (const { id } of series) {
       const last = snapshots.findLast((snapshot) => snapshot.id === id && snapshot.samples !== null);
       if (last === undefined) continue;
-      const { rows, count } = await readRange(rowsPlace(run, last), files, range, budget);
+      const place = rowsPlace(run, last);
+      const isIndexed = last.samples!.rows > maxScannedRows && range.count <= maxScannedRows;
+      const { rows, count } = isIndexed
+        ? await readIndexed(place, files, range, reader)
+        : await readRange(place, files, range, budget);
       if (count > 0) found.push({ phase, id, step: last.step, first: range.first, rows, count });
     }
   }
   return found;
+}
+
+async function readIndexed(
+  place: RowsPlace,
+  files: ContainedFiles,
+  range: AnswerRange,
+  reader: ReturnType<typeof rowReader>,
+): Promise<Pick<StoredAnswers, "rows" | "count">> {
+  const { rows, total } = await reader.read(place, range, files);
+  const isAnswer = (row: Json) => jsonField(row, "text") !== null;
+  return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total };
 }
 
 /** Returns stored answers for a page. Leaves out evaluations whose answers no page shows. */
