@@ -5,13 +5,13 @@
 //   npm run bench dashboard -- --part scale  # or large, or follow
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { defineEvaluation, openSession, PeriodicCallback, everySteps } from "@periodic-eval/core";
-import { fileStore, nodeFiles } from "@periodic-eval/core/snapshots";
+import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot, fakeModel } from "@periodic-eval/core/testing";
 import { median } from "./median.ts";
 
@@ -137,6 +137,24 @@ async function scale(folder: string): Promise<void> {
   child.kill();
 }
 
+/** Writes 10,000 snapshots as an older release did, without hashes: a store would read its index before each. */
+async function writeManySnapshots(
+  folder: string,
+  place: { readonly phase: string; readonly id: string; readonly evaluation: string },
+): Promise<void> {
+  await mkdir(join(folder, place.phase), { recursive: true });
+  const lines: string[] = [];
+  for (let step = 1; step <= 10_000; step++) {
+    const at = { step, run_step: step, max_steps: 10_000, pct: step / 100 };
+    const { sha256: _, ...snapshot } = exampleSnapshot({ ...place, ...at });
+    const file = `${place.phase}/${place.id}_step_${step}.json`;
+    await writeFile(join(folder, file), JSON.stringify(snapshot));
+    const { created_at } = snapshot;
+    lines.push(JSON.stringify({ file, phase: place.phase, id: place.id, step, run_step: step, created_at }));
+  }
+  await writeFile(join(folder, "index.jsonl"), `${lines.join("\n")}\n`);
+}
+
 /** One run with a measurement of 1,000,000 rows, and one with 10,000 snapshots. */
 async function large(folder: string): Promise<void> {
   const root = join(folder, "large");
@@ -148,12 +166,7 @@ async function large(folder: string): Promise<void> {
   const one = fileStore(join(root, "rows"));
   await one.put(exampleSnapshot({ ...place, step: 100, run_step: 100 }), rows);
   await one.close!();
-  const many = fileStore(join(root, "snapshots"), { fs: { ...nodeFiles, syncFolder: async () => undefined } });
-  for (let step = 1; step <= 10_000; step++) {
-    const at = { step, run_step: step, max_steps: 10_000, pct: step / 100 };
-    await many.put(exampleSnapshot({ ...place, ...at }), rows.slice(0, 2));
-  }
-  await many.close!();
+  await writeManySnapshots(join(root, "snapshots", "periodic_eval"), place);
   const { child, address } = await serve(root);
   const show = async (what: string, query: string, accept = "text/html") => {
     const began = performance.now();

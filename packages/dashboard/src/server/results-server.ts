@@ -28,14 +28,15 @@ import type { ReadRun } from "./read-run.ts";
 import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
+import { maxScannedRows } from "./stored-answers.ts";
 import { servedFolder, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
 const eventsPath = `${evalPath}/events`;
 
-/** Answers shown per callback on a page of several runs. */
-const fewAnswers = 3;
+/** Answers of each callback on a page of several runs. A list does not wait for the rows of a very large measurement. */
+const listedAnswers = { first: 0, count: 3, maxRows: maxScannedRows };
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -227,7 +228,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
 }
 
 /** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
-const readInFull = 200;
+const readInFull = 100;
 
 async function entriesOf(runs: readonly FoundRun[], served: ServedFolder): Promise<readonly Html[]> {
   let left = readInFull;
@@ -238,7 +239,7 @@ async function entriesOf(runs: readonly FoundRun[], served: ServedFolder): Promi
     served.signal.throwIfAborted();
     if (ends !== null) return shortEntry(run, ends);
     left -= lines.length;
-    return runEntry(await served.read(run, { first: 0, count: fewAnswers }), at, runs.length === 1);
+    return runEntry(await served.read(run, listedAnswers), at, runs.length === 1);
   });
 }
 

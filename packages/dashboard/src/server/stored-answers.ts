@@ -28,10 +28,12 @@ export interface AnswerRange {
   /** 0-based. */
   readonly first: number;
   readonly count: number;
+  /** Leaves out measurements with more rows. Default: none. */
+  readonly maxRows?: number;
 }
 
 /** Rows of the largest measurement that a part of its answers reads in full. */
-const maxScannedRows = 20_000;
+export const maxScannedRows = 20_000;
 
 /**
  * Reads the stored answers of each callback's last measurement in each phase, with the memory of `range`. Omits callbacks that
@@ -48,7 +50,7 @@ export async function readStoredAnswers(
   for (const { name: phase, series, snapshots } of run.phases) {
     for (const { id } of series) {
       const last = snapshots.findLast((snapshot) => snapshot.id === id && snapshot.samples !== null);
-      if (last === undefined) continue;
+      if (last === undefined || last.samples!.rows > (range.maxRows ?? Infinity)) continue;
       const place = rowsPlace(run, last);
       const isIndexed = last.samples!.rows > maxScannedRows && range.count <= maxScannedRows;
       const { rows, count } = isIndexed
