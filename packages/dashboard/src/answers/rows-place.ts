@@ -2,14 +2,14 @@ import { join } from "node:path/posix";
 import type { Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 
-/** Where the rows of a measurement are. */
+/** Location of the rows of a measurement. */
 export interface RowsPlace {
   /** Path of the snapshot; `samplesPath` gives the path of its rows. */
   readonly snapshotFile: string;
   readonly samples: Snapshot["samples"];
 }
 
-/** Returns where the rows of a measurement are. The run must have the measurement. */
+/** Returns the location of the rows of a measurement. The run must have the measurement. */
 export function rowsPlace(
   run: RunRecord,
   { phase, id, step }: { readonly phase: string; readonly id: string; readonly step: number },

@@ -144,8 +144,7 @@ function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: E
   </details>`;
 }
 
-const fullPageOf = ({ path }: FoundRun): string =>
-  addressOf({ resultsDir: path, showsAllRows: path === "" });
+const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, showsAllRows: path === "" });
 
 /** Renders the page of one run. */
 export function runPage(place: Place, { read, answers, scatters }: RunOfPage): PageWithPolicy {

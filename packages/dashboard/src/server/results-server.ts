@@ -6,7 +6,16 @@ import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
-import { headOf, listPage, manyAnswers, pageCount, overlayPage, runEntry, runPage, shortEntry } from "./pages.ts";
+import {
+  headOf,
+  listPage,
+  manyAnswers,
+  pageCount,
+  overlayPage,
+  runEntry,
+  runPage,
+  shortEntry,
+} from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
