@@ -41,7 +41,11 @@ async function pictureOfAnswers(page) {
   await page.locator("#answers .all-steps").first().click();
   await page.locator("#answers label.marks select").selectOption("start");
   await page.locator("#answers .at-step").first().waitFor();
-  await page.locator("#answers").screenshot({ path: "docs/answers.png" });
+  const { y, height } = await page.locator("#answers").boundingBox();
+  const top = (await page.evaluate("scrollY")) + y;
+  await page.addStyleTag({ content: ".contents { visibility: hidden; }" }).catch(() => undefined);
+  const clip = { x: 0, y: top - 24, width: 1120, height: height + 48 };
+  await page.screenshot({ path: "docs/answers.png", clip, fullPage: true });
   console.log("docs/answers.png");
 }
 

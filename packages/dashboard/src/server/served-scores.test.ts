@@ -24,7 +24,7 @@ it("shows the same scatter plots on a served page as on a page in a file, of at 
   const reply = await resultsServer({ root }).request("/v1/eval?results_dir=run");
   const page = parseHTML(await reply.text()).document;
   expect(page.querySelectorAll("figure[data-scatter]")).toHaveLength(2);
-  const data: RunData = JSON.parse(page.getElementById("run-data")!.textContent!);
+  const data: RunData = JSON.parse(page.getElementById("run-data")!.textContent);
   const run = await readRun(join(root, "run"));
   expect(data.scatters).toEqual(await readAnswerScores(run));
   const [few] = await readAnswerScores(run, { maxMeasurements: 5 });
