@@ -35,19 +35,21 @@ function startTraining(name: string, port: string, steps = 3) {
 }
 
 it("serves a training from its first second, and stops with it", async () => {
-  const { ended, lines } = startTraining("live", "0", 20);
+  const { ended, lines } = startTraining("live", "0", 10);
   await expect.poll(() => lines.out, { timeout: 20_000 }).toContain("Live page, while this command runs: ");
   const address = /http:\S+/.exec(lines.out)![0];
   const page = await fetch(address);
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("</html>")]);
+  const stateOf = async () => {
+    const reply = await fetch(address, { headers: { Accept: "application/json" } });
+    return ((await reply.json()) as { readonly state?: string }).state ?? "no run yet";
+  };
+  await expect.poll(stateOf, { timeout: 20_000, interval: 20 }).toBe("running");
+  // A client that follows the run does not keep the command from ending.
   const events = await fetch(`${address}/events`);
-  const changes: string[] = [];
-  const following = (async () => {
-    for await (const part of events.body!.pipeThrough(new TextDecoderStream())) changes.push(part);
-  })().catch(() => undefined);
+  const following = events.text().catch(() => undefined);
   expect((await ended)[0]).toBe(0);
   await following;
-  expect(changes.join("")).toContain("event: change");
   await expect(fetch(address)).rejects.toThrow();
 }, 60_000);
 
