@@ -2,10 +2,10 @@
 // its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn; the server is
 // another process, and the clients run in this one. Prints medians and all values.
 //   npm run bench dashboard                  # everything, about 3 minutes
-//   npm run bench dashboard -- --part scale  # or follow
+//   npm run bench dashboard -- --part scale  # or large, or follow
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -137,6 +137,62 @@ async function scale(folder: string): Promise<void> {
   child.kill();
 }
 
+/** Writes 10,000 snapshots as an older release did, without hashes: a store would read its index before each. */
+async function writeManySnapshots(
+  folder: string,
+  place: { readonly phase: string; readonly id: string; readonly evaluation: string },
+): Promise<void> {
+  await mkdir(join(folder, place.phase), { recursive: true });
+  const lines: string[] = [];
+  for (let step = 1; step <= 10_000; step++) {
+    const at = { step, run_step: step, max_steps: 10_000, pct: step / 100 };
+    const { sha256: _, ...snapshot } = exampleSnapshot({ ...place, ...at });
+    const file = `${place.phase}/${place.id}_step_${step}.json`;
+    await writeFile(join(folder, file), JSON.stringify(snapshot));
+    const { created_at } = snapshot;
+    lines.push(JSON.stringify({ file, phase: place.phase, id: place.id, step, run_step: step, created_at }));
+  }
+  await writeFile(join(folder, "index.jsonl"), `${lines.join("\n")}\n`);
+}
+
+/** One run with a measurement of 1,000,000 rows, and one with 10,000 snapshots. */
+async function large(folder: string): Promise<void> {
+  const root = join(folder, "large");
+  const rows = Array.from({ length: 1_000_000 }, (_, at) => ({
+    id: `q${at}`,
+    text: `An answer ${at}. `.repeat(8),
+  }));
+  const place = { phase: "em", id: "alignment", evaluation: "alignment" };
+  const one = fileStore(join(root, "rows"));
+  await one.put(exampleSnapshot({ ...place, step: 100, run_step: 100 }), rows);
+  await one.close!();
+  await writeManySnapshots(join(root, "snapshots", "periodic_eval"), place);
+  const { child, address } = await serve(root);
+  const show = async (what: string, query: string, accept = "text/html") => {
+    const began = performance.now();
+    const reply = await fetch(`${address}${query}`, { headers: { Accept: accept } });
+    const reader = reply.body!.getReader();
+    await reader.read();
+    const first = performance.now() - began;
+    while (!(await reader.read()).done);
+    const whole = performance.now() - began;
+    const memory = await memoryOf(child);
+    console.log(
+      `${what}: first byte ${first.toFixed(0)} ms, whole ${whole.toFixed(0)} ms, memory ${memory.toFixed(0)} MiB`,
+    );
+  };
+  const answers = (first: number) =>
+    `?results_dir=rows&view=answers&phase=em&id=alignment&step=100&first=${first}&count=200`;
+  for (const turn of ["first time", "again"]) {
+    await show(`list, ${turn}`, "?");
+    await show(`page of 1,000,000 rows, ${turn}`, "?results_dir=rows");
+    for (const first of [0, 500_000, 999_800])
+      await show(`rows from ${first}, ${turn}`, answers(first), "application/json");
+    await show(`page of 10,000 snapshots, ${turn}`, "?results_dir=snapshots");
+  }
+  child.kill();
+}
+
 interface Counts {
   events: number;
   pages: number;
@@ -218,7 +274,9 @@ async function follow(folder: string): Promise<void> {
 if (values.train !== undefined) await train(values.train);
 else {
   const folder = await mkdtemp(join(tmpdir(), "bench-dashboard-"));
-  if (values.part !== "follow") await scale(folder);
-  if (values.part !== "scale") await follow(folder);
+  const isAsked = (part: string) => values.part === undefined || values.part === part;
+  if (isAsked("scale")) await scale(folder);
+  if (isAsked("large")) await large(folder);
+  if (isAsked("follow")) await follow(folder);
   await rm(folder, { recursive: true });
 }

@@ -120,6 +120,7 @@ export const rooms = {
   ],
   cli: ["terminal/", "demo/", "config/", "run/", "commands/", "program.ts", "main.ts"],
   dashboard: [
+    "page-data/",
     "client/",
     "html/",
     "charts/",

@@ -1,5 +1,5 @@
 // Takes the screenshots of the README and the docs. Needs Chromium (apt-get install chromium).
-// Usage: npm run picture -- RUN_DIR [FILE]        of a run's page; FILE is docs/demo.png by default
+// Usage: npm run picture -- RUN_DIR [FILE]        of a run's page; FILE is docs/demo.png by default; without it also docs/answers.png
 //        npm run picture -- FOLDER [FILE]         of a folder of runs, as serve shows it; docs/serve.png
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,9 +29,24 @@ async function pictureOfRun(page) {
     await page.goto(`file://${await writePage(runDir, join(folder, "page.html"))}`);
     const curves = await page.locator("main > section figure").first().boundingBox();
     await takePicture(page, curves.y + curves.height + 32);
+    if (given === undefined) await pictureOfAnswers(page);
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Captures the answers to one question at all steps, from the worst answer of the step with the first evidence. */
+async function pictureOfAnswers(page) {
+  await page.locator(".to-answers", { hasText: "Worst answers" }).last().click();
+  await page.locator("#answers .all-steps").first().click();
+  await page.locator("#answers label.marks select").selectOption("start");
+  await page.locator("#answers .at-step").first().waitFor();
+  const { y, height } = await page.locator("#answers").boundingBox();
+  const top = (await page.evaluate("scrollY")) + y;
+  await page.addStyleTag({ content: ".contents { visibility: hidden; }" }).catch(() => undefined);
+  const clip = { x: 0, y: top - 24, width: 1120, height: height + 48 };
+  await page.screenshot({ path: "docs/answers.png", clip, fullPage: true });
+  console.log("docs/answers.png");
 }
 
 /** Captures the list of runs, and the first charts of the newest. */

@@ -14,12 +14,8 @@ export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.t
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
 export { formatMeasurement } from "./charts/measurement-text.ts";
 export { formatCost } from "./run/overhead.ts";
-export {
-  readAnswers,
-  type PhaseChanges,
-  type ReadAnswersOptions,
-  type RunAnswers,
-} from "./answers/read-answers.ts";
+export type { PhaseChanges } from "./answers/phase-changes.ts";
+export { readAnswers, type ReadAnswersOptions, type RunAnswers } from "./answers/read-answers.ts";
 export { renderPage } from "./run/run-page.ts";
 export { problemNames } from "./run/problems-section.ts";
 export { runState, type RunState } from "./run/run-state.ts";

@@ -36,6 +36,7 @@ export async function withServedRun<T>(
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const ended = once(child, "close").catch(() => undefined);
+  const exited = once(child, "exit").catch(() => undefined);
   let problem = "";
   child.stderr!.on("data", (text: Buffer) => (problem += text.toString()));
   const address = await Promise.race([once(child.stdout!, "data").then(String), ended.then(() => null)]);
@@ -44,7 +45,9 @@ export async function withServedRun<T>(
   try {
     return await work();
   } finally {
+    // An open channel would keep the server's process running after its signal. Without it, the event `close` does not come.
+    if (child.connected) child.disconnect();
     child.kill();
-    await ended;
+    await exited;
   }
 }

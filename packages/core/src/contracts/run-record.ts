@@ -46,7 +46,7 @@ export interface PhaseRecord {
   readonly overheadPercent: number | null;
   /** Σ seconds that training was paused for the snapshots of the phase. */
   readonly evaluationSeconds: number;
-  /** What the trainer logged, by step; absent if it logged nothing. */
+  /** Metrics that the trainer logged, by step; absent if it logged nothing. */
   readonly training?: readonly TrainingPoint[];
 }
 

@@ -366,7 +366,7 @@ export interface TrainingWrite {
   readonly replace: boolean;
 }
 
-/** What a trainer logged at one step. */
+/** Metrics that a trainer logged at one step. */
 export interface TrainingPoint {
   readonly step: number;
   /** `step` plus the steps of the run's earlier phases. */

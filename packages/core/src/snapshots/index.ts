@@ -25,6 +25,7 @@ export {
   type FileSystem,
   type OpenFile,
 } from "./storage/file-system.ts";
+export { samplesPath } from "./storage/layout.ts";
 export { hashFiles } from "./storage/hash-files.ts";
 export { writeOnce } from "./storage/write-once.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";

@@ -108,7 +108,7 @@ export function powerCutDisk(root: string) {
     write(top, to);
   }
 
-  /** What the programs have written is durable now. */
+  /** Makes everything durable that the programs have written. */
   function settle(node: Node = top, path: string = root): void {
     pending = [];
     for (const entry of readdirSync(path, { withFileTypes: true })) {

@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { questionChanges } from "../client/answers/question-changes.ts";
+import { questionChanges } from "../page-data/question-changes.ts";
 import { answerRows } from "./answer-rows.ts";
 
 const one = (row: Json) => answerRows(row)[0]!;

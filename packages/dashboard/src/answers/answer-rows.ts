@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { isMisaligned } from "@periodic-eval/core/internal";
-import type { AnswerChoices, AnswerFlag, AnswerRow } from "../client/answers/answers-data.ts";
+import type { AnswerChoices, AnswerFlag, AnswerRow } from "../page-data/answers-data.ts";
 import { isMap, jsonField, ownValue } from "../html/json-field.ts";
 
 type Fields = { readonly [key: string]: Json };

@@ -1,16 +1,17 @@
-import type { AnswerChoices, AnswerRow, MeasurementAnswers } from "../client/answers/answers-data.ts";
-import { gradeText, tokensText, flagNames } from "../client/answers/answer-text.ts";
-import { choiceText, shareOfChoices, type QuestionChange } from "../client/answers/question-changes.ts";
+import type { AnswerChoices, AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
+import { gradeText, tokensText, flagNames } from "../page-data/answer-text.ts";
+import { choiceText, shareOfChoices, type QuestionChange } from "../page-data/question-changes.ts";
 import { formatValue, humanizeName, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
-import type { PhaseChanges, RunAnswers } from "./read-answers.ts";
+import type { PhaseChanges } from "./phase-changes.ts";
+import type { RunAnswers } from "./read-answers.ts";
 
 /** Rows of a table of changed questions on a page without its script. */
 const maxChanges = 100;
 
-/** Renders the first answers of each callback and the changed questions. The page's script replaces both with all of them. */
-export function answersSections({ data, firstAnswers, changes }: RunAnswers): Html | false {
+/** Renders the first answers of each callback. The page's script replaces them with all answers. */
+export function answersSection({ data, firstAnswers }: RunAnswers): Html | false {
   const { measurements, command } = data;
   if (measurements.length === 0) return false;
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
@@ -19,17 +20,18 @@ export function answersSections({ data, firstAnswers, changes }: RunAnswers): Ht
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
       <div id="all-answers" data-answers data-keep>
         <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
-        ${firstAnswers.map(firstAnswersOf)}
+        ${foldedAnswers(firstAnswers)}
       </div>
-    </section>
-    ${hasQuestions(measurements) && questionsSection(changes)}`;
+    </section>`;
 }
 
 /** Whether two measurements can be compared question by question. */
 const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
   measurements.filter(({ evaluation }) => evaluation === "capability").length > 1;
 
-const questionsSection = (changes: readonly PhaseChanges[]): Html =>
+/** Renders the changed questions. The page's script compares any two measurements. */
+export const questionsSection = ({ data: { measurements }, changes }: RunAnswers): Html | false =>
+  hasQuestions(measurements) &&
   html`<section id="questions">
     <h2>Forgotten and regained questions</h2>
     <p class="sub">
@@ -40,7 +42,11 @@ const questionsSection = (changes: readonly PhaseChanges[]): Html =>
     </div>
   </section>`;
 
-function firstAnswersOf(measurement: MeasurementAnswers): Html {
+/** Renders answers, folded by measurement. */
+export const foldedAnswers = (measurements: readonly MeasurementAnswers[]): readonly Html[] =>
+  measurements.map(foldedMeasurement);
+
+function foldedMeasurement(measurement: MeasurementAnswers): Html {
   const { phase, id, step, rows, problem } = measurement;
   const count = shownCount(measurement);
   return html`<details>

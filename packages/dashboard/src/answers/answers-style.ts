@@ -15,7 +15,7 @@ export const answersStyle = `
 .filters label[hidden] { display: none; }
 .filters select, .filters input { max-width: 100%; min-width: 0; min-height: 32px; padding: 3px 8px; font: inherit; font-size: 14.5px; color: var(--ink); background: var(--panel); border: 1px solid var(--muted); border-radius: 6px; }
 .filters select:focus-visible, .filters input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
-.filters.is-item label:nth-child(n+3) { display: none; }
+.filters .marks, .filters.is-item label:nth-child(n+3) { display: none; } .filters.is-item label.marks { display: grid; max-width: min(320px, 100%); }
 .found { margin: 10px 0 0; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
 [data-answers]:focus, [data-questions]:focus { outline: none; }
 .turns { display: flex; flex-wrap: wrap; gap: 8px 18px; align-items: center; margin-top: 22px; color: var(--muted); }
@@ -27,7 +27,7 @@ button:disabled { opacity: .5; cursor: default; }
 .at-step h4 { margin: 0 0 2px; font-size: 14px; overflow-wrap: anywhere; }
 ins { text-decoration: underline; text-decoration-thickness: 2px; text-underline-offset: 3px; color: var(--better); }
 del { color: var(--worse); }
-table.changes td { overflow-wrap: anywhere; vertical-align: top; }
+table.changes td { overflow-wrap: anywhere; vertical-align: top; min-width: 11ch; } table.changes td:first-child { min-width: 0; }
 table.changes th:first-child { position: static; }
 @media print {
   .filters, .turns { display: none; }

@@ -69,6 +69,12 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     expect(await tab.evaluate("document.querySelector('#answers').getBoundingClientRect().top < 100")).toBe(
       true,
     );
+    const marks = tab.locator("#answers label.marks select");
+    await marks.selectOption("start");
+    await expect.poll(() => columns.nth(2).locator("del").allTextContents()).toEqual(["0"]);
+    await marks.selectOption("none");
+    await expect.poll(() => columns.locator("ins").count()).toBe(0);
+    await marks.selectOption("before");
     await tab.locator("#answers a", { hasText: "All answers" }).click();
     await expect.poll(() => found(tab)).toBe("25 of 25 answers · page 1 of 2");
     await tab.goBack();

@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-import type { AnswerRow, MeasurementAnswers } from "../client/answers/answers-data.ts";
+import type { AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { renderPage } from "../run/run-page.ts";
 import { readAnswers } from "./read-answers.ts";
 import { writeSampleAnswers } from "./sample-answers.test-data.ts";
@@ -79,6 +79,24 @@ it("renders the first answers and the forgotten questions without a script", asy
   ]);
   expect(document.querySelectorAll("#questions tbody tr")).toHaveLength(5);
   expect(document.querySelector("#questions tbody tr")!.textContent).toContain("(B) other 0");
+});
+
+it("links from the summary to the forgotten questions and to the answers of the step", async () => {
+  const { document } = parseHTML(renderPage(await readRun(runDir), await read()));
+  const links = [...document.querySelectorAll(".sentences a")].map((link) => [
+    link.textContent,
+    link.getAttribute("href"),
+    link.getAttribute("data-select"),
+  ]);
+  expect(links).toContainEqual([
+    "5 forgotten questions, 0 regained",
+    "#questions",
+    "#questions?id=capability&from=em%3A0&to=em%3A40",
+  ]);
+  expect(links.every(([, href]) => document.querySelector(href!) !== null)).toBe(true);
+  const contents = [...document.querySelectorAll(".contents a")].map((link) => link.getAttribute("href")!);
+  expect(contents).toContain("#answers");
+  for (const href of contents) expect([href, document.querySelector(href) !== null]).toEqual([href, true]);
 });
 
 it("adds no section to a page of a run without answers", async () => {

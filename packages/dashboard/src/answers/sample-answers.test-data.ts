@@ -2,7 +2,7 @@ import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 
-/** What an answer of the sample run says; each string may be hostile. */
+/** Strings of the sample run's answers; each may be hostile. */
 export interface SampleTexts {
   readonly question: string;
   readonly persona: string;

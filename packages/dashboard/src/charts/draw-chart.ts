@@ -29,13 +29,6 @@ export function drawChart(options: Plot.PlotOptions, { description, curve }: Cha
   return html`<svg role="img" aria-label="${description}"${key}${trusted(figure.outerHTML.slice("<svg".length))}`;
 }
 
-/** Returns at most `count` evenly spaced points, including the first and the last. Lines are drawn through all points. */
-export function thinOut<T>(points: readonly T[], count = 120): readonly T[] {
-  if (points.length <= count) return points;
-  const every = (points.length - 1) / (count - 1);
-  return Array.from({ length: count }, (_, at) => points[Math.round(at * every)]!);
-}
-
 /**
  * Returns the limits of a value axis: all values with a margin, at least `minSpan` wide, within `bounds`. The axis need not
  * start at zero, because position, not length, shows the value.

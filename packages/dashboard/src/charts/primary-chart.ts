@@ -1,6 +1,8 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { drawChart, phaseColour, thinOut, valueDomain } from "./draw-chart.ts";
+import { drawChart, phaseColour } from "./draw-chart.ts";
+import { evenly } from "../page-data/evenly.ts";
+import { largeAxes, largeChart, type ChartSize } from "./large-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { phaseText } from "./phase-text.ts";
@@ -16,13 +18,6 @@ import {
 } from "./metric-curves.ts";
 import { verdictColour, verdictGlyph } from "../html/verdict.ts";
 
-/** Each primary chart is drawn for wide and for narrow screens, because scaling one chart would shrink its text. */
-export interface ChartSize {
-  readonly width: number;
-  readonly height: number;
-  readonly isNarrow: boolean;
-}
-
 /** Draws the primary metric over the run: phases as bands, intervals as a ribbon with whiskers, the baseline as a dotted line, and verdicts. */
 export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize): Html {
   const scale = scaleOf(curve.unit);
@@ -30,47 +25,12 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
   const ends = measurements
     .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
     .map((value) => value * scale);
-  const isShare = curve.unit === "share";
-  const [low, high] = valueDomain(ends, {
-    minSpan: isShare ? 24 : 1e-9,
-    bounds: isShare ? [0, 100] : [-Infinity, Infinity],
-  });
   return drawChart(
     {
-      width: size.width,
-      height: size.height,
-      marginTop: 46,
-      marginRight: size.isNarrow ? 10 : 24,
-      marginBottom: 40,
-      marginLeft: size.isNarrow ? 40 : 56,
-      x: {
-        domain: [0, runSteps(run)],
-        label: null,
-        ticks: size.isNarrow ? 4 : 9,
-        tickSize: 0,
-        tickPadding: 9,
-      },
-      y: { domain: [low, high], label: null },
+      ...largeChart(ends, { steps: runSteps(run), unit: curve.unit, size }),
       marks: [
         phaseBands(run.phases, size),
-        Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
-        Plot.axisY({
-          ticks: 5,
-          tickSize: 0,
-          tickFormat: (value: number) => (isShare ? `${value} %` : String(value)),
-          fill: "var(--muted)",
-          fontSize: 12,
-        }),
-        Plot.axisX({
-          ticks: size.isNarrow ? 4 : 9,
-          tickSize: 0,
-          tickPadding: 9,
-          fill: "var(--muted)",
-          fontSize: 12,
-          label: "run step →",
-          labelAnchor: "right",
-          labelOffset: 36,
-        }),
+        ...largeAxes({ unit: curve.unit, size }),
         ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, curve)),
         verdictLabels(run.phases, curve, size),
       ],
@@ -124,7 +84,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
           strokeOpacity: 0.9,
         }),
     Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
-    Plot.ruleX(thinOut(bounded), {
+    Plot.ruleX(evenly(bounded), {
       x: "runStep",
       y1: low,
       y2: high,
@@ -133,7 +93,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
       strokeWidth: 1.25,
     }),
     Plot.lineY(measurements, { ...place, stroke, strokeWidth: 2.25 }),
-    Plot.dot(thinOut(measurements), {
+    Plot.dot(evenly(measurements), {
       ...place,
       r: 4.5,
       fill: (measurement: Measurement) => (measurement.status === "complete" ? stroke : "var(--panel)"),
@@ -141,7 +101,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
       strokeWidth: 2,
     }),
     // A larger transparent circle makes the tooltip easier to reach with a pointer or a finger.
-    Plot.dot(thinOut(measurements), {
+    Plot.dot(evenly(measurements), {
       ...place,
       r: 14,
       fill: "transparent",
@@ -195,7 +155,7 @@ function verdictLabels(
   const text = ({ verdict }: Judged) => `${verdictGlyph(verdict)} ${verdict}`;
   return [
     Plot.text(
-      thinOut(
+      evenly(
         judged.filter(({ isLast }) => !isLast),
         maxVerdicts,
       ),

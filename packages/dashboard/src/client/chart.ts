@@ -1,5 +1,5 @@
 import { formatInterval, formatValue } from "@periodic-eval/core/statistics";
-import type { CurveData, PointData, RunData } from "./run-data.ts";
+import type { CurveData, PointData, RunData } from "../page-data/run-data.ts";
 
 /** A chart over run steps, drawn by the server, and the curve that it shows. */
 export interface Chart {
@@ -48,11 +48,11 @@ const valueText = (value: number | null, { callback, unit }: CurveData): string 
     ? [String(Number(value.toPrecision(4))), unit].join(" ").trim()
     : formatValue(value, unit);
 
-/** Describes the points at a run step: two where one phase ends and the next begins. */
+/** Describes the points at a run step: two where one phase ends and the next begins, one of each run. */
 export function valuesAt(
   { points, curve }: Pick<Chart, "points" | "curve">,
   runStep: number,
-  { phases }: RunData,
+  { parts, partsAre }: RunData,
 ): string {
   return points
     .filter((point) => point.runStep === runStep)
@@ -64,7 +64,8 @@ export function valuesAt(
         ...(point.n === null ? [] : [`n = ${point.n}`]),
         ...(point.verdict === null ? [] : [point.verdict]),
       ];
-      return `${phases[point.phase]?.name ?? ""} step ${point.step}: ${facts.join(", ")}`;
+      const at = partsAre === "phase" ? " step" : ", run step";
+      return `${parts[point.part]?.name ?? ""}${at} ${point.step}: ${facts.join(", ")}`;
     })
     .join("; ");
 }

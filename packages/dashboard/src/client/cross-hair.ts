@@ -1,7 +1,7 @@
 import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
 import { create, createSvg } from "./dom.ts";
 import { pageData } from "./page-data.ts";
-import type { RunData } from "./run-data.ts";
+import type { RunData } from "../page-data/run-data.ts";
 
 /**
  * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused

@@ -1,7 +1,7 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create } from "./dom.ts";
 import { pageData } from "./page-data.ts";
-import type { CurveData, RunData, ScatterData } from "./run-data.ts";
+import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
 export function startDownloads(): void {
@@ -123,19 +123,19 @@ async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
 }
 
 /** Returns a row for each answer of a scatter plot's measurements. */
-function scoresCsv({ callback, measurements }: ScatterData, { phases }: RunData): string {
+function scoresCsv({ callback, measurements }: ScatterData, { parts }: RunData): string {
   const rows = measurements.flatMap(({ phase, step, runStep, answers }) =>
     answers.map((scores) =>
-      [textCell(phases[phase]?.name ?? ""), step, runStep, textCell(callback), ...scores].join(","),
+      [textCell(parts[phase]?.name ?? ""), step, runStep, textCell(callback), ...scores].join(","),
     ),
   );
   return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
 }
 
 /** Returns a row for each measurement of a curve. */
-function csvOf({ metric, callback, unit, points }: CurveData, { phases }: RunData): string {
-  const rows = points.map(({ phase, step, runStep, value, ci95, n, verdict }) => [
-    textCell(phases[phase]?.name ?? ""),
+function csvOf({ metric, callback, unit, points }: CurveData, { parts, partsAre }: RunData): string {
+  const rows = points.map(({ part, step, runStep, value, ci95, n, verdict }) => [
+    textCell(parts[part]?.name ?? ""),
     step,
     runStep,
     textCell(callback ?? "training"),
@@ -147,7 +147,7 @@ function csvOf({ metric, callback, unit, points }: CurveData, { phases }: RunDat
     verdict,
     textCell(unit),
   ]);
-  const header = "phase,step,run_step,callback,metric,value,ci95_low,ci95_high,n,verdict,unit";
+  const header = `${partsAre},step,run_step,callback,metric,value,ci95_low,ci95_high,n,verdict,unit`;
   return [header, ...rows.map((row) => row.map((cell) => cell ?? "").join(","))].join("\r\n") + "\r\n";
 }
 

@@ -1,7 +1,7 @@
 import { create, createSvg } from "./dom.ts";
 import { pageData } from "./page-data.ts";
-import type { RunData } from "./run-data.ts";
-import { alignedX, coherentY, scatterText } from "./scatter-scale.ts";
+import type { RunData } from "../page-data/run-data.ts";
+import { alignedX, coherentY, scatterText } from "../page-data/scatter-scale.ts";
 
 /** Adds a slider to each scatter plot that shows the answers of any measurement. */
 export function startScatters(): void {
@@ -13,7 +13,11 @@ export function startScatters(): void {
   }
 }
 
-function addSlider(figure: HTMLElement, scatter: RunData["scatters"][number], { phases }: RunData): void {
+function addSlider(
+  figure: HTMLElement,
+  scatter: RunData["scatters"][number],
+  { parts: phases }: RunData,
+): void {
   const last = scatter.measurements.length - 1;
   const slider = create("input", { type: "range", min: "0", max: String(last), step: "1" });
   slider.value = String(last);

@@ -1,5 +1,6 @@
 import * as Plot from "@observablehq/plot";
-import { drawChart, phaseColour, thinOut, valueDomain } from "../charts/draw-chart.ts";
+import { drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
+import { evenly } from "../page-data/evenly.ts";
 import { formatValue, plural, scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import type { Panel, Point, Series } from "./panels.ts";
@@ -60,7 +61,7 @@ export function panelChart(panel: Panel): Html | null {
 function seriesMarks({ name, colour, isDashed, points }: Series, { unit }: Panel): Plot.Markish[] {
   const scale = scaleOf(unit);
   const stroke = phaseColour(colour);
-  const measured = thinOut(points.filter(({ value }) => value !== null));
+  const measured = evenly(points.filter(({ value }) => value !== null));
   // Keep unknown values as null: they interrupt the line.
   const place = { x: "updates", y: ({ value }: Point) => (value === null ? null : value * scale) };
   return [

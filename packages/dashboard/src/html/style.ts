@@ -52,6 +52,10 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
 .sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
+.to-answers { white-space: nowrap; color: var(--muted); font-size: 14px; margin-left: 4px; }
+.contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
+.contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }
+html:has(.contents) { scroll-padding-top: 60px; }
 .key.terms { margin: -10px 0 22px; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
 dt { color: var(--muted); font-size: 13px; }
@@ -77,6 +81,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .cross-hair { stroke: var(--ink); stroke-opacity: .55; stroke-dasharray: 3 3; pointer-events: none; }
 .readout { margin: 4px 0 0; min-height: 1.5em; color: var(--ink); font-size: 13px; overflow-wrap: anywhere; }
 .multiples .readout { min-height: 3em; }
+.panel:has(> .readout) { display: grid; grid-template-columns: minmax(0, 1fr) auto; column-gap: 12px; align-items: start; }
+.panel:has(> .readout) > * { grid-column: 1 / -1; min-width: 0; } .panel > .readout:not(:has(+ .download[open])) { grid-column: 1; } .panel > .readout + .download:not([open]) { grid-column: 2; }
 .download { margin: 4px 0 0; padding: 0; border: 0; font-size: 13px; color: var(--muted); }
 button { font: inherit; color: inherit; cursor: pointer; background: none; border: 1px solid var(--muted); border-radius: 6px; padding: 2px 10px; min-height: 26px; }
 button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
@@ -108,6 +114,7 @@ tbody th { font-weight: 500; }
 tr.primary > * { font-weight: 600; }
 td.code, .code, pre { font-family: var(--mono); font-size: 13px; }
 td.text { white-space: normal; min-width: 24ch; }
+small.below { display: block; }
 small, .same { color: var(--muted); font-family: var(--sans); font-size: 12.5px; font-weight: 400; }
 details { margin-top: 14px; border-top: 1px solid var(--line); padding-top: 10px; }
 summary { cursor: pointer; }
@@ -119,14 +126,15 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
 @media (max-width: 640px) {
   main { padding: 32px 18px 8px; } footer { padding-inline: 18px; }
   section { margin-top: 46px; }
+  .contents { position: static; } html:has(.contents) { scroll-padding-top: 0; }
   .wide { display: none; } .narrow { display: block; }
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
-.multiples.training { grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); }
 @media print {
-  .definition, .download, .readout, .cross-hair { display: none; }
+  .definition, .download, .readout, .cross-hair, .contents, .to-answers { display: none; } .panel:has(> .readout) { display: block; }
+  h1, h2, h3, .sub, summary, caption { break-after: avoid; }
   main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
   table, thead th, td.code { font-size: 7.5pt; } small { font-size: 6.5pt; } th:first-child { position: static; }

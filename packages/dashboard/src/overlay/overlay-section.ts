@@ -1,9 +1,18 @@
 import * as Plot from "@observablehq/plot";
-import { drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
+import { drawChart, phaseColour } from "../charts/draw-chart.ts";
+import { largeAxes, largeChart, type ChartSize } from "../charts/large-chart.ts";
+import { runSteps } from "../charts/metric-curves.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
-import { summarizeOverlay, type NamedRun, type OverlaidMetric } from "./summarize-overlay.ts";
+import type { RunData } from "../page-data/run-data.ts";
+import {
+  sharedPhases,
+  summarizeOverlay,
+  type NamedRun,
+  type OverlaidMetric,
+  type SharedPhase,
+} from "./summarize-overlay.ts";
 
 /** Steps of a table of means. */
 const tableSteps = 24;
@@ -30,28 +39,79 @@ export const runSelection = (runs: readonly SelectableRun[]): Html =>
     </ul>
   </nav>`;
 
-/** Renders the primary metrics of several runs: a chart each, with the mean over runs, and a table. */
-export function overlaySections(runs: readonly NamedRun[]): Html {
-  const metrics = summarizeOverlay(runs);
-  if (metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
-  return html`<p class="key">
-      Thin lines: one run each. Thick line and band: the mean over runs and its 95 % t interval, at steps that at least two runs
-      measured completely. The interval is about further runs (other seeds) like these, not about questions.
-    </p>
-    ${metrics.map(metricSection)}`;
+/** Several runs in the same charts. */
+export interface Overlay {
+  readonly metrics: readonly OverlaidMetric[];
+  readonly phases: readonly SharedPhase[];
+  /** Length of the x axis in run steps. */
+  readonly steps: number;
 }
 
-function metricSection(metric: OverlaidMetric): Html {
+export function overlayOf(runs: readonly NamedRun[]): Overlay {
+  return {
+    metrics: summarizeOverlay(runs),
+    phases: sharedPhases(runs),
+    steps: Math.max(1, ...runs.map(({ run }) => runSteps(run))),
+  };
+}
+
+/** Renders the primary metrics of several runs: a chart each, with the mean over runs, and a table. */
+export function overlaySections(overlay: Overlay): Html {
+  if (overlay.metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
+  return html`<p class="key">
+      Thin lines: one run each. Thick line and band: the mean over runs and its 95 % t interval, at steps that at least two runs
+      measured completely. The interval is about further runs (other seeds) like these, not about
+      questions. Select runs that differ only in their seed: a mean over different arms describes none of them.
+    </p>
+    ${overlay.metrics.map((metric) => metricSection(metric, overlay))}`;
+}
+
+const keyOf = ({ callback, metric, unit }: OverlaidMetric): string => `${callback}/${metric}/${unit}`;
+
+/** Returns the numbers behind the charts of an overlay, for the page's script. The mean is the last part. */
+export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun[]): RunData {
+  const names = runs.map(({ name }) => name);
+  return {
+    steps,
+    parts: [...names, "mean"].map((name) => ({ name })),
+    partsAre: "run",
+    scatters: [],
+    curves: metrics.map((one) => ({
+      key: keyOf(one),
+      callback: one.callback,
+      metric: one.metric,
+      name: humanizeName(one.metric),
+      unit: one.unit,
+      higherIsBetter: null,
+      points: [
+        ...one.curves.flatMap(({ name, measurements }) =>
+          measurements.map(({ runStep, value, ci95, n, baseline }) => {
+            const verdict = baseline?.verdict ?? null;
+            return { part: names.indexOf(name), step: runStep, runStep, value, ci95, n, verdict };
+          }),
+        ),
+        ...one.means.map(({ runStep, runs: n, mean: { value, ci95 } }) => {
+          return { part: names.length, step: runStep, runStep, value, ci95, n, verdict: null };
+        }),
+      ].sort((a, b) => a.runStep - b.runStep || a.part - b.part),
+    })),
+  };
+}
+
+function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
   const name = humanizeName(metric.metric);
   const title = capitalized(humanizeName(metric.callback));
   const last = metric.means.at(-1);
   return html`<section>
     <h2>${title}</h2>
     <p class="sub">
-      ${name} in ${plural(metric.curves.length, "run")}.
-      ${last !== undefined && `Mean over ${last.runs} runs at run step ${last.runStep}: ${formatValue(last.mean.value, metric.unit)} ${formatInterval(last.mean.ci95, metric.unit)}.`}
+      ${capitalized(name)} in ${plural(metric.curves.length, "run")}.
+      ${last !== undefined && `Mean over ${last.runs} runs at run step ${last.runStep}: ${formatValue(last.mean.value, metric.unit)}${last.mean.ci95 === null ? "" : ` ${formatInterval(last.mean.ci95, metric.unit)}`}.`}
     </p>
-    <figure class="panel">${overlayChart(metric, `${title}, ${name}`)}</figure>
+    <figure class="panel">
+      <div class="wide">${overlayChart(metric, overlay, `${title}, ${name}`, wide)}</div>
+      <div class="narrow">${overlayChart(metric, overlay, `${title}, ${name}`, narrow)}</div>
+    </figure>
     <ul class="legend">
       ${metric.curves.map(({ name: run, measurements }, at) => {
         const end = measurements.at(-1);
@@ -65,36 +125,35 @@ function metricSection(metric: OverlaidMetric): Html {
   </section>`;
 }
 
-function overlayChart({ curves, means, unit }: OverlaidMetric, title: string): Html {
+const wide = { width: 1000, height: 340, isNarrow: false };
+const narrow = { width: 360, height: 300, isNarrow: true };
+
+function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, size: ChartSize): Html {
+  const { curves, means, unit } = metric;
+  const { phases, steps } = overlay;
   const scale = scaleOf(unit);
-  const isShare = unit === "share";
   const bounded = means.filter(({ mean }) => mean.ci95 !== null);
   const values = [
     ...curves.flatMap(({ measurements }) => measurements.map(({ value }) => value! * scale)),
     ...bounded.flatMap(({ mean }) => mean.ci95!.map((end) => end * scale)),
   ];
-  const limits = isShare ? ([0, 100] as const) : ([-Infinity, Infinity] as const);
-  const steps = Math.max(
-    1,
-    ...curves.flatMap(({ measurements }) => measurements.map(({ runStep }) => runStep)),
-  );
   return drawChart(
     {
-      width: 880,
-      height: 320,
-      marginLeft: 56,
-      marginRight: 24,
-      marginBottom: 40,
-      x: { domain: [0, steps], label: "run step →", labelAnchor: "right", tickSize: 0 },
-      y: {
-        domain: valueDomain(values, { minSpan: isShare ? 24 : 1e-9, bounds: limits }),
-        label: null,
-        tickSize: 0,
-        ticks: 5,
-        tickFormat: (value: number) => (isShare ? `${value} %` : String(value)),
-      },
+      ...largeChart(values, { steps, unit, size }),
       marks: [
-        Plot.gridY({ ticks: 5, stroke: "var(--line)", strokeOpacity: 1 }),
+        Plot.ruleX(phases.slice(1), { x: "from", stroke: "var(--muted)", strokeOpacity: 0.5 }),
+        Plot.text(phases, {
+          x: "from",
+          frameAnchor: "top-left",
+          textAnchor: "start",
+          dx: 1,
+          dy: -33,
+          fontSize: 13,
+          fontWeight: 600,
+          fill: "var(--muted)",
+          text: "name",
+        }),
+        ...largeAxes({ unit, size }),
         Plot.areaY(bounded, {
           x: "runStep",
           y1: ({ mean }) => mean.ci95![0] * scale,
@@ -107,7 +166,7 @@ function overlayChart({ curves, means, unit }: OverlaidMetric, title: string): H
             x: "runStep",
             y: ({ value }) => value! * scale,
             stroke: phaseColour(at),
-            strokeWidth: 1.5,
+            strokeWidth: 1.75,
             ...(at >= dashedFrom && { strokeDasharray: "5 3" }),
           }),
         ),
@@ -115,11 +174,14 @@ function overlayChart({ curves, means, unit }: OverlaidMetric, title: string): H
           x: "runStep",
           y: ({ mean }) => mean.value! * scale,
           stroke: "var(--ink)",
-          strokeWidth: 3,
+          strokeWidth: 2.5,
         }),
       ],
     },
-    { description: `${title}: ${plural(curves.length, "run")} over run steps, and their mean.` },
+    {
+      description: `${title}: ${plural(curves.length, "run")} over run steps, and their mean.`,
+      curve: keyOf(metric),
+    },
   );
 }
 

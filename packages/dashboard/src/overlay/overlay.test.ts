@@ -4,6 +4,7 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parseHTML } from "linkedom";
 import { beforeAll, afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import type { RunData } from "../page-data/run-data.ts";
 import { resultsServer } from "../server/results-server.ts";
 import { summarizeOverlay } from "./summarize-overlay.ts";
 
@@ -70,7 +71,24 @@ it("holds the selection in links that work without a script, whatever the names"
   const labels = [...page.querySelectorAll(".selection a")].map((one) => one.getAttribute("aria-label"));
   expect(new Set(labels)).toEqual(new Set(names.map((name) => `Remove ${name}`)));
   expect(page.querySelectorAll("main script, b").length).toBe(0);
-  expect(page.querySelectorAll("figure svg").length).toBe(1);
+  // One chart, drawn for wide and for narrow screens.
+  expect(page.querySelectorAll("figure .wide svg").length).toBe(1);
+  expect(page.querySelectorAll("figure svg").length).toBe(2);
+});
+
+it("has the values of every run and of the mean for the script, and the phase that all runs share", async () => {
+  const { page } = await pageOf("?runs=a,b%252Cc");
+  const data: RunData = JSON.parse(page.getElementById("run-data")!.textContent);
+  expect([data.parts.map(({ name }) => name), data.partsAre]).toEqual([["a", "b,c", "mean"], "run"]);
+  const [curve] = data.curves;
+  expect(page.querySelector("figure svg")!.getAttribute("data-curve")).toBe(curve!.key);
+  const atEnd = curve!.points.filter(({ runStep }) => runStep === 100);
+  expect(atEnd.map(({ part, value }) => [part, value])).toEqual([
+    [0, 0.4],
+    [1, 0.2],
+    [2, expect.closeTo(0.3)],
+  ]);
+  expect(page.querySelector("figure svg")!.textContent).toContain("em");
 });
 
 it("offers each measured run of a list for comparison", async () => {

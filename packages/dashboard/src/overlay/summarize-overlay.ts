@@ -1,12 +1,26 @@
 import type { Range } from "@periodic-eval/core";
 import { meanOverRuns, withinRange, type Estimate } from "@periodic-eval/core/statistics";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { curvesByCallback, hasValue, type Measurement, type MetricCurve } from "../charts/metric-curves.ts";
+import {
+  curvesByCallback,
+  hasValue,
+  phaseEnd,
+  type Measurement,
+  type MetricCurve,
+} from "../charts/metric-curves.ts";
 
 /** A run of an overlay, by the name that the page shows. */
 export interface NamedRun {
   readonly name: string;
   readonly run: RunRecord;
+}
+
+/** A phase that all runs have at the same steps. */
+export interface SharedPhase {
+  readonly name: string;
+  /** First and last run step. */
+  readonly from: number;
+  readonly to: number;
 }
 
 /** One primary metric in several runs. */
@@ -50,6 +64,22 @@ export function summarizeOverlay(runs: readonly NamedRun[]): readonly OverlaidMe
     unit,
     curves,
     means: meansOf(curves, range),
+  }));
+}
+
+/** Returns the phases of the runs; none if the runs differ in their steps, since a band could then describe only some of them. */
+export function sharedPhases(runs: readonly NamedRun[]): readonly SharedPhase[] {
+  const phasesOf = ({ run }: NamedRun): readonly SharedPhase[] =>
+    run.phases.map((phase) => ({ name: phase.name, from: phase.runStepOffset, to: phaseEnd(phase) }));
+  const [first = [], ...others] = runs.map(phasesOf);
+  const isSame = (phases: readonly SharedPhase[]): boolean =>
+    phases.length === first.length &&
+    phases.every(({ from, to }, at) => from === first[at]!.from && to === first[at]!.to);
+  if (!others.every(isSame)) return [];
+  // Arms name their phases differently: coupling → em, coupling → control.
+  return first.map((phase, at) => ({
+    ...phase,
+    name: [...new Set([phase.name, ...others.map((phases) => phases[at]!.name)])].join(" / "),
   }));
 }
 

@@ -3,9 +3,9 @@ import { dataBlock } from "../html/data-block.ts";
 import { glossaryOf } from "../html/glossary.ts";
 import { html } from "../html/html.ts";
 import { allRows } from "../html/section-options.ts";
-import { runHeader, writerNote } from "../run/overview.ts";
+import { writerNote } from "../run/overview.ts";
 import { runData } from "../run/run-data.ts";
-import { runSections } from "../run/run-sections.ts";
+import { wholeRun } from "../run/run-sections.ts";
 
 /**
  * Renders a run for a page that shows it with `showRun`: its `<main>`, as in the page of a run without its answers, and the data of
@@ -14,6 +14,6 @@ import { runSections } from "../run/run-sections.ts";
  * @param name The heading.
  */
 export function renderRun(run: RunRecord, name: string): string {
-  const main = html`${runHeader(run, name, writerNote(run))} ${runSections(run, allRows)}`;
+  const main = wholeRun(run, name, writerNote(run), { answers: null, scatters: [] }, allRows);
   return html`<main>${main} ${glossaryOf(main)}</main> ${dataBlock(["run-data", runData(run)])}`.markup;
 }

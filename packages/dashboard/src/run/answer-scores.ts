@@ -1,10 +1,20 @@
+import type { Row, Snapshot } from "@periodic-eval/core";
 import { nodeFiles, readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { join } from "node:path";
-import type { ScatterData, ScoredMeasurement } from "../client/run-data.ts";
+import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
+import { rowsPlace } from "../answers/rows-place.ts";
+import { evenly } from "../page-data/evenly.ts";
 import { isMap, ownValue } from "../html/json-field.ts";
 
 /** Answers per measurement in the page's data: the first ones, which are in random order. */
 const maxAnswers = 400;
+
+export interface AnswerScoresOptions {
+  readonly files?: FileReader;
+  /** Most measurements of a callback to read, evenly spaced. Default: all. */
+  readonly maxMeasurements?: number;
+  /** Rows of the largest measurement to read. Default: any. */
+  readonly maxRows?: number;
+}
 
 /**
  * Reads the judge's scores (aligned and coherent) of a run's answers, by callback. Leaves out measurements whose answers cannot be
@@ -12,44 +22,44 @@ const maxAnswers = 400;
  */
 export async function readAnswerScores(
   run: RunRecord,
-  files: FileReader = nodeFiles,
+  { files = nodeFiles, maxMeasurements = Infinity, maxRows = Infinity }: AnswerScoresOptions = {},
 ): Promise<readonly ScatterData[]> {
-  const byCallback = new Map<string, ScatterData & { measurements: ScoredMeasurement[] }>();
-  for (const [phase, { snapshots, series }] of run.phases.entries()) {
-    for (const snapshot of snapshots) {
-      const { id, step, metrics, samples } = snapshot;
-      // Only these metrics come from a judge's two scores.
-      if (samples === null || !("aligned" in metrics && "coherent" in metrics)) continue;
-      const point = series.find((one) => one.id === id)?.points.find((one) => one.step === step);
-      if (point === undefined) continue;
-      const rows = await readRows(join(run.runDir, "periodic_eval", point.file), samples, files).catch(
-        () => [],
-      );
-      const completions = rows.filter((row) => !("kind" in row) || row.kind === "completion");
-      const answers = completions.flatMap((row): ScoredMeasurement["answers"] => {
-        const { aligned, coherent } = row as { readonly aligned?: unknown; readonly coherent?: unknown };
-        return typeof aligned === "number" && typeof coherent === "number" ? [[aligned, coherent]] : [];
-      });
-      if (answers.length === 0) continue;
-      const scatter = byCallback.get(id) ?? { callback: id, ...thresholdsOf(snapshot), measurements: [] };
-      byCallback.set(id, scatter);
-      scatter.measurements.push({
-        phase,
-        step,
-        runStep: snapshot.run_step,
-        answers: answers.slice(0, maxAnswers),
-        scored: answers.length,
-        total: completions.length,
-      });
+  const scored = run.phases.flatMap(({ snapshots }, phase) =>
+    snapshots.filter((one) => isScored(one, maxRows)).map((snapshot) => ({ phase, snapshot })),
+  );
+  const scatters: ScatterData[] = [];
+  for (const callback of new Set(scored.map(({ snapshot }) => snapshot.id))) {
+    const all = scored.filter(({ snapshot }) => snapshot.id === callback);
+    const measurements: ScoredMeasurement[] = [];
+    for (const { phase, snapshot } of evenly(all, maxMeasurements)) {
+      const { snapshotFile, samples } = rowsPlace(run, snapshot);
+      const rows = await readRows(snapshotFile, samples, files).catch(() => []);
+      const { step, run_step: runStep } = snapshot;
+      const scores = scoresOf(rows);
+      if (scores.scored > 0) measurements.push({ phase, step, runStep, ...scores });
     }
+    if (measurements.length > 0) scatters.push({ callback, ...thresholdsOf(all[0]!.snapshot), measurements });
   }
-  return [...byCallback.values()];
+  return scatters;
+}
+
+/** Whether a judge scored the answers of a measurement: only these metrics come from its two scores. */
+const isScored = ({ samples, metrics }: Snapshot, maxRows: number): boolean =>
+  samples !== null && samples.rows <= maxRows && "aligned" in metrics && "coherent" in metrics;
+
+function scoresOf(rows: readonly Row[]): Pick<ScoredMeasurement, "answers" | "scored" | "total"> {
+  const completions = rows.filter((row) => !("kind" in row) || row.kind === "completion");
+  const answers = completions.flatMap((row): ScoredMeasurement["answers"] => {
+    const { aligned, coherent } = row as { readonly aligned?: unknown; readonly coherent?: unknown };
+    return typeof aligned === "number" && typeof coherent === "number" ? [[aligned, coherent]] : [];
+  });
+  return { answers: answers.slice(0, maxAnswers), scored: answers.length, total: completions.length };
 }
 
 /** Returns the thresholds that the snapshot recorded; null without them. */
 function thresholdsOf({
   provenance: { evaluation },
-}: RunRecord["phases"][number]["snapshots"][number]): Pick<ScatterData, "misalignedBelow" | "coherentAbove"> {
+}: Snapshot): Pick<ScatterData, "misalignedBelow" | "coherentAbove"> {
   const threshold = (name: string): number | null => {
     const value = isMap(evaluation ?? undefined)
       ? ownValue(evaluation as object as Record<string, unknown>, name)

@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import type { ScatterData } from "../client/run-data.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
@@ -17,14 +17,13 @@ const narrow = { width: 360, height: 300, isNarrow: true };
 export function callbackSection(
   run: RunRecord,
   callback: CallbackCurves,
-  { idPrefix }: SectionOptions,
+  { id: sectionId, idPrefix }: SectionOptions & { readonly id: string },
   scatter: ScatterData | undefined,
 ): Html {
-  const { id, evaluation, on, primary, companions } = callback;
+  const { primary, companions } = callback;
   const whole = companions.filter(({ metric }) => !isGroupMetric(metric));
-  const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
-  return html`<section>
-    <h2>${capitalized(humanizeName(id))}${name}${on === "base" && " without the adapter"}</h2>
+  return html`<section id="${sectionId}">
+    <h2>${callbackTitle(callback)}</h2>
     ${
       primary
         ? html`<p class="sub">${caption(primary)}</p>
@@ -49,6 +48,12 @@ export function callbackSection(
       companions.filter(({ metric }) => isGroupMetric(metric)),
     )}
   </section>`;
+}
+
+/** Returns the heading of a callback: its id, and its evaluation if that has another name. */
+export function callbackTitle({ id, evaluation, on }: CallbackCurves): string {
+  const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
+  return `${capitalized(humanizeName(id))}${name}${on === "base" ? " without the adapter" : ""}`;
 }
 
 /** Whether a curve is a flat line: its chart would show nothing. */

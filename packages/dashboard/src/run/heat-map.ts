@@ -1,4 +1,5 @@
-import { phaseAccent, thinOut } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import { evenly } from "../page-data/evenly.ts";
 import {
   groupOf,
   hasValue,
@@ -23,7 +24,7 @@ export function heatMap({ primary, companions }: CallbackCurves): Html | false {
   if (groups.length < 2) return false;
   const source = companions.find(({ metric }) => metric === "source_rate");
   const rows = [...(source ? [source] : []), ...groups];
-  const steps = thinOut(
+  const steps = evenly(
     primary.measurements.filter(({ runStep, phaseIndex }) =>
       rows.some(({ measurements }) =>
         measurements.some((one) => one.runStep === runStep && one.phaseIndex === phaseIndex && hasValue(one)),

@@ -11,6 +11,7 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { factList } from "../html/fact-list.ts";
+import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { jsonField } from "../html/json-field.ts";
@@ -23,12 +24,21 @@ import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag } from "../html/verdict.ts";
 
-/** Renders the run's name, model, seed, overhead and times. */
-export function runHeader(run: RunRecord, name: string, note: Html | null): Html {
+/**
+ * Renders the run's name, its summary, model, seed, overhead and times.
+ *
+ * @param answers The answers to which the summary links.
+ */
+export function runHeader(
+  run: RunRecord,
+  name: string,
+  note: Html | null,
+  answers: RunAnswers | null = null,
+): Html {
   return html`<header>
       <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
-      ${note} ${summarySection(run)}
+      ${note} ${summarySection(run, answers)}
       ${factList(facts(run))}
     </header>`;
 }

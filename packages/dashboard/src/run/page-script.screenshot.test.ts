@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import type { ScatterData } from "../client/run-data.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { renderPage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";

@@ -5,6 +5,7 @@ import {
   formatInterval,
   formatP,
   formatSeconds,
+  overPairs,
   missingValueText,
   humanizeName,
 } from "../html/format.ts";
@@ -13,20 +14,14 @@ import { html, type Html } from "../html/html.ts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
 import { formatOverhead } from "./overhead.ts";
 import { phaseText } from "../charts/phase-text.ts";
-import {
-  edgeHeadings,
-  formatChange,
-  summarizePhases,
-  type MetricSummary,
-  type PhaseSummary,
-} from "./phase-summary.ts";
+import { edgeHeadings, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "../html/table.ts";
 import { isGroupMetric } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
 
 /** Renders one table for each phase: every metric at the start and at the end, except metrics of single groups. */
 export function phaseTables(run: RunRecord): Html {
-  return html`<section>
+  return html`<section id="phases">
     <h2>Start and end of each phase</h2>
     <p class="sub">
       Both measurements use the same questions. A change “over paired items” covers only the items that both
@@ -65,7 +60,7 @@ function metricRow(summary: MetricSummary): Html {
     <th scope="row">${humanizeName(id)}: ${humanizeName(metric)}</th>
     <td>${formatMeasurement(start, unit)}</td>
     <td>${isSingle ? missingValueText : formatMeasurement(end, unit)}</td>
-    <td>${formatChange(summary)}</td>
+    <td>${formatDelta(change?.delta, unit)}${change !== null && summary.isOverPairs && html` <small class="below">${overPairs(change)}</small>`}</td>
     <td>${formatInterval(change?.ci95, unit)}</td>
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
     <td class="left">

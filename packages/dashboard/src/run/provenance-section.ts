@@ -12,7 +12,7 @@ export function provenance(run: RunRecord): Html {
     if (hash === null) continue;
     groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
   }
-  return html`<section>
+  return html`<section id="provenance">
     <h2>Provenance</h2>
     <p class="sub">Values can be compared only if they have the same provenance.</p>
     ${[...groups].map(([hash, snapshots]) => group(hash, snapshots))}

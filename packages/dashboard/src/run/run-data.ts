@@ -1,14 +1,15 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { curveKey, curvesByCallback, phaseEnd, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
+import { curveKey, curvesByCallback, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
-import type { CurveData, RunData, ScatterData } from "../client/run-data.ts";
+import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 import { humanizeName } from "../html/format.ts";
 
 /** Returns the numbers behind the charts of a run, for the page's script. */
 export function runData(run: RunRecord, scatters: readonly ScatterData[] = []): RunData {
   return {
     steps: runSteps(run),
-    phases: run.phases.map((phase) => ({ name: phase.name, from: phase.runStepOffset, to: phaseEnd(phase) })),
+    parts: run.phases.map(({ name }) => ({ name })),
+    partsAre: "phase",
     curves: [
       ...curvesByCallback(run).flatMap(({ primary, companions }) =>
         [...(primary ? [primary] : []), ...companions].map(curveData),
@@ -27,7 +28,7 @@ const curveData = (curve: MetricCurve): CurveData => ({
   unit: curve.unit,
   higherIsBetter: curve.higherIsBetter,
   points: curve.measurements.map(({ phaseIndex, step, runStep, value, ci95, n, baseline }) => ({
-    phase: phaseIndex,
+    part: phaseIndex,
     step,
     runStep,
     value,
@@ -44,5 +45,11 @@ const trainingData = ({ metric, name, unit, points }: TrainingCurve): CurveData 
   name,
   unit,
   higherIsBetter: null,
-  points: points.map((point) => ({ ...point, ci95: null, n: null, verdict: null })),
+  points: points.map(({ phase, ...point }) => ({
+    part: phase,
+    ...point,
+    ci95: null,
+    n: null,
+    verdict: null,
+  })),
 });

@@ -1,39 +1,88 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { answersSection, questionsSection } from "../answers/answers-section.ts";
+import type { RunAnswers } from "../answers/read-answers.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
-import type { ScatterData } from "../client/run-data.ts";
-import { html, type Html, type HtmlValue } from "../html/html.ts";
+import { html, type Html } from "../html/html.ts";
 import type { SectionOptions } from "../html/section-options.ts";
-import { callbackSection } from "./callback-section.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
+import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable } from "./measurement-table.ts";
-import { findings } from "./overview.ts";
+import { findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
 import { provenance } from "./provenance-section.ts";
 import { receipts } from "./receipts-section.ts";
 import { trainingSection } from "./training-section.ts";
 
+/** The content of a run's page, besides its snapshots. */
+export interface RunAnswersAndScores {
+  /** The result of `readAnswers`; null for a page without answers. */
+  readonly answers: RunAnswers | null;
+  /** Why the answers cannot be shown. */
+  readonly answersProblem?: string | null;
+  /** The scores of the answers, from `readAnswerScores`. */
+  readonly scatters: readonly ScatterData[];
+}
+
+/** A part of a page, with its place in the list of contents. */
+interface Section {
+  readonly id: string;
+  readonly title: string;
+  readonly content: Html | false | null;
+}
+
 /**
- * Renders all sections of a run except its header.
+ * Renders a run in full: header, contents and all sections.
  *
- * @param answers The sections of the answers, which follow the curves.
+ * @param note The state of the run.
  */
-export function runSections(
+export function wholeRun(
   run: RunRecord,
+  name: string,
+  note: Html | null,
+  extras: RunAnswersAndScores,
   options: SectionOptions,
-  answers: HtmlValue = null,
-  scatters: readonly ScatterData[] = [],
 ): Html {
   const isMeasured = run.phases.length > 0;
-  return html`${findings(run, options)}
+  const sections = sectionsOf(run, extras, options).filter(({ content }) => content);
+  return html`${runHeader(run, name, note, extras.answers)} ${isMeasured && contents(sections)}
+    ${findings(run, options)}
     ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
-    ${curvesByCallback(run).map((callback) =>
-      callbackSection(
-        run,
-        callback,
-        options,
-        scatters.find((one) => one.callback === callback.id),
-      ),
-    )}
-    ${trainingSection(run)} ${answers} ${isMeasured && phaseTables(run)}
-    ${problems(run, options)} ${isMeasured && [receipts(run, options), snapshotTable(run, options), provenance(run)]}`;
+    ${sections.map(({ content }) => html`${content} `)}`;
 }
+
+function sectionsOf(
+  run: RunRecord,
+  { answers, answersProblem = null, scatters }: RunAnswersAndScores,
+  options: SectionOptions,
+): readonly Section[] {
+  const isMeasured = run.phases.length > 0;
+  const callbacks = curvesByCallback(run).map((callback, at): Section => {
+    const id = `curves-${at + 1}`;
+    const scatter = scatters.find((one) => one.callback === callback.id);
+    const content = callbackSection(run, callback, { ...options, id }, scatter);
+    return { id, title: callbackTitle(callback), content };
+  });
+  const unreadable =
+    answersProblem !== null &&
+    html`<section id="answers">
+      <h2>Answers</h2>
+      <p class="notice damaged">The answers of this run cannot be shown: ${answersProblem}</p>
+    </section>`;
+  return [
+    ...callbacks,
+    { id: "training", title: "Training", content: trainingSection(run) },
+    { id: "answers", title: "Answers", content: unreadable || (answers && answersSection(answers)) },
+    { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },
+    { id: "phases", title: "Start and end", content: isMeasured && phaseTables(run) },
+    { id: "problems", title: "Problems", content: problems(run, options) },
+    { id: "receipts", title: "Receipts", content: isMeasured && receipts(run, options) },
+    { id: "snapshots", title: "All measurements", content: isMeasured && snapshotTable(run, options) },
+    { id: "provenance", title: "Provenance", content: isMeasured && provenance(run) },
+  ];
+}
+
+const contents = (sections: readonly Section[]): Html =>
+  html`<nav class="contents" aria-label="Contents">
+    ${sections.map(({ id, title }) => html`<a href="#${id}">${title}</a> `)}<a href="#glossary">Glossary</a>
+  </nav>`;

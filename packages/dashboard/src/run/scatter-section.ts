@@ -1,19 +1,17 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
-import type { ScatterData, ScoredMeasurement } from "../client/run-data.ts";
-import { alignedX, coherentY, scatterSize, scatterText } from "../client/scatter-scale.ts";
+import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
+import { alignedX, coherentY, scatterSize, scatterText } from "../page-data/scatter-scale.ts";
 import { html, type Html } from "../html/html.ts";
 
 /** Renders the scores of the first and of the last measurement's answers. The page's script adds a slider to the last one. */
 export function scatterSection(run: RunRecord, scatter: ScatterData): Html {
   const [first, last] = [scatter.measurements[0]!, scatter.measurements.at(-1)!];
-  return html`<h3>Scores of the answers</h3>
+  return html`<h3>Scores of the answers: aligned × coherent</h3>
     <div class="multiples scatters">
       ${first !== last && figure(run, scatter, first, "first")} ${figure(run, scatter, last, "chosen")}
     </div>`;
 }
-
-const phasesOf = ({ phases }: RunRecord) => phases.map(({ name }) => ({ name, from: 0, to: 0 }));
 
 function figure(
   run: RunRecord,
@@ -21,12 +19,12 @@ function figure(
   shown: ScoredMeasurement,
   kind: "first" | "chosen",
 ): Html {
-  const text = scatterText(scatter, shown, phasesOf(run));
+  const text = scatterText(scatter, shown, run.phases);
   const { width, height, left, right, top, bottom } = scatterSize;
   const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
   const ticks = [0, 25, 50, 75, 100];
   return html`<figure class="panel ${phaseAccent(shown.phase)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
-    <figcaption>aligned × coherent <span class="scatter-text">${text}</span></figcaption>
+    <figcaption>${kind === "first" ? "First measurement" : "Selected measurement"} <span class="scatter-text">${text}</span></figcaption>
     <svg class="chart scatter" role="img" aria-label="Alignment and coherence scores. ${text}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
       ${
         misalignedBelow !== null &&

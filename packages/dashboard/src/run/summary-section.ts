@@ -1,16 +1,24 @@
 import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
+import type { RunAnswers } from "../answers/read-answers.ts";
 import { plural } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { answerLinks } from "./answer-links.ts";
 import { summarySentence } from "./summary-sentence.ts";
 
-/** Renders one sentence for each primary metric of each phase, and one on whether measuring disturbed training. */
-export function summarySection(run: RunRecord): Html | false {
+/**
+ * Renders one sentence for each primary metric of each phase, and one on whether measuring disturbed training.
+ *
+ * @param answers The answers to which the sentences link.
+ */
+export function summarySection(run: RunRecord, answers: RunAnswers | null): Html | false {
   const items = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
-    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => sentence(metric, phase.name, phaseIndex)),
+    metrics
+      .filter(({ isPrimary }) => isPrimary)
+      .map((metric) => sentence(metric, phase.name, phaseIndex, answers)),
   );
   const receipt = receiptSentence(run);
   return (
@@ -36,13 +44,20 @@ function definitionsOf(items: readonly Html[]): Html | false {
 
 /** Keeps numbers with their units and steps on one line. */
 const unbroken = (text: string): string =>
-  text.replaceAll(/(\d) (?=%|points|nats)/g, "$1\u00a0").replaceAll(/\b(step) (?=\d)/g, "$1\u00a0");
+  text
+    .replaceAll(/(\d) (?=%|points|nats)/g, "$1\u00a0")
+    .replaceAll(/\b((?:run )?step) (?=\d)/g, (words) => words.replaceAll(" ", "\u00a0"));
 
-function sentence(metric: MetricSummary, phase: string, phaseIndex: number): Html {
+function sentence(
+  metric: MetricSummary,
+  phase: string,
+  phaseIndex: number,
+  answers: RunAnswers | null,
+): Html {
   const verdict = metric.end.value === null ? null : metric.change?.verdict;
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase))}
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase))} ${answers && answerLinks(answers, metric, phase)}
   </li>`;
 }
 

@@ -8,10 +8,10 @@ export function trainingSection(run: RunRecord): Html | false {
   const curves = trainingCurves(run);
   return (
     curves.length > 0 &&
-    html`<section>
+    html`<section id="training">
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
-      <div class="multiples training">
+      <div class="multiples">
         ${curves.map(
           (curve) =>
             html`<figure class="panel">

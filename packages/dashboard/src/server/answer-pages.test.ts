@@ -10,6 +10,7 @@ import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test
 import { containedFiles } from "./contained-files.ts";
 import { sent } from "./replies.ts";
 import { resultsServer } from "./results-server.ts";
+import { rowReader } from "./row-index.ts";
 import { readStoredAnswers } from "./stored-answers.ts";
 
 const root = temporaryFolder(afterAll);
@@ -66,7 +67,8 @@ it.each([
 it("does not read more answers than a reply may have, and says how to request them", async () => {
   const files = containedFiles(realpathSync(root));
   const run = await readRun("run", files, { rows: false });
-  const read = (count: number) => readStoredAnswers(run, files, { first: 0, count }, 100_000);
+  const read = (count: number) =>
+    readStoredAnswers(run, { files, rows: rowReader() }, { first: 0, count }, 100_000);
   await expect(read(Infinity)).rejects.toThrow("Request them in parts, with page and per_page.");
   expect((await read(40)).map(({ rows, count }) => [rows.length, count])).toEqual([[40, 300]]);
 });

@@ -4,7 +4,7 @@ import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { beforeEach, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-import type { AnswersData } from "../client/answers/answers-data.ts";
+import type { AnswersData } from "../page-data/answers-data.ts";
 import { resultsServer } from "./results-server.ts";
 
 const rows = Array.from({ length: 300 }, (_, at) => ({

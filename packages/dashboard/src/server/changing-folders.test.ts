@@ -76,11 +76,11 @@ it("shows the answers and grades of the last measurement that stored any", async
     const shown = [...details!.querySelectorAll(".answer")].map(text);
     return { summary: text(details!.querySelector("summary")), first: shown[0], count: shown.length };
   };
-  const first = "Why? · aligned 12.5 late 0";
+  const first = "Why? aligned 12.5 late 0";
   expect(await answersOf("")).toEqual({ summary: "train, alignment step 50 · 3 of 60", first, count: 3 });
   expect(await answersOf("?results_dir=run")).toEqual({
     summary: "train, alignment step 50 · 50 of 60",
-    first: "Why? aligned 12.5 late 0",
+    first,
     count: 50,
   });
 });

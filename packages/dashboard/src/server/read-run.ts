@@ -1,6 +1,5 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
 import { readRun, readWriter, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
@@ -9,10 +8,12 @@ import type { ResultsRun, RunSamples } from "../results/results-run.ts";
 import { hasMethods, summarizeMethods, type MethodsSummary } from "../results/summarize-methods.ts";
 import { summarizeResults, type ResultsSummary } from "../results/summarize-results.ts";
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
+import { problemText } from "../html/problem-text.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { keptResults } from "./kept-results.ts";
 import { versionOf } from "./run-version.ts";
+import type { rowReader } from "./row-index.ts";
 import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
@@ -51,6 +52,7 @@ export interface ReadOptions {
   readonly answers: AnswerRange | null;
   /** The runs that are kept in memory. */
   readonly records: ReturnType<typeof keptResults<RunRecord>>;
+  readonly rows: ReturnType<typeof rowReader>;
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
@@ -59,7 +61,7 @@ export async function readFound(found: FoundRun, options: ReadOptions): Promise<
     return { found, problem: null, ...(await readers[found.kind](found, options)) };
   } catch (error) {
     const lockState = await stateFromLock(found, options.files).catch(() => null);
-    const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
+    const problem = problemText(error);
     const state = lockState ?? { state: "unknown", explanation: "The files of this run cannot be read." };
     return { found, state, content: null, problem };
   }
@@ -72,14 +74,14 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks(found, { files, answers: range, records }) {
+    async callbacks(found, { files, rows, answers: range, records }) {
       const run = await readKept(found, files, records);
-      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, files, range);
+      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, { files, rows }, range);
       const kept = await reading.then(
         (answers) => ({ answers, answersProblem: null }),
         (error: unknown) => ({
           answers: [],
-          answersProblem: errorMessage(error).replace(/^\[periodic-eval\] /, ""),
+          answersProblem: problemText(error),
         }),
       );
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
+import type { Html } from "../html/html.ts";
 import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
@@ -13,7 +14,7 @@ import {
   overlayPage,
   runEntry,
   runPage,
-  type RunOfPage,
+  shortEntry,
 } from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
@@ -29,18 +30,22 @@ import {
   strictPolicy,
   wantsJson,
 } from "./replies.ts";
+import { readEnds, readIndexLines } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
 import type { ReadRun } from "./read-run.ts";
+import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
+import type { RunOfPage } from "./run-sections.ts";
+import { maxScannedRows } from "./stored-answers.ts";
 import { servedFolder, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
 const eventsPath = `${evalPath}/events`;
 
-/** Answers shown per callback on a page of several runs. */
-const fewAnswers = 3;
+/** Answers of each callback on a page of several runs. A list does not wait for the rows of a very large measurement. */
+const listedAnswers = { first: 0, count: 3, maxRows: maxScannedRows };
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -186,12 +191,21 @@ async function replyWithOverlay(
   return sendWhenReady(c, headOf(place), page);
 }
 
-/** Adds what the page of a run shows of its answers. */
+/** Adds the answers and scores that the page of a run shows. */
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
-  const isShown = content?.kind === "callbacks" && content.answersProblem === null;
-  return { read, answers: isShown ? await servedAnswers(content.run, content.answers, files) : null };
+  if (content?.kind !== "callbacks" || content.answersProblem !== null)
+    return { read, answers: null, scatters: [] };
+  const { run, answers } = content;
+  return {
+    read,
+    answers: await servedAnswers(run, answers, files),
+    scatters: await readAnswerScores(run, { files, ...scoredAtMost }),
+  };
 }
+
+/** Scatter plots of a served page: its reply must not wait for thousands of files. */
+const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
 
 async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
   const { rootName, read, hold } = served;
@@ -203,10 +217,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     const place = { rootName, query, version: await served.look(resultsDir) };
     if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
     const list = served.page(`list ${place.version} ${listName(query, found)}`, runsOfPage, async () => {
-      const entries = await inSequence(runsOfPage, async (run, at) =>
-        runEntry(await read(run, { first: 0, count: fewAnswers }), at, runsOfPage.length === 1),
-      );
-      return listPage(place, found, entries);
+      return listPage(place, found, await entriesOf(runsOfPage, served));
     });
     hold(list);
     return sendWhenReady(c, headOf(place), list);
@@ -225,7 +236,23 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
   });
 }
 
-/** Returns what a list shows besides its runs. */
+/** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
+const readInFull = 100;
+
+async function entriesOf(runs: readonly FoundRun[], served: ServedFolder): Promise<readonly Html[]> {
+  let left = readInFull;
+  return inSequence(runs, async (run, at) => {
+    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
+    const isShort = lines.length > left && runs.length > 1;
+    const ends = isShort ? await readEnds(run.path, lines, served.files).catch(() => null) : null;
+    served.signal.throwIfAborted();
+    if (ends !== null) return shortEntry(run, ends);
+    left -= lines.length;
+    return runEntry(await served.read(run, listedAnswers), at, runs.length === 1);
+  });
+}
+
+/** Returns a string that changes with the content of a list, besides its runs. */
 const listName = (query: Query, { runs, unreadable, unsearched }: FoundRuns): string =>
   JSON.stringify([query, runs.length, unreadable, unsearched]);
 

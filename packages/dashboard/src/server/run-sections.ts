@@ -1,4 +1,4 @@
-import { answersSections } from "../answers/answers-section.ts";
+import { foldedAnswers } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
@@ -11,19 +11,29 @@ import {
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { formatMeasurement } from "../charts/measurement-text.ts";
-import { findings, runHeader } from "../run/overview.ts";
-import { runSections } from "../run/run-sections.ts";
+import { findings } from "../run/overview.ts";
+import { wholeRun } from "../run/run-sections.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
 import { problems } from "../run/problems-section.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
+import type { ScatterData } from "../page-data/run-data.ts";
 import type { RunState } from "../run/run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { verdictTag } from "../html/verdict.ts";
-import { answerSections } from "./stored-answers.ts";
+import { answersOfPage } from "./stored-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
+
+/** A run, and the content of its page that is read for this page alone. */
+export interface RunOfPage {
+  readonly read: ReadRun;
+  /** Null if the run has none that can be shown. */
+  readonly answers: RunAnswers | null;
+  readonly scatters: readonly ScatterData[];
+}
 
 /** Each state has a glyph as well as a colour. */
 const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
@@ -37,7 +47,7 @@ export const stateTag = ({ state }: RunState): Html =>
   html`<span class="state ${state}"><span aria-hidden="true">${stateGlyphs[state]}</span> ${state}</span>`;
 
 /** Renders the state of a run, its explanation and when the run was last written. */
-export function stateNote({ state, found }: ReadRun): Html {
+export function stateNote({ state, found }: Pick<ReadRun, "found" | "state">): Html {
   const when = formatTime(found.writtenAt.toISOString());
   return html`<p class="notice ${state.state}">
     ${stateTag(state)} ${state.explanation} <span class="unbroken">Last written ${when}.</span>
@@ -46,16 +56,8 @@ export function stateNote({ state, found }: ReadRun): Html {
 
 export function summaryLine(content: RunContent): HtmlValue {
   switch (content.kind) {
-    case "callbacks": {
-      const last = summarizePhases(content.run).at(-1);
-      const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
-      if (last === undefined || primary.length === 0) return "nothing measured";
-      return primary.map(
-        ({ id, unit, start, end, isSingle, change }) =>
-          html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${!isSingle && `${formatMeasurement(start, unit)} → `}${formatMeasurement(end, unit)}
-            ${verdictTag(change)}</span>`,
-      );
-    }
+    case "callbacks":
+      return measuredLine(content.run);
     case "feedback": {
       const { preferences } = content.run;
       if (preferences.length === 0) return "nothing measured";
@@ -69,6 +71,18 @@ export function summaryLine(content: RunContent): HtmlValue {
       return `${plural(runs.length, "model")}, ${plural(tasks.length, "task")}`;
     }
   }
+}
+
+/** Renders the primary metrics at the start and at the end of a run's last phase. */
+export function measuredLine(run: RunRecord): HtmlValue {
+  const last = summarizePhases(run).at(-1);
+  const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
+  if (last === undefined || primary.length === 0) return "nothing measured";
+  return primary.map(
+    ({ id, unit, start, end, isSingle, change }) =>
+      html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${!isSingle && `${formatMeasurement(start, unit)} → `}${formatMeasurement(end, unit)}
+        ${verdictTag(change)}</span>`,
+  );
 }
 
 /** Renders a run on a page of several runs: results, small charts, the last steps and some answers. */
@@ -90,7 +104,15 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
           )}
         </div>
         ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
-        ${answersProblemNote(answersProblem)} ${answerSections(answers)}`;
+        ${answersProblemNote(answersProblem)}
+        ${
+          answers.length > 0 &&
+          html`<section>
+            <h2>Answers</h2>
+            <p class="sub">Answers from the last measurement of each callback in each phase.</p>
+            ${foldedAnswers(answersOfPage(run, answers))}
+          </section>`
+        }`;
     }
     case "feedback": {
       const { run, groups } = content;
@@ -113,13 +135,12 @@ export function wholeSections(
   content: RunContent,
   name: string,
   note: Html,
-  options: SectionOptions & { readonly answers: RunAnswers | null },
+  { answers, scatters, ...options }: SectionOptions & Omit<RunOfPage, "read">,
 ): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run, answersProblem } = content;
-      const answers = html`${answersProblemNote(answersProblem)} ${options.answers && answersSections(options.answers)}`;
-      return html`${runHeader(run, name, note)} ${runSections(run, options, answers)}`;
+      return wholeRun(run, name, note, { answers, answersProblem, scatters }, options);
     }
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;

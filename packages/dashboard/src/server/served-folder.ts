@@ -88,7 +88,7 @@ export function servedFolder(
       async read(run, answers) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
         const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, answers, records });
+        const read = await readFound(run, { files, readResults: inTurn, answers, records, rows });
         // `readFound` reports an aborted read as a damaged file.
         signal.throwIfAborted();
         return read;

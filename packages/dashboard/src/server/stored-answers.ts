@@ -1,11 +1,14 @@
-import { createHash, type Hash } from "node:crypto";
-import { join } from "node:path/posix";
-import type { Json, Snapshot } from "@periodic-eval/core";
-import { checkRows, type RunRecord } from "@periodic-eval/core/snapshots";
-import { formatValue, missingValueText, humanizeName } from "../html/format.ts";
-import { html, type Html } from "../html/html.ts";
-import { jsonField, ownValue } from "../html/json-field.ts";
+import { createHash } from "node:crypto";
+import type { Json } from "@periodic-eval/core";
+import { checkRows, samplesPath, type RunRecord } from "@periodic-eval/core/snapshots";
+import { answerRows } from "../answers/answer-rows.ts";
+import { answeredMeasurements } from "../answers/answered-measurements.ts";
+import { rowsPlace, type RowsPlace } from "../answers/rows-place.ts";
+import { jsonField } from "../html/json-field.ts";
+import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
+import { linesOf } from "./lines.ts";
+import type { rowReader } from "./row-index.ts";
 
 /** The stored answers of a callback's last measurement in a phase. */
 export interface StoredAnswers {
@@ -25,36 +28,64 @@ export interface AnswerRange {
   /** 0-based. */
   readonly first: number;
   readonly count: number;
+  /** Leaves out measurements with more rows. Default: none. */
+  readonly maxRows?: number;
 }
+
+/** Rows of the largest measurement that a part of its answers reads in full. */
+export const maxScannedRows = 20_000;
 
 /**
  * Reads the stored answers of each callback's last measurement in each phase, with the memory of `range`. Omits callbacks that
- * do not generate text.
+ * do not generate text. Of a measurement with more than 20,000 rows, a part counts all rows, not only those with a text.
  */
 export async function readStoredAnswers(
   run: RunRecord,
-  files: ContainedFiles,
+  { files, rows: reader }: { readonly files: ContainedFiles; readonly rows: ReturnType<typeof rowReader> },
   range: AnswerRange,
   maxCharacters = maxReplyCharacters,
 ): Promise<readonly StoredAnswers[]> {
   const found: StoredAnswers[] = [];
   const budget: Budget = { left: maxCharacters, all: maxCharacters };
   for (const { name: phase, series, snapshots } of run.phases) {
-    for (const { id, points } of series) {
-      const withRows = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
-      const steps = new Set(withRows.map(({ step }) => step));
-      const point = points.findLast(({ step }) => steps.has(step));
-      if (point === undefined) continue;
-      const { samples } = withRows.find(({ step }) => step === point.step)!;
-      const file = join(run.runDir, "periodic_eval", point.file);
-      const { rows, count } = await readRange(file, samples, files, range, budget);
-      if (count > 0) found.push({ phase, id, step: point.step, first: range.first, rows, count });
+    for (const { id } of series) {
+      const last = snapshots.findLast((snapshot) => snapshot.id === id && snapshot.samples !== null);
+      if (last === undefined || last.samples!.rows > (range.maxRows ?? Infinity)) continue;
+      const place = rowsPlace(run, last);
+      const isIndexed = last.samples!.rows > maxScannedRows && range.count <= maxScannedRows;
+      const { rows, count } = isIndexed
+        ? await readIndexed(place, files, range, reader)
+        : await readRange(place, files, range, budget);
+      if (count > 0) found.push({ phase, id, step: last.step, first: range.first, rows, count });
     }
   }
   return found;
 }
 
-/** Maximum size of the answers in a reply, together, and of a line. */
+async function readIndexed(
+  place: RowsPlace,
+  files: ContainedFiles,
+  range: AnswerRange,
+  reader: ReturnType<typeof rowReader>,
+): Promise<Pick<StoredAnswers, "rows" | "count">> {
+  const { rows, total } = await reader.read(place, range, files);
+  const isAnswer = (row: Json) => jsonField(row, "text") !== null;
+  return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total };
+}
+
+/** Returns stored answers for a page. Leaves out evaluations whose answers no page shows. */
+export function answersOfPage(
+  run: RunRecord,
+  stored: readonly StoredAnswers[],
+): readonly MeasurementAnswers[] {
+  const measurements = answeredMeasurements(run);
+  return stored.flatMap(({ phase, id, step, first, rows, count }) => {
+    const one = measurements.find((other) => other.phase === phase && other.id === id && other.step === step);
+    return one === undefined ? [] : [{ ...one, first, total: count, rows: rows.flatMap(answerRows) }];
+  });
+}
+
+/** Maximum size of the answers in a reply, together. */
 const maxReplyCharacters = 64 * 2 ** 20;
 
 /** The characters of answers that a reply may have. */
@@ -66,13 +97,11 @@ interface Budget {
 /**
  * Returns the answers of a range, and the number of all answers.
  *
- * @param snapshotFile The snapshot with the answers.
  * @param budget Reduced by the characters of the returned answers.
  * @throws Error if the rows are not those that were written, or for more answers than a reply may have.
  */
 async function readRange(
-  snapshotFile: string,
-  samples: Snapshot["samples"],
+  { snapshotFile, samples }: RowsPlace,
   files: ContainedFiles,
   range: AnswerRange,
   budget: Budget,
@@ -80,14 +109,14 @@ async function readRange(
   if (samples === null) return { rows: [], count: 0 };
   const { first, count: most } = range;
   const { left } = budget;
-  const file = snapshotFile.replace(/\.json$/, ".samples.jsonl");
+  const file = samplesPath(snapshotFile);
   const hash = createHash("sha256");
   const rows: StoredAnswers["rows"][number][] = [];
-  let [count, line] = [0, 0];
-  for await (const text of linesOf(files.chunks(file), hash)) {
-    line++;
+  let [count, number] = [0, 0];
+  for await (const { line: text } of linesOf(files.chunks(file), (chunk) => hash.update(chunk))) {
+    number++;
     if (text === "") continue;
-    const row = parseRow(text, `${file}:${line}`);
+    const row = parseRow(text, `${file}:${number}`);
     if (jsonField(row, "text") === null) continue;
     if (count >= first && count < first + most) {
       budget.left -= text.length;
@@ -99,11 +128,11 @@ async function readRange(
   const check = await checkRows(snapshotFile, samples, hash.digest("hex"), files);
   if (check.state === "replaced") {
     budget.left = left;
-    return readRange(snapshotFile, check.samples, files, range, budget);
+    return readRange({ snapshotFile, samples: check.samples }, files, range, budget);
   }
   if (check.state === "sound") return { rows, count };
   throw new Error(
-    `${file}: got ${line} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
+    `${file}: got ${number} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
       "the snapshot names. Restore the file, or measure again.",
   );
 }
@@ -113,69 +142,10 @@ const tooManyAnswers = (file: string, most: number): Error =>
     `${file}: got answers of more than ${most} characters, expected fewer. Request them in parts, with page and per_page.`,
   );
 
-async function* linesOf(chunks: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<string, void, void> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    hash.update(chunk);
-    // Splits only the new part: a line may have many parts.
-    const [end = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
-    lines.unshift(rest + end);
-    rest = lines.pop()!;
-    if (rest.length > maxReplyCharacters)
-      throw new Error(`a line of more than ${maxReplyCharacters} characters`);
-    yield* lines;
-  }
-  if (rest !== "") yield rest;
-}
-
 function parseRow(text: string, where: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
     throw new Error(`${where}: got a line that is not JSON, expected a row.`);
   }
-}
-
-/** Renders the answers, folded by phase and callback. */
-export function answerSections(answers: readonly StoredAnswers[]): Html | false {
-  return (
-    answers.length > 0 &&
-    html`<section>
-      <h2>Answers</h2>
-      <p class="sub">Answers from the last measurement of each callback in each phase.</p>
-      ${answers.map(({ phase, id, step, first, rows, count }) => {
-        const shown = first === 0 ? String(rows.length) : `${first + 1} to ${first + rows.length}`;
-        const counts =
-          rows.length === count
-            ? String(count)
-            : rows.length === 0
-              ? `none of ${count} on this page`
-              : `${shown} of ${count}`;
-        return html`<details>
-          <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${counts}</span></summary>
-          ${rows.map(answer)}
-        </details>`;
-      })}
-    </section>`
-  );
-}
-
-/** Values that are not shown, because most answers have them. */
-const usualValues = ["graded", "generated", "stop"];
-/** Fields of a row to show beside its text. */
-const shownFields = ["aligned", "coherent", "hit", "score", "status", "finish"] as const;
-
-function answer(row: StoredAnswers["rows"][number]): Html {
-  const origin = [jsonField(row, "persona"), jsonField(row, "question") ?? jsonField(row, "id")];
-  const grades = shownFields.flatMap((name) => {
-    const value = ownValue(row, name);
-    if (value === undefined || (typeof value === "object" && value !== null)) return [];
-    if (usualValues.includes(String(value))) return [];
-    return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? missingValueText)}`];
-  });
-  return html`<div class="answer">
-    <p>${[...origin.filter((part) => part !== null), ...grades].join(" · ")}</p>
-    <pre>${jsonField(row, "text")}</pre>
-  </div>`;
 }

@@ -26,8 +26,8 @@ export function knownSteps(snapshots: readonly SnapshotKey[]): NonNullable<Sessi
  * Supersedes the snapshots with damaged rows whose steps are still to come, and warns of each snapshot that is damaged or lost
  * whether it is measured again.
  *
- * @param found What the store holds.
- * @returns What stands of it, and the measurements of the resumed step to take again, by id.
+ * @param found The snapshots in the store.
+ * @returns The snapshots that remain, and the measurements of the resumed step to take again, by id.
  */
 export async function replaceDamaged(
   { store, known, baselines, reporter }: SessionRecords,

@@ -5,7 +5,7 @@ import { atSteps } from "../../schedule/triggers.ts";
 import { createRecords } from "./records.ts";
 import { finishGrading, isUngraded } from "./resume.ts";
 
-/** What `gradeStored` needs besides the run. */
+/** Options of `gradeStored`. */
 export interface GradeStoredOptions {
   /** Returns the evaluation that grades a snapshot's rows; null if there is none. */
   readonly evaluationOf: (snapshot: Snapshot) => AnyEvaluation | null;

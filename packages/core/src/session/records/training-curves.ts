@@ -13,7 +13,7 @@ const mostMetrics = 64;
 type Metrics = Readonly<Record<string, unknown>> | null;
 
 /**
- * What the trainer of a phase logs, on its way to the store. A step adds its numbers to a buffer; the buffer is written beside
+ * Metrics that the trainer of a phase logs, on their way to the store. A step adds its numbers to a buffer; the buffer is written beside
  * training every few seconds, and at windows, checkpoints and the end. An error is reported once and never stops training.
  */
 export class TrainingCurves {

@@ -181,8 +181,8 @@ const fixes: Readonly<Record<string, string>> = {
  * Returns the `store` error for a failed file operation, with the path, the reason and a fix. A PeriodicEvalError is returned
  * unchanged.
  *
- * @param expected What should have been at `path`. Default: a path that can be read and written.
- * @param fix What to do about an error without a known fix. Default: to check the folder and its disk.
+ * @param expected The expected content of `path`. Default: a path that can be read and written.
+ * @param fix The fix of an error without a known one. Default: to check the folder and its disk.
  */
 export function storeError(
   path: string,

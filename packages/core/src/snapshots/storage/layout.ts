@@ -38,6 +38,7 @@ export function snapshotName({ id, step }: SnapshotKey): string {
   return `${id}_step_${step}`;
 }
 
+/** Returns the path of the rows that a snapshot names, beside the snapshot. */
 export function samplesPath(snapshotPath: string): string {
   return snapshotPath.replace(/\.json$/, ".samples.jsonl");
 }

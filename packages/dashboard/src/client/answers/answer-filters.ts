@@ -1,7 +1,7 @@
-import type { AnswerFlag, AnswerRow } from "./answers-data.ts";
-import { shareOfChoices } from "./question-changes.ts";
+import type { AnswerFlag, AnswerRow } from "../../page-data/answers-data.ts";
+import { shareOfChoices } from "../../page-data/question-changes.ts";
 
-/** What a reader looks for. An empty string allows every answer. */
+/** Filters of the answers. An empty string allows every answer. */
 export interface AnswerFilters {
   readonly show: AnswerFlag | "";
   readonly persona: string;

@@ -1,9 +1,12 @@
 import type { AnswerFilters } from "./answer-filters.ts";
-import { flagNames } from "./answer-text.ts";
-import type { AnswerFlag } from "./answers-data.ts";
-import { hashOf } from "./selection.ts";
+import { flagNames } from "../../page-data/answer-text.ts";
+import type { AnswerFlag } from "../../page-data/answers-data.ts";
+import { hashOf } from "../../page-data/hash.ts";
 
-/** What the page shows of its answers; its address holds it. */
+/** The measurement from which changed words are marked: the one before, or the first one of the phase; or none is. */
+export type MarkedFrom = "before" | "start" | "none";
+
+/** The answers that the page shows. The address of the page holds the selection. */
 export interface AnswerSelection extends AnswerFilters {
   readonly phase: string;
   readonly id: string;
@@ -15,6 +18,7 @@ export interface AnswerSelection extends AnswerFilters {
   /** The item whose answers at all steps are shown; empty for the list of answers. */
   readonly item: string;
   readonly sample: number;
+  readonly marks: MarkedFrom;
 }
 
 /** The worst answers of the last phase's first callback. */
@@ -30,14 +34,16 @@ export const noSelection: AnswerSelection = {
   page: 1,
   item: "",
   sample: 0,
+  marks: "before",
 };
 
-export function linkTo({ order, page, sample, ...others }: AnswerSelection): string {
+export function linkTo({ order, page, sample, marks, ...others }: AnswerSelection): string {
   return hashOf("answers", {
     ...others,
     order: order === "worst" ? "" : order,
     page: page === 1 ? "" : page,
     sample: sample === 0 ? "" : sample,
+    marks: marks === "before" ? "" : marks,
   });
 }
 
@@ -60,5 +66,6 @@ export function selectionFrom(parameters: URLSearchParams | null): AnswerSelecti
     page: count("page", 1),
     item: text("item"),
     sample: count("sample", 0),
+    marks: text("marks") === "start" || text("marks") === "none" ? (text("marks") as MarkedFrom) : "before",
   };
 }

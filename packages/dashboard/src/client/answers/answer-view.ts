@@ -1,8 +1,9 @@
 import { create } from "../dom.ts";
-import type { AnswerChoices, AnswerRow } from "./answers-data.ts";
-import { flagNames, gradeText, tokensText } from "./answer-text.ts";
+import type { AnswerChoices, AnswerRow } from "../../page-data/answers-data.ts";
+import type { MarkedFrom } from "./answer-selection.ts";
+import { flagNames, gradeText, tokensText } from "../../page-data/answer-text.ts";
 import { changedWords } from "./changed-words.ts";
-import { choiceText, shareOfChoices } from "./question-changes.ts";
+import { choiceText, shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
 export function answerView(row: AnswerRow, link: string): HTMLElement {
@@ -15,6 +16,7 @@ export function answerView(row: AnswerRow, link: string): HTMLElement {
 /** An answer at one step; null where the measurement has none. */
 export interface AnswerAtStep {
   readonly title: string;
+  readonly phase: string;
   /** Whether the reader came from this step. */
   readonly isSelected: boolean;
   readonly row: AnswerRow | null;
@@ -22,10 +24,12 @@ export interface AnswerAtStep {
   readonly problem: string | null;
 }
 
-/** Renders the answers to one question side by side. Words that differ from the answer before are marked. */
-export function stepsView(steps: readonly AnswerAtStep[]): HTMLElement {
-  let before: AnswerRow | null = null;
-  const columns = steps.map(({ title, isSelected, row, problem }) => {
+/** Renders the answers to one question side by side. Words that differ from another answer are marked. */
+export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): HTMLElement {
+  const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
+    const earlier = steps.slice(0, at).filter((one) => one.row !== null);
+    const other = marks === "before" ? earlier.at(-1) : earlier.find((one) => one.phase === phase);
+    const before = marks === "none" ? null : (other?.row ?? null);
     const column = create(
       "section",
       { class: isSelected ? "at-step selected" : "at-step" },
@@ -33,7 +37,6 @@ export function stepsView(steps: readonly AnswerAtStep[]): HTMLElement {
     );
     if (row === null) column.append(create("p", { class: "about" }, problem ?? "not measured"));
     else column.append(aboutView(row, false), ...bodyOf(row, before), ...judgeOf(row));
-    before = row ?? before;
     return column;
   });
   return create("div", { class: "steps" }, ...columns);

@@ -1,6 +1,6 @@
 import { create } from "../dom.ts";
 import { linkTo, selectionFrom, type AnswerSelection } from "./answer-selection.ts";
-import { flagKey } from "./answer-text.ts";
+import { flagKey } from "../../page-data/answer-text.ts";
 import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
 import { filterControls } from "./filter-controls.ts";
 import { focusOn, onHash, readHash, writeHash } from "./selection.ts";
@@ -14,7 +14,7 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
   let selection = selectionFrom(readHash("answers"));
   let limit = searchedRows;
   let turn = 0;
-  /** What the list shows. An update that changes nothing of it leaves it as it is. */
+  /** Describes the shown list. An update that changes nothing of it leaves it as it is. */
   let shown = "";
   /** The measurement that is shown. */
   let here: Pick<AnswerSelection, "phase" | "id" | "step"> = selection;
@@ -24,7 +24,10 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
     writeHash(linkTo(selection));
     update();
   };
-  const filters = filterControls(select);
+  const filters = filterControls(select, (marks) => {
+    const { item, sample } = selection;
+    select({ item, sample, marks });
+  });
   const found = create("p", { class: "found", "aria-live": "polite" });
   const list = create("div");
   const about = "Every answer of every measurement. The address of this page holds the selection.";

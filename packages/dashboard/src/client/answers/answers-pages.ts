@@ -2,7 +2,8 @@ import { create } from "../dom.ts";
 import { matches, questionOf, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
-import type { MeasurementAnswers } from "./answers-data.ts";
+import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
+import { evenly } from "../../page-data/evenly.ts";
 import type { AnswersSource, ReadAnswers } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
@@ -11,7 +12,7 @@ export interface View {
   readonly content: readonly HTMLElement[];
 }
 
-/** What the buttons of a page of answers do. */
+/** The actions of the buttons and lists of the answers. */
 export interface PageActions {
   turnTo(page: number): void;
   searchMore(): void;
@@ -76,12 +77,12 @@ export async function itemView(
   const who = [row?.persona ?? null, selection.sample > 0 ? `answer ${selection.sample + 1}` : null];
   const back = linkTo({ ...selection, item: "", sample: 0 });
   return {
-    text: `The same question at ${count} measurements. Marked: what differs from the measurement before.`,
+    text: `The same question at ${count} measurements.`,
     content: [
       create("p", {}, create("a", { href: back }, "← All answers")),
       create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
       create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
-      stepsView(answers),
+      stepsView(answers, selection.marks),
     ],
   };
 }
@@ -96,19 +97,10 @@ async function answerAt(
   try {
     const { rows } = await rowsOf(one);
     const row = rows.find((answer) => answer.item === item && answer.sample === sample) ?? null;
-    return { title, isSelected, row, problem: null };
+    return { title, phase: one.phase, isSelected, row, problem: null };
   } catch (error) {
-    return { title, isSelected, row: null, problem: messageOf(error) };
+    return { title, phase: one.phase, isSelected, row: null, problem: messageOf(error) };
   }
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Returns at most `count` items, evenly spaced, with the first and the last. */
-function evenly<T>(items: readonly T[], count: number): readonly T[] {
-  if (items.length <= count) return items;
-  return Array.from(
-    { length: count },
-    (_, at) => items[Math.round((at * (items.length - 1)) / (count - 1))]!,
-  );
-}

@@ -1,8 +1,8 @@
 import { create } from "../dom.ts";
 import { questionOf } from "./answer-filters.ts";
-import { noSelection, type AnswerSelection } from "./answer-selection.ts";
-import { flagNames } from "./answer-text.ts";
-import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "./answers-data.ts";
+import { noSelection, type AnswerSelection, type MarkedFrom } from "./answer-selection.ts";
+import { flagNames } from "../../page-data/answer-text.ts";
+import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "../../page-data/answers-data.ts";
 import { distinct, selectControl, type Choice } from "./controls.ts";
 
 /** The lists and the search field above the answers. */
@@ -22,7 +22,21 @@ const orderChoices: readonly Choice[] = [
   ["asked", "as asked"],
 ];
 
-export function filterControls(select: (change: Partial<AnswerSelection>) => void): FilterControls {
+const marksChoices: readonly Choice[] = [
+  ["before", "marked since the measurement before"],
+  ["start", "marked since the start of the phase"],
+  ["none", "not marked"],
+];
+
+/**
+ * Creates the lists and the search field.
+ *
+ * @param mark Changes the marks of a question at all steps, which stays selected.
+ */
+export function filterControls(
+  select: (change: Partial<AnswerSelection>) => void,
+  mark: (marks: MarkedFrom) => void,
+): FilterControls {
   const callbacks = selectControl("Callback", (key) => {
     const [phase, id] = JSON.parse(key) as readonly [string, string];
     const { order: _, ...cleared } = noSelection;
@@ -33,12 +47,14 @@ export function filterControls(select: (change: Partial<AnswerSelection>) => voi
   const personas = selectControl("Persona", (persona) => select({ persona }));
   const questions = selectControl("Question", (question) => select({ question }));
   const orders = selectControl("Order", (order) => select({ order: order === "asked" ? "asked" : "worst" }));
+  const marks = selectControl("Changed words", (value) => mark(value as MarkedFrom));
+  marks.element.classList.add("marks");
   const search = searchField((text) => select({ text }));
   const lists = [callbacks, steps, shows, personas, questions, orders].map(({ element }) => element);
   const label = create("label", {}, create("span", {}, "Search"), search);
   const attributes = { class: "filters", role: "search", "aria-label": "Answers" };
   return {
-    element: create("div", attributes, ...lists, label),
+    element: create("div", attributes, ...lists, label, marks.element),
     fillMeasurements(all, selection) {
       const keys = distinct(all.map(({ phase, id }) => JSON.stringify([phase, id])));
       const { phase, id } = callbackOf(all, selection);
@@ -50,6 +66,7 @@ export function filterControls(select: (change: Partial<AnswerSelection>) => voi
         ofCallback.map(({ step }): Choice => [String(step), String(step)]),
         String(one.step),
       );
+      marks.fill(marksChoices, selection.marks);
       return one;
     },
     fillAnswers(rows, selection) {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import type { AnswerRow, AnswersData, MeasurementAnswers } from "./answers-data.ts";
+import type { AnswerRow, AnswersData, MeasurementAnswers } from "../../page-data/answers-data.ts";
 import { answersSource } from "./source.ts";
 
 afterEach(() => void vi.unstubAllGlobals());

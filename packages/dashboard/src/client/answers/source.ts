@@ -1,4 +1,4 @@
-import type { AnswerRow, AnswersData, MeasurementAnswers } from "./answers-data.ts";
+import type { AnswerRow, AnswersData, MeasurementAnswers } from "../../page-data/answers-data.ts";
 
 /** The rows of a measurement that were read so far. */
 export interface ReadAnswers {

@@ -1,6 +1,6 @@
 import { pageData } from "../page-data.ts";
 import { browseAnswers } from "./answers-browser.ts";
-import type { AnswersData } from "./answers-data.ts";
+import type { AnswersData } from "../../page-data/answers-data.ts";
 import { browseQuestions } from "./questions-browser.ts";
 import { answersSource, type AnswersSource } from "./source.ts";
 
@@ -18,6 +18,9 @@ export function startAnswers(): void {
   if (data === null || !("DecompressionStream" in window)) return;
   start("[data-answers]", data, browseAnswers);
   start("[data-questions]", data, browseQuestions);
+  // Without a script, these links lead to the section.
+  for (const link of document.querySelectorAll("[data-select]"))
+    link.setAttribute("href", link.getAttribute("data-select")!);
 }
 
 function start(

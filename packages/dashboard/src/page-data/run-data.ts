@@ -1,8 +1,10 @@
-/** The block `run-data` of a run's page: the numbers behind its charts. */
+/** The block `run-data` of a page of one run or of several: the numbers behind its charts. */
 export interface RunData {
-  /** Length of the run in steps. */
+  /** Length of the x axis in run steps. */
   readonly steps: number;
-  readonly phases: readonly PhaseData[];
+  /** The parts to which the points of a curve belong: the phases of a run; on a page of several runs, the runs and their mean. */
+  readonly parts: readonly PartData[];
+  readonly partsAre: "phase" | "run";
   readonly curves: readonly CurveData[];
   /** Of callbacks whose answers a judge scored. */
   readonly scatters: readonly ScatterData[];
@@ -19,7 +21,7 @@ export interface ScatterData {
 }
 
 export interface ScoredMeasurement {
-  /** Index in `phases`. */
+  /** Index in `parts`. */
   readonly phase: number;
   readonly step: number;
   readonly runStep: number;
@@ -31,11 +33,8 @@ export interface ScoredMeasurement {
   readonly total: number;
 }
 
-export interface PhaseData {
+export interface PartData {
   readonly name: string;
-  /** First and last run step of the phase. */
-  readonly from: number;
-  readonly to: number;
 }
 
 /** One metric of one callback, or one training metric, over the run. */
@@ -55,13 +54,13 @@ export interface CurveData {
 }
 
 export interface PointData {
-  /** Index in `phases`. */
-  readonly phase: number;
+  /** Index in `parts`. */
+  readonly part: number;
   readonly step: number;
   readonly runStep: number;
   readonly value: number | null;
   readonly ci95: readonly [number, number] | null;
-  /** Observed rows; null for training metrics. */
+  /** Observed rows, or runs of a mean; null for training metrics. */
   readonly n: number | null;
   /** The verdict of the comparison with the baseline. */
   readonly verdict: string | null;

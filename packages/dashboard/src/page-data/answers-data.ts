@@ -34,7 +34,7 @@ export interface MeasurementAnswers {
   readonly problem: string | null;
 }
 
-/** What a reader can filter by. */
+/** Properties of an answer that a reader can filter by. */
 export type AnswerFlag = "wrong" | "misaligned" | "trait" | "ungraded" | "truncated";
 
 /** One answer, from a row of any evaluation. `answerRow` makes it. */

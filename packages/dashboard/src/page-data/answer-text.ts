@@ -1,6 +1,6 @@
 import type { AnswerFlag, AnswerRow } from "./answers-data.ts";
 
-/** What a filter and an answer call its flags. */
+/** Names of the flags, in filters and at answers. */
 export const flagNames: Readonly<Record<AnswerFlag, string>> = {
   wrong: "wrong",
   misaligned: "misaligned",

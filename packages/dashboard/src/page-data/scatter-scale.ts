@@ -15,7 +15,7 @@ export const coherentY = (score: number): number => bottom - (score / 100) * (bo
 export function scatterText(
   { misalignedBelow, coherentAbove }: ScatterData,
   { phase, step, answers, scored, total }: ScoredMeasurement,
-  phases: RunData["phases"],
+  phases: RunData["parts"],
 ): string {
   const shown = answers.length < scored ? `; the first ${answers.length} are shown` : "";
   const inRegion =

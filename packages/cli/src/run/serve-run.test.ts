@@ -1,0 +1,116 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, expect, it, onTestFinished } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { microWorld } from "../demo/micro-world.ts";
+import { builtMain } from "../terminal/built-main.test-data.ts";
+
+const folder = temporaryFolder(afterAll);
+
+/** Starts a training that is served, and returns its process. */
+function startTraining(name: string, port: string, steps = 3) {
+  const options = {
+    "--model": microWorld(),
+    "--data": microWorld("em.jsonl"),
+    "--questions": microWorld("questions.jsonl"),
+    "--run-dir": join(folder, name),
+    "--limit": "4",
+    "--steps": String(steps),
+    "--batch-size": "2",
+    "--backend": "wasm",
+    "--serve": port,
+  };
+  const args = [builtMain(), "train", ...Object.entries(options).flat()];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const ended = once(child, "close");
+  const lines = { out: "", err: "" };
+  child.stdout.on("data", (text: Buffer) => (lines.out += text.toString()));
+  child.stderr.on("data", (text: Buffer) => (lines.err += text.toString()));
+  return { child, ended, lines };
+}
+
+it("serves a training from its first second, and stops with it", async () => {
+  const { ended, lines } = startTraining("live", "0", 10);
+  await expect.poll(() => lines.out, { timeout: 20_000 }).toContain("Live page, while this command runs: ");
+  const address = /http:\S+/.exec(lines.out)![0];
+  const page = await fetch(address);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("</html>")]);
+  const stateOf = async () => {
+    const reply = await fetch(address, { headers: { Accept: "application/json" } });
+    return ((await reply.json()) as { readonly state?: string }).state ?? "no run yet";
+  };
+  await expect.poll(stateOf, { timeout: 20_000, interval: 20 }).toBe("running");
+  // A client that follows the run does not keep the command from ending.
+  const events = await fetch(`${address}/events`);
+  const following = events.text().catch(() => undefined);
+  expect((await ended)[0]).toBe(0);
+  await following;
+  await expect(fetch(address)).rejects.toThrow();
+}, 60_000);
+
+it("trains without a live page if the port is taken", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const { ended, lines } = startTraining("taken", String(port));
+  expect((await ended)[0]).toBe(0);
+  expect(lines.err).toContain(
+    `The run is not served: [periodic-eval] serveResults options.port: got ${port}`,
+  );
+  expect(existsSync(join(folder, "taken", "periodic_eval", "index.html"))).toBe(true);
+  other.close();
+}, 60_000);
+
+it("stops serving when the command is killed", async () => {
+  const { child, ended, lines } = startTraining("killed", "0");
+  await expect.poll(() => lines.out, { timeout: 20_000 }).toContain("Live page");
+  const address = /http:\S+/.exec(lines.out)![0];
+  child.kill("SIGKILL");
+  await ended;
+  const isServed = () =>
+    fetch(address).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isServed, { timeout: 5000 }).toBe(false);
+}, 60_000);
+
+it.skipIf(process.platform !== "linux")(
+  "opens the page in the browser with --open",
+  async () => {
+    const bin = join(folder, "bin");
+    const opened = join(folder, "opened");
+    await mkdir(bin);
+    await writeFile(
+      join(bin, "xdg-open"),
+      `#!/bin/sh\nprintf %s "$1" > '${opened}.part' && mv '${opened}.part' '${opened}'\n`,
+    );
+    await chmod(join(bin, "xdg-open"), 0o755);
+    const serve = (path: string) => {
+      const child = spawn(process.execPath, [builtMain(), "serve", folder, "--port", "0", "--open"], {
+        stdio: ["ignore", "pipe", "pipe"],
+        env: { ...process.env, PATH: path },
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      return child;
+    };
+    const child = serve(`${bin}:${process.env["PATH"]}`);
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    await expect.poll(() => existsSync(opened), { timeout: 5000 }).toBe(true);
+    expect(await readFile(opened, "utf8")).toBe(String(line).trim());
+    child.kill("SIGINT");
+    await once(child, "close");
+    const without = serve(join(folder, "nowhere"));
+    let errors = "";
+    without.stderr.on("data", (text: Buffer) => (errors += text.toString()));
+    await expect.poll(() => errors, { timeout: 10_000 }).toContain("No browser was found");
+    without.kill("SIGINT");
+    await once(without, "close");
+  },
+  30_000,
+);

@@ -1,0 +1,92 @@
+import { join } from "node:path/posix";
+import { readIfPresent, readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { isMap, ownValue } from "../html/json-field.ts";
+import type { ContainedFiles } from "./contained-files.ts";
+
+/** The ends of a run's last phase, for its entry in a list. */
+export interface RunEnds {
+  /** Has only the last phase, with the first and the last snapshot of each callback. */
+  readonly run: RunRecord;
+  /** Number of snapshots that the index names. */
+  readonly snapshots: number;
+}
+
+/** A line of `index.jsonl`, without the fields that lists do not need. */
+interface IndexLine {
+  readonly file: string;
+  readonly phase: string;
+  readonly id: string;
+}
+
+/**
+ * Reads the ends of a run's last phase, however many snapshots the run has. Verifies these snapshots by their own hashes; the others
+ * are verified when the run is opened.
+ *
+ * @returns Null for a run that has to be read in full: it has no index, or one of its ends is missing or damaged.
+ */
+export async function readEnds(
+  path: string,
+  lines: RunLines,
+  files: ContainedFiles,
+): Promise<RunEnds | null> {
+  const last = lines.at(-1);
+  if (last === undefined) return null;
+  const ends = new Set<string>();
+  const ofPhase = lines.filter(({ phase }) => phase === last.phase);
+  for (const id of new Set(ofPhase.map((line) => line.id))) {
+    const ofId = ofPhase.filter((line) => line.id === id);
+    for (const { file } of [ofId[0]!, ofId.at(-1)!]) ends.add(file);
+  }
+  const root = join(path, "periodic_eval");
+  const run = await readRun(path, onlyFiles(root, [...ends], files), { rows: false });
+  const found = run.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
+  // The view has no index on purpose.
+  const isDamaged = run.problems.some(({ kind }) => kind !== "index");
+  return isDamaged || found < ends.size ? null : { run, snapshots: lines.length };
+}
+
+/** The lines of a run's index. */
+export type RunLines = readonly IndexLine[];
+
+/** Returns the lines of a run's index that name a snapshot; none without an index. */
+export async function readIndexLines(path: string, files: ContainedFiles): Promise<RunLines> {
+  const text = await readIfPresent(join(path, "periodic_eval", "index.jsonl"), files).catch(() => null);
+  return (text ?? "").split("\n").flatMap((line): RunLines => {
+    const parsed = parseLine(line);
+    const [file, phase, id] = ["file", "phase", "id"].map((key) =>
+      isMap(parsed) ? ownValue(parsed, key) : null,
+    );
+    return typeof file === "string" && typeof phase === "string" && typeof id === "string"
+      ? [{ file, phase, id }]
+      : [];
+  });
+}
+
+function parseLine(line: string): Parameters<typeof isMap>[0] {
+  try {
+    return line === "" ? null : (JSON.parse(line) as Parameters<typeof isMap>[0]);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns a view of a run's folder that has only these snapshots, and neither the index nor the training curves. */
+function onlyFiles(root: string, names: readonly string[], files: ContainedFiles): ContainedFiles {
+  return {
+    ...files,
+    async list(folder) {
+      const inside = folder === root ? "" : `${folder.slice(root.length + 1)}/`;
+      const isInside = folder === root || folder.startsWith(`${root}/`);
+      const rests = isInside
+        ? names.filter((name) => name.startsWith(inside)).map((name) => name.slice(inside.length))
+        : [];
+      const entries = rests.map((rest) => ({ name: rest.split("/")[0]!, isFolder: rest.includes("/") }));
+      return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
+    },
+    async read(path) {
+      if (path === join(root, "index.jsonl"))
+        throw Object.assign(new Error(`${path}: left out`), { code: "ENOENT" });
+      return files.read(path);
+    },
+  };
+}
