@@ -10,6 +10,7 @@ export const sections = [
       "guides/training-file.md",
       "guides/python.md",
       "guides/transformers-js.md",
+      "guides/browser.md",
       "guides/evaluation.md",
       "guides/custom-benchmark.md",
       "guides/benchmarks.md",
