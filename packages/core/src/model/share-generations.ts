@@ -12,12 +12,14 @@ export interface SharedModel {
 
 /** Hashing a whole vocabulary takes longer than the answer of many a model. */
 const maximumCandidates = 256;
+/** Per ability. Beyond, a measurement with several evaluations asks again what they share, so that memory does not grow. */
+const maximumAnswers = 2 ** 16;
 
 /**
  * Returns the same model with a cache of its answers, for the measurements of one step on frozen weights. Two requests are equal
  * if their prompt and sampling are (including the seed's name), or their prompt and candidates, or their context and
- * continuation. The base has a separate cache. Large answers are not cached: the most likely tokens (`topTokens`), and
- * next-token log-probabilities of more than 256 candidates.
+ * continuation. The base has a separate cache. The first 65,536 answers of each ability are cached, without large ones: the most
+ * likely tokens (`topTokens`), and next-token log-probabilities of more than 256 candidates.
  */
 export function shareGenerations(model: EvaluableModel): SharedModel {
   const kept: Map<string, unknown>[] = [];
@@ -56,7 +58,7 @@ async function answer<Q, A>(
   return keys.map((key, at) => {
     if (!isNew[at]) return answers.get(key!)!;
     const { value } = next.next() as { value: A };
-    if (key !== null) answers.set(key, value);
+    if (key !== null && answers.size < maximumAnswers) answers.set(key, value);
     return value;
   });
 }

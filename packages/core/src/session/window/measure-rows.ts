@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { reducesSamples } from "../budget/measurement-size.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
-import { checkRows } from "../records/results.ts";
+import { checkIds, checkRows } from "../records/results.ts";
 import type { Prepared } from "./prepare.ts";
 
 /**
@@ -49,7 +49,8 @@ export async function measureRows(
     rows.push(...measured);
     if (measured.length < perItem * items.length || context.signal.aborted) break;
   }
-  return checkRows(rows, where);
+  checkIds(rows, where);
+  return Object.freeze(rows);
 }
 
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
