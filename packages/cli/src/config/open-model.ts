@@ -1,4 +1,3 @@
-import { existsSync, realpathSync } from "node:fs";
 import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import {
@@ -102,7 +101,7 @@ export async function connectServer(
   model: string,
   tokenizer: Tokenizer,
 ): Promise<{ readonly served: ServedModel; readonly name: string }> {
-  const { vllm } = await import("@periodic-eval/remote");
+  const { servedName, vllm } = await import("@periodic-eval/remote");
   const name = given ?? (await servedName([urls].flat()[0]!, model, apiKeyEnv));
   const served = await vllm({
     urls,
@@ -112,24 +111,6 @@ export async function connectServer(
     ...(concurrency !== undefined && { concurrency }),
   });
   return { served, name };
-}
-
-/** Returns the name under which a server serves a folder; otherwise the given name, which `vllm` checks. */
-async function servedName(
-  url: string,
-  model: string,
-  tokenEnv: string | null = "VLLM_API_KEY",
-): Promise<string> {
-  const { arrayOrNull, at, isString, jsonService } = await import("@periodic-eval/remote");
-  const service = jsonService({ url, tokenEnv, maxRetries: 3 });
-  const reply = await service.ask("v1/models", undefined, new AbortController().signal);
-  const real = (path: string) => (existsSync(path) ? realpathSync(path) : path);
-  const found = (arrayOrNull(at(reply, "data")) ?? []).find((one) => {
-    const root = at(one, "root");
-    return !isString(at(one, "parent")) && isString(root) && real(root) === real(model);
-  });
-  const name = at(found, "id");
-  return isString(name) ? name : model;
 }
 
 /** Returns a function that opens checkpoints on the current backend and shows the progress. */

@@ -1,6 +1,8 @@
 import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { serverError } from "./server-error.ts";
@@ -78,47 +80,22 @@ const notReadable = (path: string) =>
     fix: "Name a folder with adapter_config.json and adapter_model.safetensors.",
   });
 
-const maxHeaderBytes = 64 * 2 ** 20;
-
-/** Returns the shapes of a safetensors file's tensors. */
-async function readHeader(path: string): Promise<ReadonlyMap<string, readonly number[]>> {
-  const file = await open(path).catch(() => null);
-  if (file === null) throw notReadable(path);
-  try {
-    const length = Buffer.alloc(8);
-    await file.read(length, 0, 8, 0);
-    const size = Number(length.readBigUInt64LE());
-    if (size > maxHeaderBytes) throw notReadable(path);
-    const bytes = Buffer.alloc(size);
-    const { bytesRead } = await file.read(bytes, 0, size, 8);
-    const header = JSON.parse(bytes.toString("utf8", 0, bytesRead)) as Record<string, { shape?: unknown }>;
-    delete header["__metadata__"];
-    return new Map(
-      Object.entries(header).map(([name, { shape }]) => [
-        name,
-        Array.isArray(shape) ? (shape as number[]) : [],
-      ]),
-    );
-  } catch (cause) {
-    throw cause instanceof SyntaxError ? notReadable(path) : cause;
-  } finally {
-    await file.close();
-  }
+/** @throws PeriodicEvalError `model` for a missing or damaged file. */
+async function readHeader(path: string): Promise<SafetensorsHeader["tensors"]> {
+  if (!existsSync(path)) throw notReadable(path);
+  return (await readSafetensorsHeader(path)).tensors;
 }
 
-function samplesOf(
-  shapes: ReadonlyMap<string, readonly number[]>,
-  where: string,
-): ReadonlyMap<string, ModulePair> {
+function samplesOf(tensors: SafetensorsHeader["tensors"], where: string): ReadonlyMap<string, ModulePair> {
   const samples = new Map<string, ModulePair>();
   const parts = /^(.*\.([^.]+))\.lora_(?:embedding_)?([AB])(\.weight)?$/;
-  for (const [name, shape] of shapes) {
+  for (const [name, { shape }] of tensors) {
     const [, , kind, side] = parts.exec(name) ?? [];
     const other = name.replace(
       /lora_(embedding_)?([AB])/,
       (_, embedding = "", letter) => `lora_${embedding as string}${letter === "A" ? "B" : "A"}`,
     );
-    const otherShape = shapes.get(other);
+    const otherShape = tensors.get(other)?.shape;
     if (kind === undefined || shape.length !== 2 || otherShape?.length !== 2)
       throw serverError({
         where: `${where}: ${name}`,
@@ -152,11 +129,11 @@ export async function withSampleAdapter<T>(
     const tensors = names.map((name, index) => ({
       name,
       shape: shapes[index]!,
-      values: strongValues(shapes[index]!),
+      values: () => strongValues(shapes[index]!),
     }));
     const own = { ...config, target_modules: [kind], lora_alpha: 2 * Number(config["r"]) };
     await writeFile(join(made, configFile), JSON.stringify(own));
-    await writeFile(join(made, weightsFile), safetensors(tensors));
+    await writeSafetensors(join(made, weightsFile), tensors);
     return await work(made);
   } finally {
     await rm(made, { recursive: true, force: true });
@@ -166,22 +143,3 @@ export async function withSampleAdapter<T>(
 /** Values of alternating signs with an irregular pattern, of a size that changes a module's output by its own size. */
 const strongValues = ([rows, columns]: readonly [number, number]): Float32Array =>
   Float32Array.from({ length: rows * columns }, (_, at) => Math.sin(at * at + at) / Math.sqrt(columns));
-
-interface Tensor {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly values: Float32Array;
-}
-
-export function safetensors(tensors: readonly Tensor[]): Buffer {
-  let offset = 0;
-  const entries = tensors.map(({ name, shape, values }) => {
-    const start = offset;
-    offset += values.byteLength;
-    return [name, { dtype: "F32", shape, data_offsets: [start, offset] }] as const;
-  });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  return Buffer.concat([length, header, ...tensors.map(({ values }) => Buffer.from(values.buffer))]);
-}

@@ -37,7 +37,12 @@ it("measures one batch after the other by default", async () => {
 it("keeps as many batches in flight as the model takes, and returns their rows in order", async () => {
   const { open, measure, settle } = heldBatches();
   const reported: number[] = [];
-  const measured = measureInBatches(items, context(2, (done) => reported.push(done)), measure, 3);
+  const measured = measureInBatches(
+    items,
+    context(2, (done) => reported.push(done)),
+    measure,
+    3,
+  );
   expect([...open.keys()]).toEqual([0, 3]);
   // The second batch is first: the third starts, and its rows wait for those of the first.
   open.get(3)!.answer();
@@ -45,7 +50,10 @@ it("keeps as many batches in flight as the model takes, and returns their rows i
   expect([[...open.keys()], reported]).toEqual([[0, 3, 6], []]);
   open.get(0)!.answer();
   await settle();
-  expect([[...open.keys()], reported]).toEqual([[0, 3, 6, 9], [3, 6]]);
+  expect([[...open.keys()], reported]).toEqual([
+    [0, 3, 6, 9],
+    [3, 6],
+  ]);
   open.get(9)!.answer();
   open.get(6)!.answer();
   expect(await measured).toEqual(items);
@@ -56,7 +64,9 @@ it("starts no batch after one that failed, and throws when those in flight have 
   const { open, measure, settle } = heldBatches();
   const error = new Error("refused");
   let thrown: unknown = null;
-  const measured = measureInBatches(items, context(2), measure, 3).catch((cause: unknown) => (thrown = cause));
+  const measured = measureInBatches(items, context(2), measure, 3).catch(
+    (cause: unknown) => (thrown = cause),
+  );
   open.get(3)!.fail(error);
   await settle();
   expect([[...open.keys()], thrown]).toEqual([[0, 3], null]);
@@ -82,6 +92,10 @@ it("throws the reason of another abort", async () => {
   const controller = new AbortController();
   const reason = new Error("stopped");
   controller.abort(reason);
-  const measured = measureInBatches(items, { ...context(2), signal: controller.signal }, async (some) => some);
+  const measured = measureInBatches(
+    items,
+    { ...context(2), signal: controller.signal },
+    async (some) => some,
+  );
   await expect(measured).rejects.toBe(reason);
 });

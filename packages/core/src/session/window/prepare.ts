@@ -204,7 +204,9 @@ function hashItems(items: readonly Row[], where: string): string {
   const hash = createHasher();
   const add = (text: string) => hash.update(new TextEncoder().encode(text));
   try {
-    items.forEach((item, at) => add(`${at === 0 ? "[" : ","}${canonicalJson(copyJson(item as unknown as Json))}`));
+    items.forEach((item, at) =>
+      add(`${at === 0 ? "[" : ","}${canonicalJson(copyJson(item as unknown as Json))}`),
+    );
     return add("]").digest();
   } catch (cause) {
     throw new PeriodicEvalError({
