@@ -2,9 +2,10 @@ import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
 import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { isLeftover, newAdapterName } from "./adapter-names.ts";
 import { serverError } from "./server-error.ts";
 
 /** An adapter in PEFT's format. */
@@ -123,8 +124,7 @@ export async function withSampleAdapter<T>(
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const { names, shapes } = samples.get(kind)!;
-  const beside = join(dirname(folder), ".periodic-eval-probe-");
-  const made = await mkdtemp(beside).catch(() => mkdtemp(join(tmpdir(), "periodic-eval-probe-")));
+  const made = await makeSampleFolder(dirname(folder));
   try {
     const tensors = names.map((name, index) => ({
       name,
@@ -138,6 +138,18 @@ export async function withSampleAdapter<T>(
   } finally {
     await rm(made, { recursive: true, force: true });
   }
+}
+
+const samplePrefix = ".probe.";
+
+/** Makes a folder for a sample in `parent`, or in the temporary folder. Removes those that crashed processes left in `parent`. */
+async function makeSampleFolder(parent: string): Promise<string> {
+  for (const name of await readdir(parent))
+    if (name.startsWith(samplePrefix) && isLeftover(name.slice(samplePrefix.length)))
+      await rm(join(parent, name), { recursive: true, force: true });
+  const name = `${samplePrefix}${newAdapterName()}`;
+  const make = async (path: string) => (await mkdir(path), path);
+  return make(join(parent, name)).catch(() => make(join(tmpdir(), name)));
 }
 
 /** Values of alternating signs with an irregular pattern, of a size that changes a module's output by its own size. */
