@@ -14,6 +14,8 @@ export interface AdapterFiles {
   readonly config: Readonly<Record<string, unknown>>;
   /** One pair of matrices per kind of module (`q_proj`), to try the kind with. */
   readonly samples: ReadonlyMap<string, ModulePair>;
+  /** Whether `rank_pattern` or `alpha_pattern` sets the scale of some modules. Old servers ignore them. */
+  readonly hasPatterns: boolean;
   readonly hash: string;
 }
 
@@ -28,7 +30,7 @@ const weightsFile = "adapter_model.safetensors";
 
 /** Keys that a server reads, or that change no number of a saved adapter. Any other key must be off. */
 const knownKeys =
-  /^(peft_type|task_type|r|lora_alpha|use_rslora|target_modules|lora_dropout|init_lora_weights|base_model_name_or_path|revision|inference_mode|auto_mapping|peft_version|megatron_core|qalora_group_size|fan_in_fan_out|eva_config|exclude_modules|layers_to_transform|layers_pattern|bias)$/;
+  /^(peft_type|task_type|r|lora_alpha|use_rslora|target_modules|lora_dropout|init_lora_weights|base_model_name_or_path|revision|inference_mode|auto_mapping|peft_version|megatron_core|qalora_group_size|fan_in_fan_out|eva_config|exclude_modules|layers_to_transform|layers_pattern|bias|rank_pattern|alpha_pattern)$/;
 
 const isOff = (value: unknown): boolean =>
   value === null ||
@@ -61,7 +63,8 @@ export async function readAdapter(folder: string): Promise<AdapterFiles> {
     });
   const weights = join(folder, weightsFile);
   const samples = samplesOf(await readHeader(weights), weights);
-  return { folder, config, samples, hash: await hashFiles([where, weights]) };
+  const hasPatterns = !isOff(config["rank_pattern"]) || !isOff(config["alpha_pattern"]);
+  return { folder, config, samples, hasPatterns, hash: await hashFiles([where, weights]) };
 }
 
 async function readJson(path: string): Promise<Record<string, unknown>> {
@@ -117,10 +120,13 @@ function samplesOf(tensors: SafetensorsHeader["tensors"], where: string): Readon
 /**
  * Writes an adapter on one module that changes the model's numbers strongly, runs `work` with its folder, and removes it. The folder is
  * beside the real adapter, where the server can read it.
+ *
+ * @param byPattern Whether patterns set the module's rank and alpha. The numbers are the same if the server reads patterns.
  */
 export async function withSampleAdapter<T>(
   { folder, config, samples }: AdapterFiles,
   kind: string,
+  { byPattern }: { readonly byPattern: boolean },
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const { names, shapes } = samples.get(kind)!;
@@ -131,8 +137,16 @@ export async function withSampleAdapter<T>(
       shape: shapes[index]!,
       values: () => strongValues(shapes[index]!),
     }));
-    const own = { ...config, target_modules: [kind], lora_alpha: 2 * Number(config["r"]) };
-    await writeFile(join(made, configFile), JSON.stringify(own));
+    const [rank] = shapes[0];
+    const scale = byPattern
+      ? {
+          r: rank === 1 ? 2 : 1,
+          lora_alpha: 1,
+          rank_pattern: { [kind]: rank },
+          alpha_pattern: { [kind]: 2 * rank },
+        }
+      : { r: rank, lora_alpha: 2 * rank, rank_pattern: {}, alpha_pattern: {} };
+    await writeFile(join(made, configFile), JSON.stringify({ ...config, target_modules: [kind], ...scale }));
     await writeSafetensors(join(made, weightsFile), tensors);
     return await work(made);
   } finally {

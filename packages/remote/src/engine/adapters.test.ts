@@ -54,15 +54,25 @@ async function saveAdapter(name: string, kinds: readonly string[], config: objec
 const configOf = (path: string) =>
   JSON.parse(readFileSync(join(path, "adapter_config.json"), "utf8")) as {
     readonly target_modules: readonly string[];
+    readonly r: number;
+    readonly lora_alpha: number;
+    readonly rank_pattern?: Readonly<Record<string, number>>;
+    readonly alpha_pattern?: Readonly<Record<string, number>>;
   };
 
-/** The model of a server that ignores some kinds of modules. Its numbers depend on the content of the adapter. */
+/** The model of a server that ignores some kinds of modules, or patterns. Its numbers depend on the content of the adapter. */
 const adapterModel =
   (ignored: readonly string[] = []) =>
   (path: string): EvaluableModel => {
-    const kinds = configOf(path).target_modules.filter((kind) => !ignored.includes(kind));
+    const config = configOf(path);
+    const kinds = config.target_modules.filter((kind) => !ignored.includes(kind));
+    const { rank_pattern: ranks = {}, alpha_pattern: alphas = {} } = ignored.includes("patterns")
+      ? {}
+      : config;
+    const scales = kinds.map((kind) => (alphas[kind] ?? config.lora_alpha) / (ranks[kind] ?? config.r));
     const content = readFileSync(join(path, "adapter_model.safetensors"));
-    const weights = `${kinds.join()} ${createHash("sha256").update(content).digest("hex")}`;
+    const hash = createHash("sha256").update(content).digest("hex");
+    const weights = `${kinds.join()} ${scales.join()} ${hash}`;
     return kinds.length === 0 ? model : fakeModel({ tokenizer, weights: () => weights });
   };
 
@@ -139,7 +149,6 @@ it("refuses an adapter on a module that the server ignores, and leaves nothing l
 });
 
 it.each<[string, object]>([
-  ["rank_pattern", { rank_pattern: { q_proj: 1 } }],
   ["use_dora", { use_dora: true }],
   ["modules_to_save", { modules_to_save: ["lm_head"] }],
   ["bias", { bias: "all" }],
@@ -156,6 +165,27 @@ it.each<[string, object]>([
     path: [key],
   });
   expect(received.some(({ path }) => path === "/v1/load_lora_adapter")).toBe(false);
+});
+
+it("opens an adapter with patterns on a server that reads them, and refuses it on one that ignores them", async () => {
+  const config = { rank_pattern: { q_proj: 2 }, alpha_pattern: { q_proj: 3 }, r: 8 };
+  const path = await saveAdapter("a", ["q_proj", "v_proj"], config);
+  const plain = await saveAdapter("bb", ["q_proj", "v_proj"]);
+  const reading = await serve();
+  const served = await connect(reading.url);
+  await served.openCheckpoint("base", plain);
+  const opened = await served.openCheckpoint("base", path);
+  expect(await sums(opened.model)).toEqual(await sums(adapterModel()(path)));
+  await served.dispose();
+  const ignoring = await serve({ adapterModel: adapterModel(["patterns"]) });
+  const other = await connect(ignoring.url);
+  await other.openCheckpoint("base", plain);
+  await expect(other.openCheckpoint("base", path)).rejects.toMatchObject({
+    code: "model",
+    got: `a server, ${ignoring.url}, that ignores rank_pattern and alpha_pattern`,
+  });
+  await other.dispose();
+  expect([reading.adapters(), ignoring.adapters()]).toEqual([[], []]);
 });
 
 it("accepts the empty settings that PEFT writes", async () => {
