@@ -1,6 +1,7 @@
 import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import {
+  adapterFolder,
   loadCausalLM,
   openCheckpoint,
   outlineCheckpoint,
@@ -83,12 +84,21 @@ async function connectEngine(
   const { served, name } = await connectServer(config, model, loaded);
   return {
     name: `vLLM at ${[config.vllm].flat().join(", ")}`,
-    // The file or the server's list says that this name is the model.
-    open: (base, path, options) => served.openCheckpoint(base === model ? name : base, path, options),
+    async open(base, path = null, opening) {
+      const folder = path === null ? null : await fetchFolder(path, terminal);
+      // The file or the server's list says that this name is the model.
+      return served.openCheckpoint(base === model ? name : base, folder, opening);
+    },
     // Evaluations are checked against it before a model is opened; an adapter needs nothing more.
     outline: async (_base, path = null) => (path === null ? served : { ...served, base: served }),
     dispose: served.dispose,
   };
+}
+
+/** Returns the folder of a checkpoint, downloaded if it names an adapter on the hub: a server reads folders. */
+async function fetchFolder(path: string, terminal: Terminal): Promise<string> {
+  const { onDownload, close } = showLoading(terminal);
+  return adapterFolder(path, { onDownload }).finally(close);
 }
 
 /**
