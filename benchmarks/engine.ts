@@ -118,8 +118,10 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
   });
   const before = process.memoryUsage().rss;
   const began = performance.now();
+  const cpuBefore = process.cpuUsage();
   await session.begin();
   const seconds = (performance.now() - began) / 1000;
+  const { user, system } = process.cpuUsage(cpuBefore);
   await session.close();
   const files = await readdir(join(folder, "run", "periodic_eval"), { recursive: true, withFileTypes: true });
   const sizes = await Promise.all(
@@ -127,11 +129,19 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
   );
   await rm(folder, { recursive: true });
   const peak = process.resourceUsage().maxRSS * 1024;
-  process.send!({ seconds, before, peak, bytes: sizes.reduce((sum, one) => sum + one, 0) });
+  process.send!({
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+    before,
+    peak,
+    bytes: sizes.reduce((sum, one) => sum + one, 0),
+  });
 }
 
 interface Measured {
   readonly seconds: number;
+  /** Seconds of the processor, which hardly depend on what else runs. */
+  readonly cpuSeconds: number;
   readonly before: number;
   readonly peak: number;
   readonly bytes: number;
@@ -201,7 +211,7 @@ async function benchQuestions(): Promise<void> {
     const of = (what: (one: (typeof all)[number]) => number) => median(all.map(what));
     const perQuestion = of(({ peak, before }) => (peak - before) / questions / 1024);
     console.log(
-      `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s, ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,
+      `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s (${of(({ cpuSeconds }) => (1000 * cpuSeconds) / questions).toFixed(1)} ms of the processor per question), ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,
     );
   }
 }
