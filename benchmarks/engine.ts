@@ -1,7 +1,9 @@
 // What do a measurement on a server and its replicas cost this process? The servers are doubles in child processes that answer with
 // fixed log-probabilities after a simulated service time, so the ratios hold for our client and not for any model.
-//   npm run bench engine                      # replicas, and 1e3, 1e4 and 1e5 questions; needs a few minutes
+//   npm run bench engine                      # replicas, and 1e3, 1e4 and 1e5 questions; needs half an hour
 //   npm run bench engine -- --replicas "" --questions 1000,10000
+//   npm run bench engine -- --replicas 2 --service 0.1 --questions ""
+// Numbers are medians of three runs; with several replicas the runs alternate.
 // docs/explanations/scale.md derives the same numbers.
 import { fork } from "node:child_process";
 import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
@@ -15,6 +17,7 @@ import { parseArgs } from "node:util";
 import { atStart, openSession, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { vllm } from "@periodic-eval/remote";
+import { median } from "./median.ts";
 
 const tokenizer = fakeTokenizer();
 const { values } = parseArgs({
@@ -23,8 +26,8 @@ const { values } = parseArgs({
     replicas: { type: "string", default: "2,4" },
     questions: { type: "string", default: "1000,10000,100000" },
     urls: { type: "string", default: "" },
-    /** Seconds that a replica works on one request; it works on one at a time. */
-    service: { type: "string", default: "0" },
+    /** Seconds that a replica works on one request, or a list; it works on one at a time. */
+    service: { type: "string", default: "0.1,0.5" },
   },
 });
 
@@ -115,8 +118,10 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
   });
   const before = process.memoryUsage().rss;
   const began = performance.now();
+  const cpuBefore = process.cpuUsage();
   await session.begin();
   const seconds = (performance.now() - began) / 1000;
+  const { user, system } = process.cpuUsage(cpuBefore);
   await session.close();
   const files = await readdir(join(folder, "run", "periodic_eval"), { recursive: true, withFileTypes: true });
   const sizes = await Promise.all(
@@ -124,11 +129,19 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
   );
   await rm(folder, { recursive: true });
   const peak = process.resourceUsage().maxRSS * 1024;
-  process.send!({ seconds, before, peak, bytes: sizes.reduce((sum, one) => sum + one, 0) });
+  process.send!({
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+    before,
+    peak,
+    bytes: sizes.reduce((sum, one) => sum + one, 0),
+  });
 }
 
 interface Measured {
   readonly seconds: number;
+  /** Seconds of the processor, which hardly depend on what else runs. */
+  readonly cpuSeconds: number;
   readonly before: number;
   readonly peak: number;
   readonly bytes: number;
@@ -167,26 +180,38 @@ const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
 
 const numbers = (list: string) => list.split(",").filter(Boolean).map(Number);
 
-async function bench(): Promise<void> {
-  if (values.replicas !== "") await benchReplicas();
-  await benchQuestions();
-}
+const runs = 3;
+
+const replicaQuestions = 512;
 
 async function benchReplicas(): Promise<void> {
-  console.log("replicas (simulated service: 1 s per request, one request at a time, 256 questions)");
-  const one = await withReplicas(1, 1, 256);
-  for (const count of numbers(values.replicas)) {
-    const several = await withReplicas(count, 1, 256);
-    console.log(`  ${count} replicas: ${(one.seconds / several.seconds).toFixed(2)} times as fast as one`);
+  const counts = [1, ...numbers(values.replicas)];
+  for (const service of numbers(values.service)) {
+    console.log(
+      `replicas (simulated service: ${service} s per request, one request at a time, ${replicaQuestions} questions)`,
+    );
+    const seconds = counts.map((): number[] => []);
+    for (let run = 0; run < runs; run++)
+      for (const [at, count] of counts.entries())
+        seconds[at]!.push((await withReplicas(count, service, replicaQuestions)).seconds);
+    const [one, ...several] = seconds.map(median);
+    console.log(`  1 replica: ${one!.toFixed(1)} s`);
+    for (const [at, took] of several.entries())
+      console.log(
+        `  ${counts[at + 1]} replicas: ${took.toFixed(1)} s, ${(one! / took).toFixed(2)} times as fast`,
+      );
   }
 }
 
 async function benchQuestions(): Promise<void> {
   console.log("questions (no service time, one replica)");
   for (const questions of numbers(values.questions)) {
-    const { seconds, before, peak, bytes, requests } = await withReplicas(1, 0, questions);
+    const all: Awaited<ReturnType<typeof withReplicas>>[] = [];
+    for (let run = 0; run < runs; run++) all.push(await withReplicas(1, 0, questions));
+    const of = (what: (one: (typeof all)[number]) => number) => median(all.map(what));
+    const perQuestion = of(({ peak, before }) => (peak - before) / questions / 1024);
     console.log(
-      `  ${questions}: ${requests} requests, ${seconds.toFixed(1)} s, ${(bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(peak)} MiB (${mebibytes(before)} before; ${((peak - before) / questions / 1024).toFixed(1)} KiB per question)`,
+      `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s (${of(({ cpuSeconds }) => (1000 * cpuSeconds) / questions).toFixed(1)} ms of the processor per question), ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,
     );
   }
 }
@@ -194,4 +219,7 @@ async function benchQuestions(): Promise<void> {
 const urls = values.urls.split(",");
 if (values.role === "server") await serve(Number(values.service));
 else if (values.role === "client") await measureQuestions(Number(values.questions), urls);
-else await bench();
+else {
+  if (values.replicas !== "") await benchReplicas();
+  await benchQuestions();
+}

@@ -7,7 +7,7 @@ export const packages = {
   safetensors: ["core"],
   models: ["core", "safetensors"],
   trainers: ["core", "safetensors"],
-  remote: ["core"],
+  remote: ["core", "safetensors"],
   loggers: ["core"],
   dashboard: ["core"],
   tasks: ["core"],

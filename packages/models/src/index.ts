@@ -9,7 +9,7 @@ export type { SaveOptions } from "./checkpoint/save.ts";
 export type { HuggingFaceConfig } from "./families/config/config-reader.ts";
 export type { DownloadProgress } from "./hub/fetch-model.ts";
 export { openLocalJudge, type LocalJudge } from "./judges/open-local-judge.ts";
-export { loadLora, type LoadLoraOptions } from "./lora/load-lora.ts";
+export { adapterFolder, loadLora, type LoadLoraOptions } from "./lora/load-lora.ts";
 export type { LoraLM } from "./lora/lora-model.ts";
 export { loraJsonSchema, withLora, type LoraOptions } from "./lora/with-lora.ts";
 export {

@@ -2,7 +2,7 @@ import { join, readdir, realpath, stat } from "@periodic-eval/core/platform";
 import type { EvaluableModel, OpenCheckpointOptions, OpenedModel, Tokenizer } from "@periodic-eval/core";
 import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { hashWeightFiles } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "./checkpoint/model.ts";
 import { modelError } from "./folder/model-error.ts";
@@ -174,9 +174,7 @@ export async function outlineCheckpoint(
 async function weightsHash(folder: string): Promise<string | null> {
   const [, commit] = /[\\/]snapshots[\\/]([0-9a-f]{40})[\\/]?$/.exec(folder) ?? [];
   if (commit !== undefined) return `commit:${commit}`;
-  const files = (await readdir(folder)).filter((file) => file.endsWith(".safetensors")).sort();
-  if (files.length === 0) return null;
-  return hashFiles(files.map((file) => join(folder, file)));
+  return hashWeightFiles(folder);
 }
 
 /** @throws PeriodicEvalError `model` for a tokenizer with ids that the model has no embedding for. */

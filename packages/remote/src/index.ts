@@ -13,7 +13,7 @@ export {
   type JsonServiceOptions,
 } from "./http/json-service.ts";
 export type { ServedModel, ServerOptions } from "./engine/options.ts";
-export { openAICompatible, vllm } from "./engine/server.ts";
+export { openAICompatible, servedName, vllm } from "./engine/server.ts";
 export { arrayOrNull, at, isString, totalTokens, usageOf } from "./http/reply-fields.ts";
 export { requestLimits, type RequestLimits } from "./http/request-limits.ts";
 export { trackCall, type TrackedCall } from "./http/track-requests.ts";

@@ -2,6 +2,7 @@ import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
+import { isTrainingFile } from "./eval-block.ts";
 import { valueAt } from "./config-paths.ts";
 import { atPlace } from "./config-place.ts";
 
@@ -9,8 +10,8 @@ const text = z.string("a non-empty string").min(1, "a non-empty string");
 const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
 const count = "a positive integer";
 
-/** The keys of `engine` in a file. */
-export const engineFields = {
+/** The keys of `engine` in a file of evaluations. */
+const engineFields = {
   vllm: z
     .union([text, z.array(text).min(1)], addresses)
     .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
@@ -28,14 +29,20 @@ export const engineFields = {
     .positive(count)
     .optional()
     .describe("Requests in flight per replica. Default: 8."),
+};
+
+/** The keys of `engine` in a training file. */
+export const trainingEngineFields = {
+  ...engineFields,
   beside: z
     .boolean("true or false")
     .optional()
-    .describe("Only for train. true (default): measures while training continues. false: training pauses."),
+    .describe("true (default): measures while training continues. false: training pauses."),
 };
 
 export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
 const engineSchema = z.strictObject(engineFields, engineText);
+const trainingEngineSchema = z.strictObject(trainingEngineFields, engineText);
 
 /** A server on which models are measured. */
 export type EngineConfig = z.infer<typeof engineSchema>;
@@ -49,7 +56,7 @@ export function readEngine(file: ConfigFile): EngineConfig | undefined {
   const value = valueAt(file.value, ["engine"]);
   if (value === undefined) return undefined;
   try {
-    return parseOptions("engine", engineSchema, value);
+    return parseOptions("engine", isTrainingFile(file) ? trainingEngineSchema : engineSchema, value);
   } catch (error) {
     throw atPlace(file, ["engine", ...(error as PeriodicEvalError).path], error);
   }

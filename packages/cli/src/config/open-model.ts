@@ -1,7 +1,7 @@
-import { existsSync, realpathSync } from "node:fs";
 import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import {
+  adapterFolder,
   loadCausalLM,
   openCheckpoint,
   outlineCheckpoint,
@@ -84,12 +84,21 @@ async function connectEngine(
   const { served, name } = await connectServer(config, model, loaded);
   return {
     name: `vLLM at ${[config.vllm].flat().join(", ")}`,
-    // The file or the server's list says that this name is the model.
-    open: (base, path, options) => served.openCheckpoint(base === model ? name : base, path, options),
+    async open(base, path = null, opening) {
+      const folder = path === null ? null : await fetchFolder(path, terminal);
+      // The file or the server's list says that this name is the model.
+      return served.openCheckpoint(base === model ? name : base, folder, opening);
+    },
     // Evaluations are checked against it before a model is opened; an adapter needs nothing more.
     outline: async (_base, path = null) => (path === null ? served : { ...served, base: served }),
     dispose: served.dispose,
   };
+}
+
+/** Returns the folder of a checkpoint, downloaded if it names an adapter on the hub: a server reads folders. */
+async function fetchFolder(path: string, terminal: Terminal): Promise<string> {
+  const { onDownload, close } = showLoading(terminal);
+  return adapterFolder(path, { onDownload }).finally(close);
 }
 
 /**
@@ -102,7 +111,7 @@ export async function connectServer(
   model: string,
   tokenizer: Tokenizer,
 ): Promise<{ readonly served: ServedModel; readonly name: string }> {
-  const { vllm } = await import("@periodic-eval/remote");
+  const { servedName, vllm } = await import("@periodic-eval/remote");
   const name = given ?? (await servedName([urls].flat()[0]!, model, apiKeyEnv));
   const served = await vllm({
     urls,
@@ -112,24 +121,6 @@ export async function connectServer(
     ...(concurrency !== undefined && { concurrency }),
   });
   return { served, name };
-}
-
-/** Returns the name under which a server serves a folder; otherwise the given name, which `vllm` checks. */
-async function servedName(
-  url: string,
-  model: string,
-  tokenEnv: string | null = "VLLM_API_KEY",
-): Promise<string> {
-  const { arrayOrNull, at, isString, jsonService } = await import("@periodic-eval/remote");
-  const service = jsonService({ url, tokenEnv, maxRetries: 3 });
-  const reply = await service.ask("v1/models", undefined, new AbortController().signal);
-  const real = (path: string) => (existsSync(path) ? realpathSync(path) : path);
-  const found = (arrayOrNull(at(reply, "data")) ?? []).find((one) => {
-    const root = at(one, "root");
-    return !isString(at(one, "parent")) && isString(root) && real(root) === real(model);
-  });
-  const name = at(found, "id");
-  return isString(name) ? name : model;
 }
 
 /** Returns a function that opens checkpoints on the current backend and shows the progress. */

@@ -10,6 +10,7 @@ import { afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { pythonHas } from "../../../models/src/testing/python.ts";
 import { microWorld } from "../demo/micro-world.ts";
+import { watchArgs } from "../commands/watch/written-checkpoints.test-data.ts";
 import { builtMain } from "../terminal/built-main.test-data.ts";
 
 const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
@@ -44,17 +45,13 @@ async function watch(checkpoints: string, runDir: string, killAfter?: number): P
     process.execPath,
     [
       builtMain(),
-      "watch",
-      checkpoints,
-      "--base",
-      microWorld(),
-      "--config",
-      join(root, "block.yaml"),
-      "--run-dir",
-      runDir,
-      "--backend",
-      "wasm",
-      "--follow",
+      ...watchArgs(
+        checkpoints,
+        { config: join(root, "block.yaml"), runDir },
+        "--backend",
+        "wasm",
+        "--follow",
+      ),
     ],
     { stdio: ["ignore", "ignore", "pipe"] },
   );

@@ -175,11 +175,18 @@ describe.skipIf(!canRun)(title, () => {
   });
 });
 
-/** Saves three adapters with weights of a small run: A as initialized, B small and different in each. */
+/** Saves three adapters with weights of a small run: A as initialized, B small and different in each. The last has patterns. */
 async function saveSnapshots(paths: readonly string[]): Promise<void> {
   const lm = await loadCausalLM(smollm2);
   for (const [index, path] of paths.entries()) {
-    const lora = withLora(lm, { rank: 4, alpha: 8, targetModules: layerModules, seed: String(index) });
+    const patterns = { rankPattern: { q_proj: 2, down_proj: 6 }, alphaPattern: { v_proj: 3, down_proj: 9 } };
+    const lora = withLora(lm, {
+      rank: 4,
+      alpha: 8,
+      targetModules: layerModules,
+      seed: String(index),
+      ...(index === 2 && patterns),
+    });
     for (const [at, { name, variable }] of lora.weights().entries())
       if (name.includes("lora_B"))
         tf.tidy(() =>

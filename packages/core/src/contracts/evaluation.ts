@@ -95,6 +95,8 @@ export interface MeasureContext extends CallOptions {
   readonly seed: string;
   /** Reports how many items are done, for the terminal. */
   readonly progress: (done: number) => void;
+  /** Calls of the model that `measure` should keep in flight, as `measureInBatches` does. Default 1. */
+  readonly concurrentCalls?: number;
 }
 
 export interface SampleRange {

@@ -211,6 +211,11 @@ export interface EvaluableModel extends Partial<Abilities> {
   /** True if a server runs the model: guards of this process cannot observe how it is trained. */
   readonly isServed?: boolean;
   /**
+   * Calls that keep the model busy: a server with replicas works on several at a time. Default 1, for a model that answers one after
+   * the other.
+   */
+  readonly concurrentCalls?: number;
+  /**
    * Checks with a few small requests that the model's numbers can be trusted. The session calls it once, before a phase.
    *
    * @throws PeriodicEvalError `model` if they cannot.

@@ -65,6 +65,22 @@ test("caches log-probabilities of a few candidates, but not of a whole vocabular
   expect(requested).toEqual([257, 256, 4, 257]);
 });
 
+test("caches no more answers of an ability than it may", async () => {
+  const requested: number[] = [];
+  const spied: EvaluableModel = {
+    ...fakeModel(),
+    nextToken: async (requests) => {
+      requested.push(requests.length);
+      return requests.map(() => ({ nats: [-1], entropyNats: null, truncatedTokens: 0 }));
+    },
+  };
+  const { model } = shareGenerations(spied, 3);
+  const asked = Array.from({ length: 5 }, (_, at) => ({ prompt: { ids: [at] }, candidates: [0] }));
+  await model.nextToken!(asked, options);
+  await model.nextToken!(asked, options);
+  expect(requested).toEqual([5, 2]);
+});
+
 test("caches the answers of the base separately", async () => {
   const base = fakeModel({ reply: () => "base" });
   const { model } = shareGenerations(fakeModel({ reply: () => "adapter", base }));

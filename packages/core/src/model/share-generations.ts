@@ -18,13 +18,19 @@ const maximumCandidates = 256;
  * if their prompt and sampling are (including the seed's name), or their prompt and candidates, or their context and
  * continuation. The base has a separate cache. Large answers are not cached: the most likely tokens (`topTokens`), and
  * next-token log-probabilities of more than 256 candidates.
+ *
+ * @param maximumAnswers Answers to cache per ability, the first ones, so that memory does not grow with the questions. Beyond,
+ *   evaluations ask again for what they share.
  */
-export function shareGenerations(model: EvaluableModel): SharedModel {
+export function shareGenerations(model: EvaluableModel, maximumAnswers = 2 ** 16): SharedModel {
   const kept: Map<string, unknown>[] = [];
   const once = <Q, A>(ask: Ask<Q, A>): Ask<Q, A> => {
     const answers = new Map<string, A>();
+    const keep = (key: string, value: A) => {
+      if (answers.size < maximumAnswers) answers.set(key, value);
+    };
     kept.push(answers);
-    return (requests, options) => answer(ask, answers, requests, options);
+    return (requests, options) => answer(ask, { answers, keep }, requests, options);
   };
   return {
     model: wrapModel(model, once),
@@ -39,7 +45,7 @@ function isKept(request: unknown): boolean {
 
 async function answer<Q, A>(
   ask: Ask<Q, A>,
-  answers: Map<string, A>,
+  { answers, keep }: { readonly answers: ReadonlyMap<string, A>; keep(key: string, value: A): void },
   requests: readonly Q[],
   options: CallOptions,
 ): Promise<readonly A[]> {
@@ -56,7 +62,7 @@ async function answer<Q, A>(
   return keys.map((key, at) => {
     if (!isNew[at]) return answers.get(key!)!;
     const { value } = next.next() as { value: A };
-    if (key !== null) answers.set(key, value);
+    if (key !== null) keep(key, value);
     return value;
   });
 }

@@ -22,6 +22,10 @@ export function crossings(
   return triggers.flatMap((trigger) => crossingsOf(trigger, previous, now).map((at) => ({ trigger, at })));
 }
 
+/** Whether a trigger counts seconds of training. */
+export const isTimed = (triggers: readonly Trigger[]): boolean =>
+  triggers.some((one) => "unit" in one && one.unit === "seconds");
+
 /** Returns the next progress of a phase: `now`, with the furthest share so far. */
 export function advance(previous: Progress | null, now: Omit<Progress, "furthest">): Progress {
   const { step, maxSteps, epoch, elapsedSeconds, ended } = now;

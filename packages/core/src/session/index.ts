@@ -1,7 +1,7 @@
 /** The parts of a session, for trainers and tools built around one. */
 export { divertMathRandom, mathRandomGuard } from "../guard/randomness.ts";
 export { checkTriggers } from "../schedule/check-triggers.ts";
-export { advance, crossings, plannedSteps } from "../schedule/crossings.ts";
+export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
 export { gradeStored, type GradeStoredOptions } from "./records/grade-stored.ts";
 export { checkRequests, type RequestCheck } from "./loop/check-requests.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";

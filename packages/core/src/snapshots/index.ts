@@ -26,7 +26,7 @@ export {
   type OpenFile,
 } from "./storage/file-system.ts";
 export { samplesPath } from "./storage/layout.ts";
-export { hashFiles } from "./storage/hash-files.ts";
+export { hashFiles, hashWeightFiles } from "./storage/hash-files.ts";
 export { writeOnce } from "./storage/write-once.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
 export { takeLock, thisProcess, withLock } from "./storage/lock.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { loadLora } from "../lora/load-lora.ts";
+import { adapterFolder, loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { modelErrorOf } from "../testing/hostile.ts";
 import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
@@ -45,6 +45,8 @@ describe("loading a hub adapter", () => {
     expect(lora.adapter).toBe(`owner/adapter of ${world}`);
     const fetched = join(cache, "models--owner--adapter", "snapshots", commit);
     expect((await readdir(fetched)).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
+    // A server reads it there.
+    expect(await adapterFolder("owner/adapter")).toBe(fetched);
     lora.dispose();
     hub.requests.length = 0;
     (await loadLora(model, "owner/adapter")).dispose();

@@ -64,6 +64,15 @@ export async function loadLora(
   }
 }
 
+/**
+ * Returns the folder of an adapter: `source` itself, or the cache folder of `owner/name` on the hub, downloaded if needed. A server
+ * reads adapters by their folders.
+ *
+ * @throws PeriodicEvalError `model` if `source` is neither, or if the download fails.
+ */
+export const adapterFolder = (source: string, { onDownload }: LoadLoraOptions = {}): Promise<string> =>
+  modelFolder(source, { need: "adapter", ...(onDownload && { onDownload }) });
+
 interface OpenAdapter {
   readonly folder: string;
   readonly config: AdapterConfig;
@@ -77,9 +86,9 @@ interface OpenAdapter {
 export async function openAdapter(
   source: string,
   { isHeadTied, ...shape }: ModelShape & { readonly isHeadTied: boolean },
-  { onDownload }: LoadLoraOptions,
+  options: LoadLoraOptions,
 ): Promise<OpenAdapter> {
-  const folder = await modelFolder(source, { need: "adapter", ...(onDownload && { onDownload }) });
+  const folder = await adapterFolder(source, options);
   const path = join(folder, adapterNames.config);
   const config = await readConfig(folder, path);
   const parsed = parseLoraConfig(config, path);

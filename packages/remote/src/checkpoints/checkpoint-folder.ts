@@ -63,7 +63,10 @@ async function shardsOf(index: string): Promise<readonly string[]> {
 /** Headers have the same limit in the reference implementation. */
 const maxHeaderBytes = 100_000_000;
 
-/** Whether a safetensors file is as long as its header says: 8 bytes of length, the header, the data of all tensors. */
+/**
+ * Whether a safetensors file is as long as its header says: 8 bytes of length, the header, the data of all tensors. Unlike
+ * `readSafetensorsHeader`, it accepts types that cannot be read here: such a file is complete, and the error comes when it is opened.
+ */
 async function isWholeSafetensors(path: string): Promise<boolean> {
   const file = await open(path, "r");
   try {

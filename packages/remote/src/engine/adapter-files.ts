@@ -1,8 +1,11 @@
 import { isRecord, quoteValue } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { isLeftover, newAdapterName } from "./adapter-names.ts";
 import { serverError } from "./server-error.ts";
 
 /** An adapter in PEFT's format. */
@@ -11,6 +14,8 @@ export interface AdapterFiles {
   readonly config: Readonly<Record<string, unknown>>;
   /** One pair of matrices per kind of module (`q_proj`), to try the kind with. */
   readonly samples: ReadonlyMap<string, ModulePair>;
+  /** Whether `rank_pattern` or `alpha_pattern` sets the scale of some modules. Old servers ignore them. */
+  readonly hasPatterns: boolean;
   readonly hash: string;
 }
 
@@ -25,7 +30,7 @@ const weightsFile = "adapter_model.safetensors";
 
 /** Keys that a server reads, or that change no number of a saved adapter. Any other key must be off. */
 const knownKeys =
-  /^(peft_type|task_type|r|lora_alpha|use_rslora|target_modules|lora_dropout|init_lora_weights|base_model_name_or_path|revision|inference_mode|auto_mapping|peft_version|megatron_core|qalora_group_size|fan_in_fan_out|eva_config|exclude_modules|layers_to_transform|layers_pattern|bias)$/;
+  /^(peft_type|task_type|r|lora_alpha|use_rslora|target_modules|lora_dropout|init_lora_weights|base_model_name_or_path|revision|inference_mode|auto_mapping|peft_version|megatron_core|qalora_group_size|fan_in_fan_out|eva_config|exclude_modules|layers_to_transform|layers_pattern|bias|rank_pattern|alpha_pattern)$/;
 
 const isOff = (value: unknown): boolean =>
   value === null ||
@@ -58,7 +63,8 @@ export async function readAdapter(folder: string): Promise<AdapterFiles> {
     });
   const weights = join(folder, weightsFile);
   const samples = samplesOf(await readHeader(weights), weights);
-  return { folder, config, samples, hash: await hashFiles([where, weights]) };
+  const hasPatterns = !isOff(config["rank_pattern"]) || !isOff(config["alpha_pattern"]);
+  return { folder, config, samples, hasPatterns, hash: await hashFiles([where, weights]) };
 }
 
 async function readJson(path: string): Promise<Record<string, unknown>> {
@@ -78,47 +84,22 @@ const notReadable = (path: string) =>
     fix: "Name a folder with adapter_config.json and adapter_model.safetensors.",
   });
 
-const maxHeaderBytes = 64 * 2 ** 20;
-
-/** Returns the shapes of a safetensors file's tensors. */
-async function readHeader(path: string): Promise<ReadonlyMap<string, readonly number[]>> {
-  const file = await open(path).catch(() => null);
-  if (file === null) throw notReadable(path);
-  try {
-    const length = Buffer.alloc(8);
-    await file.read(length, 0, 8, 0);
-    const size = Number(length.readBigUInt64LE());
-    if (size > maxHeaderBytes) throw notReadable(path);
-    const bytes = Buffer.alloc(size);
-    const { bytesRead } = await file.read(bytes, 0, size, 8);
-    const header = JSON.parse(bytes.toString("utf8", 0, bytesRead)) as Record<string, { shape?: unknown }>;
-    delete header["__metadata__"];
-    return new Map(
-      Object.entries(header).map(([name, { shape }]) => [
-        name,
-        Array.isArray(shape) ? (shape as number[]) : [],
-      ]),
-    );
-  } catch (cause) {
-    throw cause instanceof SyntaxError ? notReadable(path) : cause;
-  } finally {
-    await file.close();
-  }
+/** @throws PeriodicEvalError `model` for a missing or damaged file. */
+async function readHeader(path: string): Promise<SafetensorsHeader["tensors"]> {
+  if (!existsSync(path)) throw notReadable(path);
+  return (await readSafetensorsHeader(path)).tensors;
 }
 
-function samplesOf(
-  shapes: ReadonlyMap<string, readonly number[]>,
-  where: string,
-): ReadonlyMap<string, ModulePair> {
+function samplesOf(tensors: SafetensorsHeader["tensors"], where: string): ReadonlyMap<string, ModulePair> {
   const samples = new Map<string, ModulePair>();
   const parts = /^(.*\.([^.]+))\.lora_(?:embedding_)?([AB])(\.weight)?$/;
-  for (const [name, shape] of shapes) {
+  for (const [name, { shape }] of tensors) {
     const [, , kind, side] = parts.exec(name) ?? [];
     const other = name.replace(
       /lora_(embedding_)?([AB])/,
       (_, embedding = "", letter) => `lora_${embedding as string}${letter === "A" ? "B" : "A"}`,
     );
-    const otherShape = shapes.get(other);
+    const otherShape = tensors.get(other)?.shape;
     if (kind === undefined || shape.length !== 2 || otherShape?.length !== 2)
       throw serverError({
         where: `${where}: ${name}`,
@@ -139,49 +120,52 @@ function samplesOf(
 /**
  * Writes an adapter on one module that changes the model's numbers strongly, runs `work` with its folder, and removes it. The folder is
  * beside the real adapter, where the server can read it.
+ *
+ * @param byPattern Whether patterns set the module's rank and alpha. The numbers are the same if the server reads patterns.
  */
 export async function withSampleAdapter<T>(
   { folder, config, samples }: AdapterFiles,
   kind: string,
+  { byPattern }: { readonly byPattern: boolean },
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const { names, shapes } = samples.get(kind)!;
-  const beside = join(dirname(folder), ".periodic-eval-probe-");
-  const made = await mkdtemp(beside).catch(() => mkdtemp(join(tmpdir(), "periodic-eval-probe-")));
+  const made = await makeSampleFolder(dirname(folder));
   try {
     const tensors = names.map((name, index) => ({
       name,
       shape: shapes[index]!,
-      values: strongValues(shapes[index]!),
+      values: () => strongValues(shapes[index]!),
     }));
-    const own = { ...config, target_modules: [kind], lora_alpha: 2 * Number(config["r"]) };
-    await writeFile(join(made, configFile), JSON.stringify(own));
-    await writeFile(join(made, weightsFile), safetensors(tensors));
+    const [rank] = shapes[0];
+    const scale = byPattern
+      ? {
+          r: rank === 1 ? 2 : 1,
+          lora_alpha: 1,
+          rank_pattern: { [kind]: rank },
+          alpha_pattern: { [kind]: 2 * rank },
+        }
+      : { r: rank, lora_alpha: 2 * rank, rank_pattern: {}, alpha_pattern: {} };
+    await writeFile(join(made, configFile), JSON.stringify({ ...config, target_modules: [kind], ...scale }));
+    await writeSafetensors(join(made, weightsFile), tensors);
     return await work(made);
   } finally {
     await rm(made, { recursive: true, force: true });
   }
 }
 
+const samplePrefix = ".probe.";
+
+/** Makes a folder for a sample in `parent`, or in the temporary folder. Removes those that crashed processes left in `parent`. */
+async function makeSampleFolder(parent: string): Promise<string> {
+  for (const name of await readdir(parent))
+    if (name.startsWith(samplePrefix) && isLeftover(name.slice(samplePrefix.length)))
+      await rm(join(parent, name), { recursive: true, force: true });
+  const name = `${samplePrefix}${newAdapterName()}`;
+  const make = async (path: string) => (await mkdir(path), path);
+  return make(join(parent, name)).catch(() => make(join(tmpdir(), name)));
+}
+
 /** Values of alternating signs with an irregular pattern, of a size that changes a module's output by its own size. */
 const strongValues = ([rows, columns]: readonly [number, number]): Float32Array =>
   Float32Array.from({ length: rows * columns }, (_, at) => Math.sin(at * at + at) / Math.sqrt(columns));
-
-interface Tensor {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly values: Float32Array;
-}
-
-export function safetensors(tensors: readonly Tensor[]): Buffer {
-  let offset = 0;
-  const entries = tensors.map(({ name, shape, values }) => {
-    const start = offset;
-    offset += values.byteLength;
-    return [name, { dtype: "F32", shape, data_offsets: [start, offset] }] as const;
-  });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  return Buffer.concat([length, header, ...tensors.map(({ values }) => Buffer.from(values.buffer))]);
-}

@@ -1,5 +1,6 @@
 import type { EvaluableModel, PeriodicEvalError } from "@periodic-eval/core";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { writeSafetensors } from "@periodic-eval/safetensors";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +8,6 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { openAICompatible, vllm } from "../index.ts";
-import { safetensors } from "./adapter-files.ts";
 import { scriptedServer, type ScriptedServerOptions } from "./scripted-server.test-data.ts";
 
 const tokenizer = fakeTokenizer();
@@ -27,15 +27,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Saves an adapter as PEFT does, on modules of two layers. */
-function saveAdapter(name: string, kinds: readonly string[], config: object = {}): string {
+async function saveAdapter(name: string, kinds: readonly string[], config: object = {}): Promise<string> {
   const path = join(folder, name);
   mkdirSync(path);
   const tensors = ["0", "1"].flatMap((layer) =>
     kinds.flatMap((kind) => {
       const stem = `base_model.model.model.layers.${layer}.self_attn.${kind}`;
       return [
-        { name: `${stem}.lora_A.weight`, shape: [2, 4], values: new Float32Array(8).fill(name.length) },
-        { name: `${stem}.lora_B.weight`, shape: [6, 2], values: new Float32Array(12) },
+        { name: `${stem}.lora_A.weight`, shape: [2, 4], values: () => new Float32Array(8).fill(name.length) },
+        { name: `${stem}.lora_B.weight`, shape: [6, 2], values: () => new Float32Array(12) },
       ];
     }),
   );
@@ -47,22 +47,32 @@ function saveAdapter(name: string, kinds: readonly string[], config: object = {}
     base_model_name_or_path: "tiny",
   };
   writeFileSync(join(path, "adapter_config.json"), JSON.stringify({ ...settings, ...config }));
-  writeFileSync(join(path, "adapter_model.safetensors"), safetensors(tensors));
+  await writeSafetensors(join(path, "adapter_model.safetensors"), tensors);
   return path;
 }
 
 const configOf = (path: string) =>
   JSON.parse(readFileSync(join(path, "adapter_config.json"), "utf8")) as {
     readonly target_modules: readonly string[];
+    readonly r: number;
+    readonly lora_alpha: number;
+    readonly rank_pattern?: Readonly<Record<string, number>>;
+    readonly alpha_pattern?: Readonly<Record<string, number>>;
   };
 
-/** The model of a server that ignores some kinds of modules. Its numbers depend on the content of the adapter. */
+/** The model of a server that ignores some kinds of modules, or patterns. Its numbers depend on the content of the adapter. */
 const adapterModel =
   (ignored: readonly string[] = []) =>
   (path: string): EvaluableModel => {
-    const kinds = configOf(path).target_modules.filter((kind) => !ignored.includes(kind));
+    const config = configOf(path);
+    const kinds = config.target_modules.filter((kind) => !ignored.includes(kind));
+    const { rank_pattern: ranks = {}, alpha_pattern: alphas = {} } = ignored.includes("patterns")
+      ? {}
+      : config;
+    const scales = kinds.map((kind) => (alphas[kind] ?? config.lora_alpha) / (ranks[kind] ?? config.r));
     const content = readFileSync(join(path, "adapter_model.safetensors"));
-    const weights = `${kinds.join()} ${createHash("sha256").update(content).digest("hex")}`;
+    const hash = createHash("sha256").update(content).digest("hex");
+    const weights = `${kinds.join()} ${scales.join()} ${hash}`;
     return kinds.length === 0 ? model : fakeModel({ tokenizer, weights: () => weights });
   };
 
@@ -73,7 +83,7 @@ const connect = (...urls: readonly string[]) => vllm({ urls, model: "base", toke
 it("opens adapters under new names, with their numbers and the base's, and unloads them", async () => {
   const [one, two] = [await serve(), await serve()];
   const served = await connect(one.url, two.url);
-  const paths = [saveAdapter("a", ["q_proj"]), saveAdapter("bb", ["q_proj", "v_proj"])];
+  const paths = [await saveAdapter("a", ["q_proj"]), await saveAdapter("bb", ["q_proj", "v_proj"])];
   const names = new Set<string>();
   for (const path of [...paths, paths[0]!]) {
     const opened = await served.openCheckpoint("base", path);
@@ -100,11 +110,11 @@ it("opens adapters under new names, with their numbers and the base's, and unloa
 it("has equal fingerprints for equal weights only", async () => {
   const { url } = await serve();
   const served = await connect(url);
-  const a = saveAdapter("a", ["q_proj"]);
+  const a = await saveAdapter("a", ["q_proj"]);
   cpSync(a, join(folder, "copy"), { recursive: true });
   const of = async (path: string) => (await served.openCheckpoint("base", path)).fingerprint!();
   expect(await of(a)).toBe(await of(join(folder, "copy")));
-  expect(await of(a)).not.toBe(await of(saveAdapter("bb", ["q_proj"])));
+  expect(await of(a)).not.toBe(await of(await saveAdapter("bb", ["q_proj"])));
   expect((await served.openCheckpoint("base")).fingerprint!()).toBe(served.identity.weights);
   await served.dispose();
 });
@@ -112,7 +122,7 @@ it("has equal fingerprints for equal weights only", async () => {
 it("never has requests of the base and of an adapter in flight together on a replica", async () => {
   const [one, two] = [await serve({ delay: 2 }), await serve({ delay: 2 })];
   const served = await connect(one.url, two.url);
-  const opened = await served.openCheckpoint("base", saveAdapter("a", ["q_proj"]));
+  const opened = await served.openCheckpoint("base", await saveAdapter("a", ["q_proj"]));
   const many = Array.from({ length: 200 }, (_, index) => ({
     context: { text: `${index}` },
     continuation: " yes",
@@ -129,7 +139,9 @@ it("never has requests of the base and of an adapter in flight together on a rep
 it("refuses an adapter on a module that the server ignores, and leaves nothing loaded", async () => {
   const { url, adapters } = await serve({ adapterModel: adapterModel(["lm_head"]) });
   const served = await connect(url);
-  await expect(served.openCheckpoint("base", saveAdapter("a", ["q_proj", "lm_head"]))).rejects.toMatchObject({
+  await expect(
+    served.openCheckpoint("base", await saveAdapter("a", ["q_proj", "lm_head"])),
+  ).rejects.toMatchObject({
     code: "model",
     got: `a server, ${url}, that ignores adapters on lm_head`,
   });
@@ -137,7 +149,6 @@ it("refuses an adapter on a module that the server ignores, and leaves nothing l
 });
 
 it.each<[string, object]>([
-  ["rank_pattern", { rank_pattern: { q_proj: 1 } }],
   ["use_dora", { use_dora: true }],
   ["modules_to_save", { modules_to_save: ["lm_head"] }],
   ["bias", { bias: "all" }],
@@ -147,11 +158,34 @@ it.each<[string, object]>([
 ])("refuses an adapter with %s, which servers ignore or read differently", async (key, config) => {
   const { url, received } = await serve();
   const served = await connect(url);
-  await expect(served.openCheckpoint("base", saveAdapter("a", ["q_proj"], config))).rejects.toMatchObject({
+  await expect(
+    served.openCheckpoint("base", await saveAdapter("a", ["q_proj"], config)),
+  ).rejects.toMatchObject({
     code: "model",
     path: [key],
   });
   expect(received.some(({ path }) => path === "/v1/load_lora_adapter")).toBe(false);
+});
+
+it("opens an adapter with patterns on a server that reads them, and refuses it on one that ignores them", async () => {
+  const config = { rank_pattern: { q_proj: 2 }, alpha_pattern: { q_proj: 3 }, r: 8 };
+  const path = await saveAdapter("a", ["q_proj", "v_proj"], config);
+  const plain = await saveAdapter("bb", ["q_proj", "v_proj"]);
+  const reading = await serve();
+  const served = await connect(reading.url);
+  await served.openCheckpoint("base", plain);
+  const opened = await served.openCheckpoint("base", path);
+  expect(await sums(opened.model)).toEqual(await sums(adapterModel()(path)));
+  await served.dispose();
+  const ignoring = await serve({ adapterModel: adapterModel(["patterns"]) });
+  const other = await connect(ignoring.url);
+  await other.openCheckpoint("base", plain);
+  await expect(other.openCheckpoint("base", path)).rejects.toMatchObject({
+    code: "model",
+    got: `a server, ${ignoring.url}, that ignores rank_pattern and alpha_pattern`,
+  });
+  await other.dispose();
+  expect([reading.adapters(), ignoring.adapters()]).toEqual([[], []]);
 });
 
 it("accepts the empty settings that PEFT writes", async () => {
@@ -166,7 +200,7 @@ it("accepts the empty settings that PEFT writes", async () => {
     lora_dropout: 0.1,
   };
   await (
-    await served.openCheckpoint("base", saveAdapter("a", ["q_proj"], config))
+    await served.openCheckpoint("base", await saveAdapter("a", ["q_proj"], config))
   ).dispose!();
 });
 
@@ -183,14 +217,14 @@ it.each<
 ])("throws for %s", async (_, of, expected) => {
   const { url } = await serve();
   const served = await connect(url);
-  const [base, path] = of({ base: "base", path: saveAdapter("a", ["q_proj"]) });
+  const [base, path] = of({ base: "base", path: await saveAdapter("a", ["q_proj"]) });
   await expect(served.openCheckpoint(base, path)).rejects.toMatchObject(expected);
 });
 
 it("throws for an adapter of another base model", async () => {
   const { url } = await serve();
   const served = await connect(url);
-  const path = saveAdapter("a", ["q_proj"], { base_model_name_or_path: "owner/other" });
+  const path = await saveAdapter("a", ["q_proj"], { base_model_name_or_path: "owner/other" });
   await expect(served.openCheckpoint("base", path)).rejects.toMatchObject({ code: "model" });
 });
 
@@ -208,7 +242,7 @@ it.each<[string, number, string | undefined, string]>([
         : null,
   });
   const served = await vllm({ urls: url, model: "base", tokenizer, maxRetries: 0 });
-  await expect(served.openCheckpoint("base", saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
+  await expect(served.openCheckpoint("base", await saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
     code: "model",
     fix: expect.stringContaining(fix) as string,
   });
@@ -217,7 +251,7 @@ it.each<[string, number, string | undefined, string]>([
 it("loads an adapter again onto a server that restarted", async () => {
   const first = await serve();
   const served = await connect(first.url);
-  const path = saveAdapter("a", ["q_proj"]);
+  const path = await saveAdapter("a", ["q_proj"]);
   const opened = await served.openCheckpoint("base", path);
   first.close();
   const again = await serve({ port: first.port });
@@ -234,7 +268,7 @@ it("refuses replicas that read different adapters", async () => {
     adapterModel: (path) => fakeModel({ tokenizer, weights: () => `other ${path}` }),
   });
   const served = await connect(one.url, two.url);
-  await expect(served.openCheckpoint("base", saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
+  await expect(served.openCheckpoint("base", await saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
     code: "model",
     expected: "at most 0.0010",
   });
@@ -265,7 +299,7 @@ it("unloads what a crashed process of this machine left, and nothing else", asyn
 it("has no adapters on other servers with OpenAI's API", async () => {
   const { url } = await serve();
   const served = await openAICompatible({ urls: url, model: "base", tokenizer, apiKeyEnv: null });
-  await expect(served.openCheckpoint("base", saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
+  await expect(served.openCheckpoint("base", await saveAdapter("a", ["q_proj"]))).rejects.toMatchObject({
     code: "model",
   });
   expect((await served.openCheckpoint("base")).model.identity.engine).toBe("openai-compatible");

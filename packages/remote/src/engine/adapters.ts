@@ -99,7 +99,7 @@ async function checkNumbers(
 
 /**
  * Proves that a server applies adapters to a kind of module: vLLM loads an adapter on a module outside of `--lora-target-modules`
- * with "Success" and ignores it.
+ * with "Success" and ignores it. An old vLLM ignores the adapter's patterns.
  */
 async function proveKind(
   replica: Replica,
@@ -108,16 +108,19 @@ async function proveKind(
   probe: BaseProbe,
   signal: AbortSignal,
 ): Promise<void> {
-  if (replica.provenKinds.has(kind)) return;
-  const name = newAdapterName();
-  const nats = await withSampleAdapter(files, kind, async (folder) => {
-    await load(replica, name, folder, where, signal);
-    try {
-      return await probeNats(replica, { where, name, isAdapter: true }, probe.ids, signal);
-    } finally {
-      await unload(replica, name, signal);
-    }
-  });
+  const proof = files.hasPatterns ? `${kind} by pattern` : kind;
+  if (replica.provenKinds.has(proof)) return;
+  const sampleNats = (byPattern: boolean) =>
+    withSampleAdapter(files, kind, { byPattern }, async (folder) => {
+      const name = newAdapterName();
+      await load(replica, name, folder, where, signal);
+      try {
+        return await probeNats(replica, { where, name, isAdapter: true }, probe.ids, signal);
+      } finally {
+        await unload(replica, name, signal);
+      }
+    });
+  const nats = await sampleNats(false);
   if (largestDifference(nats, probe.nats) <= 10 * probe.tolerance)
     throw serverError({
       where,
@@ -128,7 +131,14 @@ async function proveKind(
           ? "Merge the adapter into its base model and serve the result: vLLM's engine dies when it scores with adapters on lm_head."
           : `Start vLLM with --lora-target-modules ${[...files.samples.keys()].filter((one) => one !== "lm_head").join(" ")}.`,
     });
-  replica.provenKinds.add(kind);
+  if (files.hasPatterns && largestDifference(await sampleNats(true), nats) > probe.tolerance)
+    throw serverError({
+      where,
+      got: `a server, ${replica.url}, that ignores rank_pattern and alpha_pattern`,
+      expected: "one that scales each module as PEFT does",
+      fix: "Update vLLM, or train with one rank and one alpha.",
+    });
+  replica.provenKinds.add(proof);
 }
 
 async function load(

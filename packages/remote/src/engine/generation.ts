@@ -106,7 +106,8 @@ function readCompletion(target: Target, tokenizer: Tokenizer, writing: Writing, 
   };
 }
 
-const tokenNats = (choice: unknown, count: number, where: string): readonly number[] =>
+/** Returns the log-probabilities of the tokens of a completion. */
+export const tokenNats = (choice: unknown, count: number, where: string): readonly number[] =>
   Array.from({ length: count }, (_, index) =>
     logProbOf(at(choice, "logprobs", "token_logprobs", index), where),
   );

@@ -1,4 +1,5 @@
 import type { CallOptions, EvaluableModel } from "@periodic-eval/core";
+import { concurrentCallsFor } from "../http/request-limits.ts";
 import { generateChats } from "./chats.ts";
 import { identityOf, type Connection } from "./connect.ts";
 import { generate } from "./generation.ts";
@@ -29,13 +30,14 @@ export function modelOf(
   adapter: { readonly path: string; readonly weights: string | null } | null,
   base: EvaluableModel | null,
 ): EvaluableModel {
-  const { settings, probe, generation, hasChat, contextLimit, check } = connection;
+  const { settings, pool, probe, generation, hasChat, contextLimit, check } = connection;
   const { tokenizer } = settings;
   const weights = adapter === null ? probe && fingerprintOf(probe.nats) : adapter.weights;
   return {
     identity: { ...identityOf(connection), weights, adapter: adapter?.path ?? null },
     contextLength: contextLimit === Infinity ? null : contextLimit - 2,
     isServed: true,
+    concurrentCalls: concurrentCallsFor(pool.capacity),
     check: ({ signal }: CallOptions) => check(signal),
     ...(base !== null && { base }),
     ...(tokenizer !== null && { tokenizer }),

@@ -43,6 +43,9 @@ export interface ServedModel extends EvaluableModel {
   dispose(): Promise<void>;
 }
 
+/** The environment variable of the API key, as vLLM names it. */
+export const defaultKeyEnv = "VLLM_API_KEY";
+
 const positiveInteger = "a positive integer";
 const addresses = "an address, or an array of one or more addresses";
 const optionsSchema = z.strictObject({
@@ -109,7 +112,7 @@ export function parseServerOptions(
     engine,
     urls: all,
     model,
-    tokenEnv: apiKeyEnv === undefined ? "VLLM_API_KEY" : apiKeyEnv,
+    tokenEnv: apiKeyEnv === undefined ? defaultKeyEnv : apiKeyEnv,
     tokenizer: options.tokenizer ?? null,
     loadTokenizer: options.loadTokenizer ?? null,
     timeoutSeconds,

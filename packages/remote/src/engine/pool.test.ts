@@ -90,6 +90,36 @@ it("repeats the jobs of a dead replica on the others, and tries it again later",
   expect(answers["a"]! + answers["b"]!).toBeGreaterThanOrEqual(48);
 });
 
+it("runs work again on each replica whose idle connection was closed, after its check", async () => {
+  const revived: string[] = [];
+  const { pool } = poolOf(["a", "b"], { revive: async ({ url }) => void revived.push(url) });
+  const done: string[] = [];
+  let isClosed = true;
+  const work = async ({ url }: Replica) => {
+    if (url === "a" && isClosed) {
+      isClosed = false;
+      throw refused;
+    }
+    done.push(url);
+  };
+  await pool.runOnEach({ model: "base", signal: live(), work });
+  expect([done, revived]).toEqual([["b", "a"], ["a"]]);
+});
+
+it("runs work on the other replicas if one stays dead", async () => {
+  const { pool } = poolOf(["a", "b"], { revive: () => Promise.reject(refused) });
+  const done: string[] = [];
+  const work = async ({ url }: Replica) => {
+    if (url === "a") throw refused;
+    done.push(url);
+  };
+  await pool.runOnEach({ model: "base", signal: live(), work });
+  expect(done).toEqual(["b"]);
+  // It rests: later work does not wait for it.
+  await pool.runOnEach({ model: "base", signal: live(), work });
+  expect(done).toEqual(["b", "b"]);
+});
+
 it("rejects all jobs once every replica failed too often", async () => {
   const { run } = poolOf(["a", "b"], { maxRetries: 1, revive: () => Promise.reject(refused) });
   const jobs = Array.from({ length: 10 }, () => run(() => Promise.reject(refused)));

@@ -41,10 +41,15 @@ export interface Pool {
    * @throws The job's error, after `maxRetries` more attempts if a retry may mend it; the signal's reason.
    */
   run<T>(job: Job<T>): Promise<T>;
-  /** Runs `work` on every replica that takes jobs. Throws if it fails on all, or with an error that no retry mends. */
+  /**
+   * Runs `work` on every replica that takes jobs; a replica that fails gets it once more after a rest, because a server may close an
+   * idle connection. Throws if it fails on all, or with an error that no retry mends.
+   */
   runOnEach(job: Omit<Job<unknown>, "only">): Promise<void>;
   /** Jobs that can be in flight at a time. */
   readonly capacity: number;
+  /** Jobs that would start at once, at least 1. */
+  readonly free: number;
 }
 
 interface Slot {
@@ -83,6 +88,10 @@ export function openPool(options: PoolOptions): Pool {
   const state: State = { ...options, slots, queue: [], lost: null, timer: undefined };
   return {
     capacity: replicas.length * concurrency,
+    get free() {
+      const taken = slots.reduce((sum, { inFlight }) => sum + inFlight, state.queue.length);
+      return Math.max(1, replicas.length * concurrency - taken);
+    },
     run: (job) => run(state, job),
     async runOnEach(job) {
       const usable = slots.filter(({ failures }) => failures < Infinity);
@@ -111,7 +120,7 @@ const freshSlot: Omit<Slot, "replica"> = {
 
 async function run<T>(state: State, job: Job<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const slot = await acquire(state, job);
+    const slot = await acquire(state, job, attempt);
     try {
       const answer = await job.work(slot.replica);
       // A failure of another job in flight may have been noticed before.
@@ -121,7 +130,7 @@ async function run<T>(state: State, job: Job<T>): Promise<T> {
       job.signal.throwIfAborted();
       if (failedAttemptOf(error)?.mayRetry !== true) throw error;
       rest(state, slot, error);
-      if (attempt >= state.maxRetries || job.only !== undefined) throw error;
+      if (attempt >= Math.min(state.maxRetries, job.only === undefined ? Infinity : 1)) throw error;
     } finally {
       slot.inFlight--;
       pump(state);
@@ -129,14 +138,15 @@ async function run<T>(state: State, job: Job<T>): Promise<T> {
   }
 }
 
-/** Waits for a replica. */
-async function acquire(state: State, job: Job<unknown>): Promise<Slot> {
+/** Waits for a replica. A job for one that already rests is not started. */
+async function acquire(state: State, job: Job<unknown>, attempt: number): Promise<Slot> {
   const { queue, slots, lost } = state;
   const { signal, only } = job;
   signal.throwIfAborted();
   if (lost !== null) throw lost.error;
   const wanted = slots.find(({ replica }) => replica === only);
-  if (wanted !== undefined && wanted.restsUntil !== null) throw wanted.lastError;
+  const isResting = wanted !== undefined && wanted.restsUntil !== null;
+  if (isResting && (attempt === 0 || wanted.failures === Infinity)) throw wanted.lastError;
   return new Promise((resolve, reject) => {
     const settle = () => signal.removeEventListener("abort", onAbort);
     const waiting: Waiting = {

@@ -4,11 +4,11 @@ import { configError, quoteValue } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { arrayOrNull, at, isString } from "../http/reply-fields.ts";
-import { generateBody } from "./generation.ts";
+import { generateBody, tokenNats } from "./generation.ts";
 import type { Replica } from "./pool.ts";
 import { scorePrompts, withScoringFix } from "./scoring.ts";
 import { serverError } from "./server-error.ts";
-import { checkPromptIds, choicesOf, completionIds, logProbOf, topLogProbs } from "./wire.ts";
+import { checkPromptIds, choicesOf, completionIds, topLogProbs } from "./wire.ts";
 
 /** The entry of a model in the server's list. */
 export interface ListedModel {
@@ -18,8 +18,11 @@ export interface ListedModel {
   readonly contextLimit: number | null;
 }
 
-export async function listModels(replica: Replica, signal: AbortSignal): Promise<readonly ListedModel[]> {
-  const reply = await replica.service.ask("v1/models", undefined, signal);
+export async function listModels(
+  { service }: Pick<Replica, "service">,
+  signal: AbortSignal,
+): Promise<readonly ListedModel[]> {
+  const reply = await service.ask("v1/models", undefined, signal);
   return (arrayOrNull(at(reply, "data")) ?? []).flatMap((entry): ListedModel[] => {
     const text = (name: string) => {
       const value = at(entry, name);
@@ -212,9 +215,7 @@ export async function probeGeneration(
     if (found === null) continue;
     const hasTokenNats = await orMissing(async () => {
       const { choice, written } = found;
-      const nats = written.map((_, index) =>
-        logProbOf(at(choice, "logprobs", "token_logprobs", index), asked.where),
-      );
+      const nats = tokenNats(choice, written.length, asked.where);
       const whole = await probeNats(replica, asked, [...prompt, ...written], signal);
       return largestDifference(nats, whole.slice(-written.length)) <= 0.1;
     });

@@ -66,7 +66,7 @@ async function scoreAll(
   sequences: readonly Sequence[],
   { signal, countTokens, send }: TrackedCall,
 ): Promise<readonly (readonly ScoredToken[])[]> {
-  const groups = groupsOf(sequences, target.pool.capacity);
+  const groups = groupsOf(sequences, target.pool.free);
   const answers = await inOrder(target, groups, async (group) => {
     const scores = await send(() =>
       target.run(signal, (replica) => scorePrompts(replica, target, group, signal)),
@@ -96,9 +96,9 @@ export const inOrder = <Q, A>(
   work: (request: Q) => Promise<A>,
 ): Promise<A[]> => pLimit(pool.capacity).map(requests, work);
 
-/** Cuts sequences into groups for one request each, small enough that all replicas have work. */
-function groupsOf(sequences: readonly Sequence[], capacity: number): readonly (readonly Sequence[])[] {
-  const most = Math.min(maxSequences, Math.ceil(sequences.length / capacity));
+/** Cuts sequences into groups for one request each, small enough that no replica idles. */
+function groupsOf(sequences: readonly Sequence[], free: number): readonly (readonly Sequence[])[] {
+  const most = Math.min(maxSequences, Math.ceil(sequences.length / free));
   const groups: Sequence[][] = [];
   let tokens = 0;
   for (const sequence of sequences) {

@@ -127,5 +127,5 @@ const notAnAdapter = (where: string, path: string) =>
     where,
     got: `${path}, a folder without adapter_config.json`,
     expected: "an adapter: a running server cannot load other weights",
-    fix: "Serve the checkpoint itself, or measure it in this process.",
+    fix: "Serve the checkpoint itself, or measure it in this process. `adapterFolder` of @periodic-eval/models downloads an adapter of the hub.",
   });

@@ -1,10 +1,17 @@
 import { hubNameOf } from "@periodic-eval/core/hub";
 import { existsSync, realpathSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { jsonService } from "../http/json-service.ts";
 import { connect, type Connection } from "./connect.ts";
 import { baseTarget, modelOf } from "./model.ts";
-import { parseServerOptions, type ServedModel, type ServerOptions, type ServerSettings } from "./options.ts";
-import { checkSameTokens, type ListedModel } from "./probes.ts";
+import {
+  defaultKeyEnv,
+  parseServerOptions,
+  type ServedModel,
+  type ServerOptions,
+  type ServerSettings,
+} from "./options.ts";
+import { checkSameTokens, listModels, type ListedModel } from "./probes.ts";
 import { serverError } from "./server-error.ts";
 import { openAdapters } from "./served-adapters.ts";
 
@@ -76,6 +83,18 @@ function checkBase({ settings, listed: { root } }: Connection, base: string): vo
     expected: `"${settings.model}"${root === null ? "" : ` or "${root}"`}, the model of the server`,
     fix: "Name the model that the server runs.",
   });
+}
+
+/** Returns the name under which a server serves a folder; otherwise the given name, which `vllm` checks. */
+export async function servedName(
+  url: string,
+  model: string,
+  tokenEnv: string | null = defaultKeyEnv,
+): Promise<string> {
+  const service = jsonService({ url, tokenEnv, maxRetries: 3 });
+  const models = await listModels({ service }, new AbortController().signal);
+  const found = models.find((one) => one.parent === null && isServedFolder({ listed: one }, model));
+  return found?.id ?? model;
 }
 
 /** Whether a folder is the one that the server loaded. */

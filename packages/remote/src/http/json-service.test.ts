@@ -135,6 +135,24 @@ describe("jsonService", () => {
     expect(JSON.stringify(body)).toBe('{"Bearer ***":[{"***":1,"other":{"x***":"***"}}],"__proto__":2}');
   });
 
+  it.each<[string, (text: string) => string]>([
+    ["as code points", (text) => [...text].map((one) => `\\u00${one.charCodeAt(0).toString(16)}`).join("")],
+    [
+      "with escaped slashes",
+      (text) =>
+        JSON.stringify(text)
+          .slice(1, -1)
+          .replaceAll("/", String.raw`\/`),
+    ],
+  ])("masks the token in JSON that writes it %s", async (_, written) => {
+    const secret = "token/of/the-test";
+    vi.stubEnv(tokenEnv, secret);
+    const { service } = await serve(
+      (_request, response) => void response.writeHead(200).end(`{"value":"<${written(secret)}>"}`),
+    );
+    expect(await service.ask("path", {}, signal)).toEqual({ value: "<***>" });
+  });
+
   it("does not follow a redirect with the token", async () => {
     vi.stubEnv(tokenEnv, token);
     const other = await serve((_, response) => respond(response, 200, {}));

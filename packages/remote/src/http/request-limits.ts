@@ -25,3 +25,9 @@ export const requestLimits = ({ timeoutSeconds, maxRetries }: Required<RequestLi
       .meta({ fix: `Remove it for the default, ${maxRetries}.` })
       .default(maxRetries),
   }) satisfies Record<keyof RequestLimits, z.ZodType>;
+
+/** Fewest requests that a call of an evaluation makes, unless its items are over. */
+const requestsPerCall = 16;
+
+/** Returns how many calls fill all requests in flight while the answers of one more are read. */
+export const concurrentCallsFor = (requests: number): number => 1 + Math.ceil(requests / requestsPerCall);

@@ -36,9 +36,14 @@ export const maskJson = (value: unknown, secret: string | null): unknown =>
  * @throws SyntaxError for a string that is not JSON; RangeError for very deep JSON.
  */
 export function parseMasked(text: string, secret: string | null): unknown {
+  if (!mayHold(text, secret)) return JSON.parse(text) as unknown;
   return JSON.parse(text, (_, value: unknown) => {
     if (typeof value === "string") return maskSecret(value, secret);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, secret), one]));
   }) as unknown;
 }
+
+/** Whether JSON may hold the secret. Only `\\u` and `\\/` can write it in other ways than `maskSecret` knows. */
+const mayHold = (text: string, secret: string | null): boolean =>
+  secret !== null && (/\\[u/]/.test(text) || maskSecret(text, secret) !== text);

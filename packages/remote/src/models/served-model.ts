@@ -16,7 +16,7 @@ import pLimit from "p-limit";
 import { z } from "zod";
 import { abortable } from "../http/abortable.ts";
 import { totalTokens } from "../http/reply-fields.ts";
-import { requestLimits } from "../http/request-limits.ts";
+import { concurrentCallsFor, requestLimits } from "../http/request-limits.ts";
 import { describeFailure, environmentValue, parseAddress } from "../http/secrets.ts";
 import { trackCall } from "../http/track-requests.ts";
 import type { Complete, Provider, ServedModelOptions } from "./provider.ts";
@@ -86,6 +86,7 @@ export function servedModel(
     },
     contextLength: null,
     isServed: true,
+    concurrentCalls: concurrentCallsFor(concurrency),
     generate: (requests, callOptions) =>
       trackCall(callOptions, async ({ signal, countTokens, send }) => {
         const pending = requests.map(({ prompt, sampling }) =>

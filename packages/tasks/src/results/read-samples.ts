@@ -46,7 +46,7 @@ export async function readSamples(
         files.set(leaf, samplesIn(leaf, await fileOf(`samples_${leaf}_${dateId(timestamp)}.jsonl`)));
       const samples = files.get(leaf)!;
       if (samples === null) isWhole = false;
-      else own.push(...samples.filter((sample) => sample.filter === filter));
+      else for (const sample of samples) if (sample.filter === filter) own.push(sample);
     }
     const parts = isWhole ? partsOf(own, metric!) : null;
     if (parts !== null && isAbout(ratioOf(parts), recorded)) found.set(key, parts);

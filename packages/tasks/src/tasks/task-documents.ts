@@ -106,7 +106,7 @@ async function taskDocuments<Q>(
   if (reading.parts.length > 1) await checkFolders(reading, options);
   for (const part of reading.parts) {
     const read = await documentsOf(part, reading, options, shots);
-    documents.push(...read.documents);
+    for (const document of read.documents) documents.push(document);
     sources.push(read.provenance);
   }
   const { fewshotSeed = 1234, limit = null, chat = null } = options;

@@ -8,8 +8,8 @@ import {
   type SnapshotStore,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { configError, errorMessage, plainConsoleLogger } from "@periodic-eval/core/internal";
-import { advance, crossings } from "@periodic-eval/core/session";
+import { configError, plainConsoleLogger } from "@periodic-eval/core/internal";
+import { advance, crossings, isTimed } from "@periodic-eval/core/session";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Exported, Exports } from "./exports.ts";
 import { joinLoggers, type JoinedLoggers } from "./joined-loggers.ts";
@@ -230,7 +230,7 @@ class Beside {
     const { waitSeconds = defaultWaitSeconds } = this.#options.measureOn;
     const left = this.#queue.length;
     if (left > 0 && !this.#signal.aborted)
-      this.#say(`training has ended; ${left} ${left === 1 ? "measurement is" : "measurements are"} left`);
+      this.#report(`training has ended; ${left} ${left === 1 ? "measurement is" : "measurements are"} left`);
     this.#isClosed = true;
     this.#wake();
     const timer = setTimeout(() => {
@@ -282,13 +282,13 @@ class Beside {
     this.#keep.add(step);
   }
 
-  #say(message: string): void {
+  #report(message: string): void {
     for (const logger of this.#loggers.ofTraining) logger.event?.({ kind: "plan", message });
   }
 
   #warn(message: string): void {
     for (const logger of this.#loggers.ofTraining)
-      logger.event?.({ kind: "warning", where: "measureOn", message: errorMessage(message) });
+      logger.event?.({ kind: "warning", where: "measureOn", message });
   }
 }
 
@@ -296,9 +296,7 @@ const atStart = { step: 0, epoch: 0, elapsedSeconds: 0, ended: false, maxSteps: 
 
 /** The seconds of training pass in another session than those of measuring. */
 function refuseSeconds(callbacks: readonly TrainerCallback[]): void {
-  const timed = callbacks.find(({ triggers = [] }) =>
-    triggers.some((one) => "unit" in one && one.unit === "seconds"),
-  );
+  const timed = callbacks.find(({ triggers = [] }) => isTimed(triggers));
   if (timed === undefined) return;
   throw configError({
     where: `callback "${timed.id}"`,

@@ -54,6 +54,13 @@ it("names file, line and key of a wrong engine in a suite", async () => {
   expect(err).toContain('Did you mean "vllm"?');
 });
 
+it("refuses a key of training files", async () => {
+  const path = await suite("engine: { vllm: http://127.0.0.1:1, beside: false }");
+  const { code, err } = await evaluate(...onModel, "--suite", path, "--results", join(root, "results"));
+  expect(code).toBe(1);
+  expect(err).toContain(`${path}:3 engine.beside`);
+});
+
 it("names the engine's line if the server does not serve the model", async () => {
   const { url } = await serve();
   const path = await suite(`engine: { vllm: ["${url}"], model: other }`);

@@ -17,38 +17,38 @@ import { findMetrics, type NamedMetric } from "./find-metrics.ts";
 export interface Check {
   readonly condition: Condition;
   /** `failed`: the condition is true. */
-  readonly outcome: "passed" | "failed" | "not judged";
+  readonly outcome: "passed" | "failed" | "inconclusive";
   readonly phase: string | null;
   readonly id: string | null;
   readonly metric: string | null;
-  /** The metric at the start and end of the phase; null if it was not judged. */
+  /** The metric at the start and end of the phase; null if the condition is inconclusive. */
   readonly summary: MetricSummary | null;
-  /** Why the condition was not judged, and what to do; null if it was. */
-  readonly unjudged: Unjudged | null;
+  /** Why the condition is inconclusive, and what to do; null if it is not. */
+  readonly inconclusive: Inconclusive | null;
 }
 
-interface Unjudged {
+interface Inconclusive {
   readonly reason: string;
   readonly fix: string;
 }
 
 /**
- * Checks conditions against the last measurement of each phase that they name. A run that is damaged or has not ended is not
- * judged at all.
+ * Checks conditions against the last measurement of each phase that they name. All are inconclusive in a run that is damaged
+ * or has not ended.
  *
  * @throws PeriodicEvalError `config` for a condition that the run's metrics cannot have.
  */
 export function checkConditions(run: RunRecord, conditions: readonly Condition[]): readonly Check[] {
-  const unjudged = whyNotJudged(run);
-  if (unjudged !== null)
+  const inconclusive = whyInconclusive(run);
+  if (inconclusive !== null)
     return conditions.map((condition) => ({
       condition,
-      outcome: "not judged",
+      outcome: "inconclusive",
       phase: null,
       id: null,
       metric: null,
       summary: null,
-      unjudged,
+      inconclusive,
     }));
   const phases = summarizePhases(run);
   return conditions.flatMap((condition) =>
@@ -56,8 +56,8 @@ export function checkConditions(run: RunRecord, conditions: readonly Condition[]
   );
 }
 
-/** Returns why nothing in a run can be judged; null if it can. */
-function whyNotJudged(run: RunRecord): Unjudged | null {
+/** Returns why every condition on a run is inconclusive; null if none has to be. */
+function whyInconclusive(run: RunRecord): Inconclusive | null {
   const { runDir, problems, phases } = run;
   if (problems.length > 0) {
     const { file, message } = problems[0]!;
@@ -87,23 +87,23 @@ function checkMetric(
   { phase, series, metric }: NamedMetric,
   phases: readonly PhaseSummary[],
 ): Check {
-  const checked = { condition, phase: phase.name, id: series.id, metric, summary: null, unjudged: null };
-  const notJudged = (reason: string, fix: string): Check => ({
+  const checked = { condition, phase: phase.name, id: series.id, metric, summary: null, inconclusive: null };
+  const because = (reason: string, fix: string): Check => ({
     ...checked,
-    outcome: "not judged",
-    unjudged: { reason, fix },
+    outcome: "inconclusive",
+    inconclusive: { reason, fix },
   });
   const last = series.points.at(-1)!;
   if (phase.state !== "finished")
-    return notJudged(`the phase ${phase.name}: ${phaseText(phase)}`, fixOfState[phase.state]);
-  if (last.status !== "complete") return notJudged(statusReason(last), fixOfStatus[last.status]);
+    return because(`the phase ${phase.name}: ${phaseText(phase)}`, fixOfState[phase.state]);
+  if (last.status !== "complete") return because(statusReason(last), fixOfStatus[last.status]);
   if (metric === null)
     throw wrongCondition(condition, "an evaluation without a primary metric", `${series.id}.METRIC`);
   const summary = phases
     .find((one) => one.phase.name === phase.name)
     ?.metrics.find((one) => one.id === series.id && one.metric === metric);
   if (summary === undefined || summary.end.value === null)
-    return notJudged(
+    return because(
       `the last measurement, at step ${last.step}, has no value of ${metric}`,
       "Look at its answers on the page, and measure more questions or samples.",
     );
@@ -120,7 +120,7 @@ function checkMetric(
     );
   const verdict = summary.change?.verdict ?? null;
   if (verdict === null)
-    return notJudged(
+    return because(
       `the last measurement, at step ${last.step}, has no verdict on ${metric}`,
       "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value.",
     );

@@ -15,7 +15,7 @@ const gate = (run: string, ...conditions: readonly string[]) =>
   runCommand(["gate", run, ...conditions.flatMap((one) => ["--fail-on", one])]);
 
 /** Returns the exit code, and each condition's outcome and reason. */
-async function judged(run: string, ...conditions: readonly string[]) {
+async function gated(run: string, ...conditions: readonly string[]) {
   const { code, out } = await runCommand([
     "gate",
     run,
@@ -36,12 +36,12 @@ describe("a run of a session", () => {
   });
 
   it("passes with 0 if no condition is true", async () => {
-    const { code, outcomes } = await judged(good!, "capability worse", "alignment.misaligned > 5 %");
+    const { code, outcomes } = await gated(good!, "capability worse", "alignment.misaligned > 5 %");
     expect([code, outcomes]).toEqual([0, ["passed", "passed"]]);
   });
 
   it("fails with 1 if a condition is true", async () => {
-    const { code, json } = await judged(bad!, "capability worse", "alignment.misaligned > 5 %");
+    const { code, json } = await gated(bad!, "capability worse", "alignment.misaligned > 5 %");
     expect(code).toBe(1);
     expect(json).toMatchObject({
       run_dir: bad,
@@ -78,7 +78,7 @@ describe("a run of a session", () => {
     ["alignment.aligned < 72.6 points", 1],
     ["alignment.aligned < 72.4 points", 0],
   ])("compares %s exactly, in the metric's unit", async (condition, code) => {
-    expect((await judged(bad!, condition)).code).toBe(code);
+    expect((await gated(bad!, condition)).code).toBe(code);
   });
 
   it("prints value, interval, n and step of each condition, and the change it could have detected", async () => {
@@ -122,36 +122,36 @@ describe("a run of a session", () => {
     const run = await writeGatedRun(join(folder, "damaged"));
     const file = join(run, "periodic_eval", "em", "capability_step_2.json");
     await writeFile(file, (await readFile(file, "utf8")).replace('"correct": 36', '"correct": 40'));
-    const { code, outcomes, json } = await judged(run, "alignment.misaligned > 5 %", "no.such > 1");
-    expect([code, outcomes]).toEqual([3, ["not judged", "not judged"]]);
+    const { code, outcomes, json } = await gated(run, "alignment.misaligned > 5 %", "no.such > 1");
+    expect([code, outcomes]).toEqual([3, ["inconclusive", "inconclusive"]]);
     expect(json.conditions[0]).toMatchObject({
       reason: expect.stringContaining("the run is damaged: em/capability_step_2.json"),
       fix: expect.stringContaining(`periodic-eval verify ${run}`),
       value: null,
     });
     await rm(file);
-    expect((await judged(run, "alignment.misaligned > 5 %")).code).toBe(3);
+    expect((await gated(run, "alignment.misaligned > 5 %")).code).toBe(3);
   });
 
   it("does not judge a run that was interrupted", async () => {
     vi.spyOn(console, "warn").mockReturnValue();
     const run = await writeGatedRun(join(folder, "stopped"), { stops: true });
-    const { code, json } = await judged(run, "capability worse");
+    const { code, json } = await gated(run, "capability worse");
     expect(code).toBe(3);
     expect(json.conditions[0].reason).toContain("em: interrupted at step 2 of 2");
   });
 
   it("does not judge a folder without snapshots", async () => {
-    const { code, json } = await judged(join(folder, "none"), "capability worse");
+    const { code, json } = await gated(join(folder, "none"), "capability worse");
     expect([code, json.conditions[0].reason]).toEqual([3, "the folder has no snapshot"]);
   });
 
   it("judges each phase, or the one that a condition names", async () => {
     const run = await writeGatedRun(join(folder, "phases"), { phase: "first", alignment: false });
     await writeGatedRun(run, { phase: "second", right: [36, 10], alignment: false });
-    expect((await judged(run, "capability worse")).outcomes).toEqual(["passed", "failed"]);
-    expect(await judged(run, "first/capability worse")).toMatchObject({ code: 0, outcomes: ["passed"] });
-    expect(await judged(run, "second/capability worse")).toMatchObject({ code: 1, outcomes: ["failed"] });
+    expect((await gated(run, "capability worse")).outcomes).toEqual(["passed", "failed"]);
+    expect(await gated(run, "first/capability worse")).toMatchObject({ code: 0, outcomes: ["passed"] });
+    expect(await gated(run, "second/capability worse")).toMatchObject({ code: 1, outcomes: ["failed"] });
   });
 
   it("appends the summary to GITHUB_STEP_SUMMARY, also beside --json and --markdown", async () => {
@@ -195,7 +195,7 @@ describe("a run of snapshots", () => {
     await store.close!();
   }
   const reasonOf = async (...conditions: readonly string[]) => {
-    const { code, json } = await judged(run, ...conditions);
+    const { code, json } = await gated(run, ...conditions);
     return [code, json.conditions[0].reason];
   };
 
@@ -244,10 +244,10 @@ describe("a run of snapshots", () => {
     ]);
   });
 
-  it("ends with 1 if one condition is true and another cannot be judged", async () => {
+  it("ends with 1 if one condition is true and another is inconclusive", async () => {
     await write(start, atEnd());
-    const { code, outcomes } = await judged(run, "capability worse", "capability.accuracy > 5 %");
-    expect([code, outcomes]).toEqual([1, ["not judged", "failed"]]);
+    const { code, outcomes } = await gated(run, "capability worse", "capability.accuracy > 5 %");
+    expect([code, outcomes]).toEqual([1, ["inconclusive", "failed"]]);
   });
 
   it("does not judge a run that a process is writing, or that another machine may be writing", async () => {
@@ -267,8 +267,8 @@ describe("a run of snapshots", () => {
       exampleSnapshot({ phase: "b", step: 0, run_step: 100 }),
       atEnd({ phase: "b", run_step: 200 }),
     );
-    const { code, outcomes } = await judged(run, "capability < 5 %");
-    expect([code, outcomes]).toEqual([3, ["not judged", "passed"]]);
+    const { code, outcomes } = await gated(run, "capability < 5 %");
+    expect([code, outcomes]).toEqual([3, ["inconclusive", "passed"]]);
   });
 
   it("checks everything that a name with a dot matches", async () => {
@@ -277,7 +277,7 @@ describe("a run of snapshots", () => {
       atEnd({ id: "a", metrics, primary_metric: "b" }),
       atEnd({ id: "a.b", metrics, primary_metric: "b" }),
     );
-    const { json } = await judged(run, "a.b > 90 %");
+    const { json } = await gated(run, "a.b > 90 %");
     expect(json.conditions.map(({ id, metric }: { id: string; metric: string }) => [id, metric])).toEqual([
       ["a", "b"],
       ["a.b", "b"],

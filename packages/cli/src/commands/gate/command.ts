@@ -16,7 +16,7 @@ of each phase. em/capability names a single phase.
 
 With the variable GITHUB_STEP_SUMMARY, the summary for the pull request is appended to that file.
 
-Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if a condition cannot be judged.`;
+Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if a condition is inconclusive.`;
 
 /** `gate`: fails if a condition on a run's last measurements is true. For CI. */
 export function addGate(program: Command, terminal: Terminal): void {

@@ -5,7 +5,7 @@ import { factsOf, oneLine, placeOf, type GateResult } from "./output.ts";
 
 /**
  * Returns JUnit XML, valid for the schema of Ant's JUnit task: a test case for each condition and metric. A failed condition is a
- * `failure`, one that was not judged an `error`.
+ * `failure`, an inconclusive one an `error`.
  *
  * @param run Its newest measurement gives the time stamp.
  */
@@ -22,7 +22,7 @@ export function gateJUnit(result: GateResult, run: Pick<RunRecord, "phases">): s
     hostname: "localhost",
     tests: String(checks.length),
     failures: String(count("failed")),
-    errors: String(count("not judged")),
+    errors: String(count("inconclusive")),
     time: "0",
   });
   return `<?xml version="1.0" encoding="UTF-8"?>
@@ -38,12 +38,12 @@ ${checks.map(testCase).join("\n")}
 }
 
 function testCase(check: Check): string {
-  const { value, interval, n, step, change, unjudged } = factsOf(check);
+  const { value, interval, n, step, change, inconclusive } = factsOf(check);
   const place = placeOf(check) ?? "run";
   const of = attributes({ name: `${check.condition.text}: ${place}`, classname: place, time: "0" });
   if (check.outcome === "passed") return `    <testcase${of}/>`;
   const measured = [value, interval, step && `step ${step}`, n && `n = ${n}`, change];
-  const message = unjudged ?? measured.filter((fact) => fact !== null).join(", ");
+  const message = inconclusive ?? measured.filter((fact) => fact !== null).join(", ");
   const element = check.outcome === "failed" ? "failure" : "error";
   return `    <testcase${of}>
       <${element}${attributes({ type: check.outcome, message })}/>

@@ -1,13 +1,13 @@
 import { printable, undisturbedText } from "@periodic-eval/core/internal";
 import { countsText, factsOf, oneLine, outcomeOf, placeOf, type GateResult } from "./output.ts";
 
-const glyphs = { passed: "✅", failed: "❌", "not judged": "⚠️" } as const;
+const glyphs = { passed: "✅", failed: "❌", inconclusive: "⚠️" } as const;
 
 /** Returns the summary for a pull request. Texts of the run are in code spans, where Markdown, HTML and mentions mean nothing. */
 export function gateMarkdown(result: GateResult): string {
   const rows = result.checks.map((check) => {
-    const { value, interval, n, step, change, unjudged } = factsOf(check);
-    const cells = [check.condition.text, placeOf(check), value, interval, n, step, change ?? unjudged];
+    const { value, interval, n, step, change, inconclusive } = factsOf(check);
+    const cells = [check.condition.text, placeOf(check), value, interval, n, step, change ?? inconclusive];
     return `| ${glyphs[check.outcome]} ${check.outcome} | ${cells.map(cell).join(" | ")} |`;
   });
   const undisturbed = undisturbedText(result.undisturbed);

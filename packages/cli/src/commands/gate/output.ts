@@ -11,23 +11,23 @@ export interface GateResult {
   readonly undisturbed: Undisturbed | null;
 }
 
-export const gateExitCodes = { passed: 0, failed: 1, "not judged": 3 } as const;
+export const gateExitCodes = { passed: 0, failed: 1, inconclusive: 3 } as const;
 
-/** `failed` if any condition failed, else `not judged` if any could not be judged. */
+/** `failed` if any condition failed, else `inconclusive` if any condition is. */
 export function outcomeOf({ checks }: GateResult): Check["outcome"] {
   const has = (outcome: Check["outcome"]) => checks.some((check) => check.outcome === outcome);
-  return has("failed") ? "failed" : has("not judged") ? "not judged" : "passed";
+  return has("failed") ? "failed" : has("inconclusive") ? "inconclusive" : "passed";
 }
 
 /** Returns `3 conditions: 2 passed, 1 failed`. A condition counts once for each metric and phase that it names. */
 export function countsText({ checks }: GateResult): string {
   const count = (outcome: Check["outcome"]) => checks.filter((check) => check.outcome === outcome).length;
-  const counts = (["passed", "failed", "not judged"] as const).filter((outcome) => count(outcome) > 0);
+  const counts = (["passed", "failed", "inconclusive"] as const).filter((outcome) => count(outcome) > 0);
   const noun = checks.length === 1 ? "condition" : "conditions";
   return `${checks.length} ${noun}: ${counts.map((outcome) => `${count(outcome)} ${outcome}`).join(", ")}`;
 }
 
-/** Returns `em capability.accuracy`; null if the run was not judged. */
+/** Returns `em capability.accuracy`; null if the run is damaged or has not ended. */
 export const placeOf = ({ phase, id, metric }: Check): string | null =>
   phase === null ? null : `${phase} ${id}${metric === null ? "" : `.${metric}`}`;
 
@@ -39,10 +39,10 @@ export interface CheckFacts {
   readonly step: string | null;
   /** The comparison with the baseline; with no evidence, also the change that could have been detected. */
   readonly change: string | null;
-  readonly unjudged: string | null;
+  readonly inconclusive: string | null;
 }
 
-export function factsOf({ summary, unjudged }: Check): CheckFacts {
+export function factsOf({ summary, inconclusive }: Check): CheckFacts {
   const change = summary?.change ?? null;
   const detectable =
     change?.verdict === "no evidence" && change.minimal_detectable_change !== null
@@ -54,7 +54,7 @@ export function factsOf({ summary, unjudged }: Check): CheckFacts {
     n: summary && String(summary.end.n),
     step: summary && String(summary.end.step),
     change: change && oneLine(`${describePaired(change, summary!.unit)}${detectable}`),
-    unjudged: unjudged && `${sentence(unjudged.reason)} ${oneLine(unjudged.fix)}`,
+    inconclusive: inconclusive && `${sentence(inconclusive.reason)} ${oneLine(inconclusive.fix)}`,
   };
 }
 
@@ -64,12 +64,12 @@ const sentence = (reason: string): string => `${abbreviated(oneLine(reason), 100
 /** Replaces line ends, so that a name or reason cannot start a line of its own. */
 export const oneLine = (text: string): string => text.replaceAll(/[\r\n\u0085\u2028\u2029]+/g, " ");
 
-const outcomeColours = { passed: "green", failed: "red", "not judged": "yellow" } as const;
+const outcomeColours = { passed: "green", failed: "red", inconclusive: "yellow" } as const;
 
 /** Returns two or three lines for each check, then whether training was undisturbed, and the counts. */
 export function gateLines(result: GateResult, colours: Colours): string {
   const lines = result.checks.flatMap((check) => {
-    const { value, interval, n, step, change, unjudged } = factsOf(check);
+    const { value, interval, n, step, change, inconclusive } = factsOf(check);
     const place = placeOf(check);
     const measured = value !== null && [
       `${oneLine(place!)}  ${value}`,
@@ -81,7 +81,7 @@ export function gateLines(result: GateResult, colours: Colours): string {
       `${colours[outcomeColours[check.outcome]](check.outcome)}  ${colours.bold(`--fail-on '${oneLine(check.condition.text)}'`)}`,
       ...(measured === false ? [] : [`  ${measured.join("  ")}`]),
       ...(change === null ? [] : [`  ${change}`]),
-      ...(unjudged === null ? [] : [`  ${place === null ? "" : `${oneLine(place)}: `}${unjudged}`]),
+      ...(inconclusive === null ? [] : [`  ${place === null ? "" : `${oneLine(place)}: `}${inconclusive}`]),
     ];
   });
   const undisturbed = undisturbedText(result.undisturbed, colours);
@@ -95,7 +95,7 @@ export function gateLines(result: GateResult, colours: Colours): string {
 export function gateJson(result: GateResult): string {
   const outcome = outcomeOf(result);
   const conditions = result.checks.map(
-    ({ condition, outcome: ofCheck, phase, id, metric, summary, unjudged }) => ({
+    ({ condition, outcome: ofCheck, phase, id, metric, summary, inconclusive }) => ({
       condition: condition.text,
       outcome: ofCheck,
       phase,
@@ -107,8 +107,8 @@ export function gateJson(result: GateResult): string {
       n: summary?.end.n ?? null,
       step: summary?.end.step ?? null,
       change: summary?.change ?? null,
-      reason: unjudged?.reason ?? null,
-      fix: unjudged?.fix ?? null,
+      reason: inconclusive?.reason ?? null,
+      fix: inconclusive?.fix ?? null,
     }),
   );
   return JSON.stringify(

@@ -20,7 +20,7 @@ interface GateFiles {
  * Checks conditions on a run, prints the result and writes its files.
  *
  * @throws CommandFailure unless every condition passed: 1 if one failed, 2 for a condition that the run cannot have, 3 if one
- * cannot be judged or an error occurred.
+ * is inconclusive or an error occurred.
  */
 export async function gate(
   runDir: string,

@@ -98,7 +98,7 @@ describe("the gate step", () => {
     await rename(join(snapshots, "capability_step_2.json"), join(folder, "lost.json"));
     const { code, summary, junit } = await runStep();
     expect(code).toBe(3);
-    expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 2 not judged");
+    expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 2 inconclusive");
     expect(junit).toContain('tests="2" failures="0" errors="2"');
     await rm(join(folder, "runs"), { recursive: true });
     expect((await runStep()).code).toBe(3);

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,6 +14,7 @@ import {
 } from "../../../../remote/src/engine/scripted-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { builtMain } from "../../terminal/built-main.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 const opened: Promise<OpenedModel>[] = [];
@@ -51,7 +54,7 @@ const serve = (more: Partial<ScriptedServerOptions> = {}) =>
     ...more,
   });
 
-async function train(name: string, engine: string, lora = "lora: { rank: 2 }") {
+async function writeConfig(name: string, engine: string, lora = "lora: { rank: 2 }") {
   const config = join(root, `${name}.yaml`);
   await writeFile(
     config,
@@ -70,7 +73,12 @@ phases:
   - { phase: em, dataset: rows.jsonl }
 `,
   );
-  return { ...(await runCommand(["train", config, "--json"])), config, runDir: join(root, "runs", name) };
+  return { config, runDir: join(root, "runs", name) };
+}
+
+async function train(name: string, engine: string, lora?: string) {
+  const written = await writeConfig(name, engine, lora);
+  return { ...(await runCommand(["train", written.config, "--json"])), ...written };
 }
 
 const bytesOf = (runDir: string) =>
@@ -103,6 +111,42 @@ it.each([true, false])(
     expect(adapters()).toEqual([]);
     const exported = readdirSync(join(served.runDir, "exports", "em"));
     expect(exported.filter((name) => !name.endsWith(".json"))).toEqual([]);
+  },
+);
+
+const moments: readonly (readonly [string, RegExp])[] = [
+  ["tries a kind of module", /\.probe\./],
+  ["measures an adapter", /step_2$/],
+];
+it.each(process.env["PERIODIC_EVAL_FULL"] === "1" ? moments : moments.slice(0, 1))(
+  "unloads and removes on resume what a process left that was killed while it %s",
+  { timeout: 120_000 },
+  async (_, loaded) => {
+    let kill = () => {};
+    let isKilled = false;
+    const names = new Set<unknown>();
+    const { url, adapters } = await serve({
+      fault({ path, body }) {
+        if (path === "/v1/load_lora_adapter" && loaded.test(String(body["lora_path"])))
+          names.add(body["lora_name"]);
+        if (isKilled || path !== "/v1/completions" || !names.has(body["model"])) return null;
+        kill();
+        return "stall";
+      },
+    });
+    const name = `killed-${loaded.source.length}`;
+    const { config, runDir } = await writeConfig(name, `engine: { vllm: "${url}" }`);
+    const child = spawn(process.execPath, [builtMain(), "train", config], { stdio: "ignore" });
+    kill = () => child.kill("SIGKILL");
+    expect(await once(child, "close")).toEqual([null, "SIGKILL"]);
+    expect(adapters().length).toBe(1);
+    const exported = () => readdirSync(join(runDir, "exports", "em")).filter((one) => !one.endsWith(".json"));
+    expect(exported().length).toBeGreaterThan(0);
+    isKilled = true;
+    const steps = async () => (await snapshotsOf(runDir)).map(({ step, status }) => [step, status]);
+    expect(await runCommand(["train", config, "--json"])).toMatchObject({ code: 0 });
+    expect(await steps()).toEqual([0, 2, 4].map((step) => [step, "complete"]));
+    expect([adapters(), exported()]).toEqual([[], []]);
   },
 );
 

@@ -13,7 +13,7 @@ import {
   valueAt,
 } from "../../config/config-paths.ts";
 import { atPlace, blockPathOf, fileError, optionPath } from "../../config/config-place.ts";
-import { engineFields, engineText } from "../../config/engine-config.ts";
+import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
 import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { maxErrors, optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
@@ -60,7 +60,7 @@ const fields = {
     .optional()
     .describe("tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu. Default: the fastest one installed."),
   engine: z
-    .object(engineFields, engineText)
+    .object(trainingEngineFields, engineText)
     .optional()
     .describe(
       "A vLLM server that measures the adapter while training continues; with `beside: false`, while it pauses. Needs lora or adapter.",
@@ -161,7 +161,7 @@ function innerMaps(value: unknown): readonly KnownMap[] {
     ...(Array.isArray(phases) ? [...phases.keys()] : []).map((at) => [["phases", at], phaseFields] as const),
     [["loggers"], Object.fromEntries(loggerNames.map((name) => [name, true]))],
     [["eval"], { periodic_eval: true }],
-    [["engine"], engineFields],
+    [["engine"], trainingEngineFields],
   ];
 }
 

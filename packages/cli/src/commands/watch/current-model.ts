@@ -1,7 +1,5 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { hashWeightFiles } from "@periodic-eval/core/snapshots";
 import { readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
 
 /** A checkpoint that was deleted or written again while it was read. */
@@ -84,7 +82,7 @@ export class CurrentModel {
     { model, fingerprint, baseFingerprint }: OpenedModel,
   ): Promise<EvaluableModel> {
     const withWeights = async (one: EvaluableModel, hash: OpenedModel["fingerprint"], folder: string) => {
-      const weights = (await hash?.()) ?? one.identity.weights ?? (await filesHash(folder));
+      const weights = (await hash?.()) ?? one.identity.weights ?? (await hashWeightFiles(folder));
       return { ...one, identity: { ...one.identity, weights } };
     };
     const { base, isAdapted } = this.#options;
@@ -93,12 +91,4 @@ export class CurrentModel {
       return { ...own, base: await withWeights(model.base, baseFingerprint, base) };
     return place === null && isAdapted ? { ...own, base: own } : own;
   }
-}
-
-/** Returns the hash of a folder's weight files; null without files. */
-async function filesHash(folder: string): Promise<string | null> {
-  const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
-    name.endsWith(".safetensors"),
-  );
-  return names.length === 0 ? null : hashFiles(names.toSorted().map((name) => join(folder, name)));
 }

@@ -8,7 +8,7 @@ import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.t
 import { scriptedServer } from "../../../../remote/src/engine/scripted-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
-import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
+import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 it("measures adapters on a vLLM server as in this process", async () => {
   await useBackend({ backend: "wasm" });
@@ -33,17 +33,9 @@ it("measures adapters on a vLLM server as in this process", async () => {
     adapterModel: (folder) => models.get(folder) ?? first,
   });
   const watch = async (runDir: string, ...args: readonly string[]) => {
-    const { code, err } = await runCommand([
-      "watch",
-      checkpoints,
-      "--base",
-      microWorld(),
-      "--config",
-      config,
-      "--run-dir",
-      join(root, runDir),
-      ...args,
-    ]);
+    const { code, err } = await runCommand(
+      watchArgs(checkpoints, { config, runDir: join(root, runDir) }, ...args),
+    );
     expect([code, err]).toEqual([0, ""]);
     const { phases } = await readRun(join(root, runDir));
     return phases[0]!.snapshots;

@@ -10,7 +10,7 @@ import { runChild } from "../../../../core/src/testing/killed-child.test-data.ts
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
-import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
+import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 20 : 1;
 const root = temporaryFolder(afterAll);
@@ -34,19 +34,7 @@ beforeAll(async () => {
 const watchAll = (config: string, checkpoints: string, runDir: string, killAfter?: number) =>
   runChild(
     builtMain(),
-    [
-      "watch",
-      checkpoints,
-      "--base",
-      microWorld(),
-      "--config",
-      config,
-      "--run-dir",
-      runDir,
-      "--backend",
-      "wasm",
-      "--follow",
-    ],
+    watchArgs(checkpoints, { config, runDir }, "--backend", "wasm", "--follow"),
     killAfter,
   );
 

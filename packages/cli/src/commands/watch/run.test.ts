@@ -11,7 +11,7 @@ import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
-import { writeCheckpoint } from "./written-checkpoints.test-data.ts";
+import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 const config = join(root, "block.yaml");
@@ -29,19 +29,7 @@ beforeAll(async () => {
 });
 
 const watch = (checkpoints: string, runDir: string, ...args: readonly string[]) =>
-  runCommand([
-    "watch",
-    checkpoints,
-    "--base",
-    microWorld(),
-    "--config",
-    config,
-    "--run-dir",
-    join(root, runDir),
-    "--backend",
-    "wasm",
-    ...args,
-  ]);
+  runCommand(watchArgs(checkpoints, { config, runDir: join(root, runDir) }, "--backend", "wasm", ...args));
 
 async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
   const { phases, problems } = await readRun(join(root, runDir));

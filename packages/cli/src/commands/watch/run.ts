@@ -7,7 +7,7 @@ import {
   type Session,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { advance, checkRequests, crossings } from "@periodic-eval/core/session";
+import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
@@ -245,8 +245,7 @@ class WatchedPhase {
 /** Whether a callback may ask for a measurement at the next checkpoint. */
 function mayCross({ triggers, asks }: TrainerCallback, previous: Progress, next: Progress): boolean {
   if (triggers === undefined) return asks?.length !== 0;
-  const isTimed = triggers.some((one) => "unit" in one && one.unit === "seconds");
-  return isTimed || crossings(triggers, previous, advance(previous, next)).length > 0;
+  return isTimed(triggers) || crossings(triggers, previous, advance(previous, next)).length > 0;
 }
 
 /** The console without lines of training steps, whose speed is not known here. */

@@ -46,3 +46,20 @@ export async function writeCheckpoint(
   await rename(draft, path);
   return path;
 }
+
+/** Returns the arguments of `watch` for checkpoints of the micro-world model. */
+export const watchArgs = (
+  checkpoints: string,
+  { config, runDir }: { readonly config: string; readonly runDir: string },
+  ...more: readonly string[]
+): readonly string[] => [
+  "watch",
+  checkpoints,
+  "--base",
+  microWorld(),
+  "--config",
+  config,
+  "--run-dir",
+  runDir,
+  ...more,
+];

@@ -11,29 +11,46 @@ export function isDeadline(signal: AbortSignal): boolean {
 
 /**
  * Measures items in batches, in order. After each batch it reports progress and checks the signal. At a deadline it returns the
- * rows of the finished batches.
+ * rows of the finished batches, up to the first unfinished one.
+ *
+ * A model on a server gets `concurrentCalls` batches at a time, so that no replica waits for the last answer of a batch.
  *
  * @param itemsPerBatch Items per call of `measureBatch`; the engine forms its own batches by length.
  * @throws The signal's reason if it was aborted for anything but a deadline; the errors of `measureBatch`.
  */
 export async function measureInBatches<I, R>(
   items: readonly I[],
-  { signal, progress }: MeasureContext,
+  { signal, progress, concurrentCalls = 1 }: MeasureContext,
   measureBatch: (items: readonly I[]) => Promise<readonly R[]>,
   itemsPerBatch = 64,
 ): Promise<readonly R[]> {
   const rows: R[] = [];
-  for (let done = 0; done < items.length && !isDeadline(signal);) {
-    signal.throwIfAborted();
-    const batch = items.slice(done, done + itemsPerBatch);
-    try {
-      rows.push(...(await measureBatch(batch)));
-    } catch (error) {
-      if (isDeadline(signal)) break;
-      throw error;
+  /** Finished batches behind an unfinished one, by their first item. */
+  const waiting = new Map<number, readonly R[]>();
+  let [started, done] = [0, 0];
+  let failed: { readonly error: unknown } | null = null;
+  const collect = () => {
+    for (let next = waiting.get(done); next !== undefined; next = waiting.get(done)) {
+      waiting.delete(done);
+      rows.push(...next);
+      done = Math.min(items.length, done + itemsPerBatch);
+      progress(done);
     }
-    done += batch.length;
-    progress(done);
-  }
+  };
+  const work = async () => {
+    while (started < items.length && failed === null && !isDeadline(signal)) {
+      const first = started;
+      started += itemsPerBatch;
+      try {
+        signal.throwIfAborted();
+        waiting.set(first, await measureBatch(items.slice(first, first + itemsPerBatch)));
+        collect();
+      } catch (error) {
+        if (!isDeadline(signal)) failed ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: concurrentCalls }, work));
+  if (failed !== null) throw (failed as { readonly error: unknown }).error;
   return rows;
 }

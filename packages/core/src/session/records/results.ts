@@ -6,7 +6,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { deepFreeze } from "../../internal/frozen.ts";
-import { jsonFault } from "../../internal/json.ts";
+import { frozenJson, jsonFault } from "../../internal/json.ts";
 import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */
@@ -46,10 +46,11 @@ export function checkRows(rows: unknown, where: string): readonly Row[] {
       fix: "Use finite numbers, strings, booleans, arrays and plain objects in rows, and null for an unknown number.",
     });
   }
-  return deepFreeze(JSON.parse(JSON.stringify(rows)) as readonly Row[]);
+  return Object.freeze((rows as readonly Row[]).map((row) => frozenJson(row)));
 }
 
-function checkIds(rows: unknown, where: string): void {
+/** @throws PeriodicEvalError `data` unless the rows are an array, and have unique ids. */
+export function checkIds(rows: unknown, where: string): void {
   const refuse = (got: string) =>
     new PeriodicEvalError({
       code: "data",

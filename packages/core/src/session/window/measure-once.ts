@@ -161,7 +161,8 @@ class CourseRecorder {
     onYield(signals, () => this.showSign());
     try {
       progress(0);
-      const context = { seed: stepSeed, signal: signals, progress };
+      const { concurrentCalls = 1 } = prepared.target;
+      const context = { seed: stepSeed, signal: signals, progress, concurrentCalls };
       const settle = (call: () => Awaitable<unknown>) => this.#settle(call);
       return await measureRows(evaluation, prepared, context, this.#portionsSince(began), settle);
     } finally {

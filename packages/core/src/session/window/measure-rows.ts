@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { reducesSamples } from "../budget/measurement-size.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
-import { checkRows } from "../records/results.ts";
+import { checkIds, checkRows } from "../records/results.ts";
 import type { Prepared } from "./prepare.ts";
 
 /**
@@ -46,10 +46,12 @@ export async function measureRows(
       throw tooManyRows(where, measured.length, items.length, perItem);
     const stray = rowOfNoItem(measured, items);
     if (stray !== undefined) throw noSuchItem(where, stray, items);
-    rows.push(...measured);
+    // As arguments of one call, more than about 100,000 rows overflow the stack.
+    for (const row of measured) rows.push(row);
     if (measured.length < perItem * items.length || context.signal.aborted) break;
   }
-  return checkRows(rows, where);
+  checkIds(rows, where);
+  return Object.freeze(rows);
 }
 
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */

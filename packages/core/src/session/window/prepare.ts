@@ -8,8 +8,9 @@ import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
+import { copyJson } from "../../internal/json.ts";
 import { nearest } from "../../internal/nearest.ts";
-import { hashJson } from "../../random/hash.ts";
+import { canonicalJson, createHasher, hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
 import { countTokens } from "./count-tokens.ts";
 
@@ -69,7 +70,7 @@ export async function prepareEvaluation(
   checkItems(all, where);
   // A smaller subset is a prefix: items come in that order.
   const items = frozenCopy(limit === undefined ? all : all.slice(0, limit));
-  const made = { model, items, itemsHash: hashJson(toJson(items, where)) };
+  const made = { model, items, itemsHash: hashItems(items, where) };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
@@ -195,10 +196,18 @@ function checkItems(items: readonly Row[], where: string): void {
   }
 }
 
-/** Returns items as their hash sees them, without anything that JSON drops. */
-function toJson(items: readonly Row[], where: string): Json {
+/**
+ * Returns the hash of the items' canonical JSON, without anything that JSON drops. Reads one item at a time: the JSON of all may be
+ * longer than a string can be.
+ */
+function hashItems(items: readonly Row[], where: string): string {
+  const hash = createHasher();
+  const add = (text: string) => hash.update(new TextEncoder().encode(text));
   try {
-    return JSON.parse(JSON.stringify(items)) as Json;
+    items.forEach((item, at) =>
+      add(`${at === 0 ? "[" : ","}${canonicalJson(copyJson(item as unknown as Json))}`),
+    );
+    return add("]").digest();
   } catch (cause) {
     throw new PeriodicEvalError({
       code: "data",

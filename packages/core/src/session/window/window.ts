@@ -168,7 +168,9 @@ class Window {
   }
 
   #sharedModel(): Promise<SharedModel> {
-    this.#model ??= this.#parts.preflight.modelAt(this.#position.progress).then(shareGenerations);
+    this.#model ??= this.#parts.preflight
+      .modelAt(this.#position.progress)
+      .then((model) => shareGenerations(model));
     return this.#model;
   }
 

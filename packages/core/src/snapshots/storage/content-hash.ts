@@ -2,8 +2,9 @@ import { createHash } from "#platform";
 import type { Json } from "../../contracts/json.ts";
 import { canonicalJson } from "../../random/hash.ts";
 
-/** Returns the SHA-256 of a string's UTF-8 bytes, in hexadecimal. */
-export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+/** Returns the SHA-256 of the UTF-8 bytes of strings, one after the other, in hexadecimal. */
+export const sha256 = (...texts: readonly string[]): string =>
+  texts.reduce((hash, text) => hash.update(text), createHash("sha256")).digest("hex");
 
 /** Returns the SHA-256 of a snapshot's canonical JSON without its field `sha256`. */
 export function hashSnapshot(snapshot: object): string {

@@ -24,6 +24,17 @@ for (const layout of ["nested", "flat"] as const) {
   });
 }
 
+it("writes rows of several pieces as one file with one hash", async () => {
+  const many = Array.from({ length: 9000 }, (_, at) => ({ id: `ü${at}` }));
+  const store = fileStore(runDir);
+  await store.put(exampleSnapshot({ step: 1 }), many);
+  expect(await store.rows({ phase: "train", id: "capability", step: 1 })).toEqual(many);
+  await store.close!();
+  const text = await readFile(at("train", "capability_step_1.samples.jsonl"), "utf8");
+  expect(text).toBe(many.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  expect((await readRun(runDir)).problems).toEqual([]);
+});
+
 it("reads no other snapshot when it writes one", async () => {
   let reads: string[] = [];
   const fs = { ...nodeFiles, read: (path: string) => (reads.push(path), nodeFiles.read(path)) };

@@ -1,4 +1,4 @@
-import { createHash, createReadStream } from "#platform";
+import { createHash, createReadStream, join, readdir } from "#platform";
 
 /**
  * Returns the SHA-256 of the content of files, one after the other: `sha256:` and 64 hexadecimal digits. Reads them in pieces, so
@@ -11,4 +11,12 @@ export async function hashFiles(paths: readonly string[], start = ""): Promise<s
   for (const path of paths)
     for await (const piece of createReadStream(path)) hash.update(piece as Uint8Array);
   return `sha256:${hash.digest("hex")}`;
+}
+
+/** Returns the hash of a folder's weight files (`.safetensors`), in the order of their names; null without such files. */
+export async function hashWeightFiles(folder: string): Promise<string | null> {
+  const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
+    name.endsWith(".safetensors"),
+  );
+  return names.length === 0 ? null : hashFiles(names.toSorted().map((name) => join(folder, name)));
 }

@@ -3,7 +3,7 @@ import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { parseSnapshot, parseSnapshotJson } from "../parse-snapshot.ts";
-import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
+import { makeFolder, writeFileAtomic, type Content } from "./atomic-file.ts";
 import { hashSnapshot, sha256 } from "./content-hash.ts";
 import { storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { nextPath, samplesPath } from "./layout.ts";
@@ -31,9 +31,9 @@ export async function writeSnapshot(
   fs: FileSystem,
   announce?: (record: Snapshot) => Promise<unknown>,
 ): Promise<Snapshot> {
-  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+  const pieces = rowsText(rows);
   const file = basename(samplesPath(path));
-  const samples = rows.length === 0 ? null : { file, rows: rows.length, sha256: sha256(text) };
+  const samples = rows.length === 0 ? null : { file, rows: rows.length, sha256: sha256(...pieces) };
   const content = parseSnapshot({ ...snapshot, samples }, path);
   // The hash is the last field, whether or not the given snapshot has one.
   delete content.sha256;
@@ -50,11 +50,25 @@ export async function writeSnapshot(
     await fs.remove(samplesPath(path)).catch(() => undefined);
   } else {
     await writeFileAtomic(next, json, fs);
-    await writeFileAtomic(samplesPath(path), text, fs);
+    const write: Content = async (rowsFile) => {
+      for (const piece of pieces) await rowsFile.write(piece);
+    };
+    await writeFileAtomic(samplesPath(path), write, fs);
     await renameNext(path, fs);
   }
   return record;
 }
+
+const rowsPerPiece = 4096;
+
+/** Returns rows as JSON Lines, in pieces: all of it may be longer than a string can be. */
+const rowsText = (rows: readonly Row[]): readonly string[] =>
+  Array.from({ length: Math.ceil(rows.length / rowsPerPiece) }, (_, piece) =>
+    rows
+      .slice(piece * rowsPerPiece, (piece + 1) * rowsPerPiece)
+      .map((row) => `${JSON.stringify(row)}\n`)
+      .join(""),
+  );
 
 /** Renames the file at `nextPath` into the place of its snapshot. */
 export async function renameNext(path: string, fs: FileSystem): Promise<void> {
