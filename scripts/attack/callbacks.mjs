@@ -128,10 +128,8 @@ export async function callbacks(folder) {
     };
     const { result, snapshots, lines } = run;
     const isChanged = run.weights !== twin.weights;
-    // A timer can run in the window of another callback, which is then named.
-    const name = done.some((what) => what.endsWith("changes weights later"))
-      ? /"(evil-|capability)/
-      : /"evil-/;
+    // Also if a timer runs in the window of the honest callback.
+    const name = /"evil-/;
     if (result.stopReason === null ? result.steps !== steps : !name.test(result.stopReason))
       fail(`training ended at step ${result.steps}: ${result.stopReason}`);
     const receipts = JSON.stringify(
