@@ -76,17 +76,14 @@ export function waitingBodies({
     // A pending read then ends as if the body were complete.
     signal.addEventListener("abort", () => void reader.cancel().catch(() => undefined), { once: true });
     const timer = setTimeout(() => drop(body, tooSlow(bodySeconds)), 1000 * bodySeconds);
-    let bytes = Buffer.alloc(1024);
+    let bytes = new Uint8Array(1024);
     try {
       for (;;) {
         const { done, value } = await reader.read();
         signal.throwIfAborted();
         if (done) return textOf(bytes.subarray(0, body.bytes));
-        const at = body.bytes;
         reserve(context, body, value.length);
-        // One buffer: a body of tiny chunks would take a hundred times its size.
-        if (bytes.length < body.bytes) bytes = Buffer.concat([bytes], 2 * body.bytes);
-        bytes.set(value, at);
+        bytes = filled(bytes, body.bytes - value.length, value);
       }
     } finally {
       clearTimeout(timer);
@@ -117,6 +114,14 @@ export function waitingBodies({
       waiting -= body.bytes;
     }
   };
+}
+
+/** Returns a buffer with a chunk at a position. A body of tiny chunks in a list would take a hundred times its size. */
+function filled(bytes: Uint8Array<ArrayBuffer>, at: number, chunk: Uint8Array): Uint8Array<ArrayBuffer> {
+  const end = at + chunk.length;
+  const enough = end > bytes.length ? Buffer.concat([bytes], 2 * end) : bytes;
+  enough.set(chunk, at);
+  return enough;
 }
 
 /** A replaced character would train the model on another text. */

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => tf.disposeVariables());
 const watch = () => watchAssignments(weights, (what) => void seen.push(what));
-const assign = (at: number) => tf.tidy(() => void weights[at]!.read().assign(tf.zeros([2])));
+const assign = (at: number) => tf.tidy(() => weights[at]!.read().assign(tf.zeros([2])));
 
 it("reports each assignment inside the call that makes it, and assigns as before", () => {
   const end = watch();
