@@ -137,7 +137,8 @@ export class Hooks {
 
   async restore(states: Readonly<Record<string, Json>>): Promise<void> {
     for (const callback of this.#options.callbacks) {
-      const state = states[callback.id];
+      // A callback may be named as a method of every object.
+      const state = Object.hasOwn(states, callback.id) ? states[callback.id] : undefined;
       if (state === undefined) continue;
       this.#states.set(callback.id, copyJson(state));
       try {
