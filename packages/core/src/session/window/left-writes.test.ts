@@ -10,7 +10,7 @@ import { openSession, withSession } from "../loop/session.ts";
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 2));
 
-/** A training whose guard of weights is told of each write, as that of TensorFlow.js is. */
+/** A training whose guard of weights notices each write, as that of TensorFlow.js does. */
 function watchedTraining() {
   const toy = toyTraining();
   const listeners = new Set<(what: string) => void>();

@@ -52,7 +52,7 @@ class Window {
   #model: Promise<SharedModel> | null = null;
   /** The guards' evidence of the last measurement. */
   #last: readonly Evidence[] = [];
-  /** Who else assigned weights during the last measurement. */
+  /** The others that assigned weights during the last measurement. */
   #others: Others = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 

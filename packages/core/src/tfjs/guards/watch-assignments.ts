@@ -3,7 +3,7 @@ import type { NamedWeight } from "../causal-lm/causal-lm.ts";
 
 /**
  * Calls `onChange` inside every call that assigns or disposes one of these weights, if it is a variable. Optimizers, and nearly
- * all other code, change weights only so; nothing tells of a write into a weight's buffer.
+ * all other code, change weights only so; a write into a weight's buffer goes unnoticed.
  *
  * @returns A function that ends the watching.
  */
