@@ -146,7 +146,9 @@ export async function callbacks(folder) {
         const found = snapshots.find((one) => one.id === id && one.step === step);
         // A grader that does not settle is waited for until the end, and a warning says that a resume continues it.
         const isLate = found?.status === "grading" && lines.includes(`${id}/${step}`);
-        if (found?.status !== "complete" && found?.status !== "failed" && !isLate)
+        // An empty list of rows, which the snapshot states.
+        const isShort = found?.status === "partial" && done.some((what) => what.startsWith("measure: "));
+        if (found?.status !== "complete" && found?.status !== "failed" && !isLate && !isShort)
           fail(`${id} at step ${step} is ${found?.status}: ${found?.reason}`);
       }
   };
