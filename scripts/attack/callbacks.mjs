@@ -128,10 +128,8 @@ export async function callbacks(folder) {
     };
     const { result, snapshots, lines } = run;
     const isChanged = run.weights !== twin.weights;
-    // A timer can run in the window of another callback, which is then named.
-    const name = done.some((what) => what.endsWith("changes weights later"))
-      ? /"(evil-|capability)/
-      : /"evil-/;
+    // Also if a timer runs in the window of the honest callback.
+    const name = /"evil-/;
     if (result.stopReason === null ? result.steps !== steps : !name.test(result.stopReason))
       fail(`training ended at step ${result.steps}: ${result.stopReason}`);
     const receipts = JSON.stringify(
@@ -148,7 +146,9 @@ export async function callbacks(folder) {
         const found = snapshots.find((one) => one.id === id && one.step === step);
         // A grader that does not settle is waited for until the end, and a warning says that a resume continues it.
         const isLate = found?.status === "grading" && lines.includes(`${id}/${step}`);
-        if (found?.status !== "complete" && found?.status !== "failed" && !isLate)
+        // An empty list of rows, which the snapshot states.
+        const isShort = found?.status === "partial" && done.some((what) => what.startsWith("measure: "));
+        if (found?.status !== "complete" && found?.status !== "failed" && !isLate && !isShort)
           fail(`${id} at step ${step} is ${found?.status}: ${found?.reason}`);
       }
   };

@@ -1,4 +1,5 @@
 import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
+import { frozenCopy } from "../internal/frozen.ts";
 import { tokenizerView } from "./tokenizer-view.ts";
 
 /** Answers requests of one ability, one result per request. */
@@ -14,7 +15,7 @@ export function wrapModel(
   return {
     // Read on access, as the model does: it may choose its engine late.
     get identity() {
-      return model.identity;
+      return frozenCopy(model.identity);
     },
     contextLength,
     ...(isServed !== undefined && { isServed }),

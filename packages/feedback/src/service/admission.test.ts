@@ -43,6 +43,15 @@ describe("request admission", () => {
       status: 400,
       body: { error: { message: expect.stringContaining("more than 64 levels") as string } },
     });
+    expect(await ask(service.url, "/v1/score", `{"model": "a", "mode\\u006c": "b"}`)).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining('the key "model" twice') as string } },
+    });
+    const notUtf8 = Buffer.concat([Buffer.from('{"model": "'), Buffer.from([0xff]), Buffer.from('"}')]);
+    expect(await ask(service.url, "/v1/score", notUtf8)).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining("not UTF-8") as string } },
+    });
     expect((await ask(service.url, "/v1/score", "null")).status).toBe(400);
     expect(await ask(service.url, "/v1/score", { model: "x".repeat(100_001) })).toMatchObject({
       status: 413,

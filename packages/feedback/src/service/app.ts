@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord, walkJson } from "@periodic-eval/core/internal";
+import { isRecord, quoteValue, repeatedKey, walkJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import type pLimit from "p-limit";
 import { admission, type Admission } from "./admission.ts";
@@ -157,18 +157,28 @@ const maxDepth = 64;
 function bodyOf({ var: { body: text } }: Context): unknown {
   let isTooDeep = false;
   walkJson(text, (_, level) => !(isTooDeep ||= level > maxDepth));
+  if (isTooDeep) throw invalidJson(`JSON that nests more than ${maxDepth} levels`);
+  const body = jsonOf(text);
+  const repeated = repeatedKey(text);
+  if (repeated !== null) throw invalidJson(`the key ${quoteValue(repeated)} twice in one object`);
+  return body;
+}
+
+function jsonOf(text: string): unknown {
   try {
-    if (!isTooDeep) return JSON.parse(text) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
-    // The error below covers both cases.
+    throw invalidJson("invalid JSON");
   }
-  throw refused(400, "invalid_json", {
+}
+
+const invalidJson = (got: string) =>
+  refused(400, "invalid_json", {
     where: "the body",
-    got: isTooDeep ? `JSON that nests more than ${maxDepth} levels` : "invalid JSON",
-    expected: `JSON of at most ${maxDepth} levels`,
+    got,
+    expected: `JSON of at most ${maxDepth} levels, with each key once`,
     fix: "Correct the request.",
   });
-}
 
 /** Returns a signal that aborts with an Error when the client disconnects. The server's signal aborts with a string. */
 function disconnectSignal(context: Context): AbortSignal {

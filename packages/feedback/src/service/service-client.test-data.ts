@@ -26,7 +26,9 @@ export async function ask(
   const reply = await fetch(`${url}${path}`, {
     method: body === undefined ? "GET" : "POST",
     headers: { "content-type": "application/json", ...headers },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    ...(body !== undefined && { body: isText(body) ? (body as BodyInit) : JSON.stringify(body) }),
   });
   return { status: reply.status, body: (await reply.json()) as Reply["body"] };
 }
+
+const isText = (body: unknown) => typeof body === "string" || body instanceof Uint8Array;

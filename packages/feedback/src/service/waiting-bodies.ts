@@ -76,14 +76,14 @@ export function waitingBodies({
     // A pending read then ends as if the body were complete.
     signal.addEventListener("abort", () => void reader.cancel().catch(() => undefined), { once: true });
     const timer = setTimeout(() => drop(body, tooSlow(bodySeconds)), 1000 * bodySeconds);
-    const chunks: Uint8Array[] = [];
+    let bytes = new Uint8Array(1024);
     try {
       for (;;) {
         const { done, value } = await reader.read();
         signal.throwIfAborted();
-        if (done) return Buffer.concat(chunks).toString();
+        if (done) return textOf(bytes.subarray(0, body.bytes));
         reserve(context, body, value.length);
-        chunks.push(value);
+        bytes = filled(bytes, body.bytes - value.length, value);
       }
     } finally {
       clearTimeout(timer);
@@ -114,6 +114,28 @@ export function waitingBodies({
       waiting -= body.bytes;
     }
   };
+}
+
+/** Returns a buffer with a chunk at a position. A body of tiny chunks in a list would take a hundred times its size. */
+function filled(bytes: Uint8Array<ArrayBuffer>, at: number, chunk: Uint8Array): Uint8Array<ArrayBuffer> {
+  const end = at + chunk.length;
+  const enough = end > bytes.length ? Buffer.concat([bytes], 2 * end) : bytes;
+  enough.set(chunk, at);
+  return enough;
+}
+
+/** A replaced character would train the model on another text. */
+function textOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw refused(400, "invalid_json", {
+      where: "the body",
+      got: "bytes that are not UTF-8",
+      expected: "JSON in UTF-8",
+      fix: "Send the request in UTF-8.",
+    });
+  }
 }
 
 const addressOf = ({ env }: Context): string => {

@@ -34,11 +34,21 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
   throw isTransient ? new Error(message) : new PermanentError(message);
 }
 
+interface QueryReply<T> {
+  readonly data?: T;
+  readonly errors?: readonly { readonly message: string }[];
+}
+
+function parsed<T>(reply: string): QueryReply<T> {
+  try {
+    return (JSON.parse(reply) as QueryReply<T> | null) ?? {};
+  } catch (cause) {
+    throw new Error(`W&B sent a reply to /graphql that is not JSON: ${reply.slice(0, 200)}`, { cause });
+  }
+}
+
 async function query<T>(server: Server, text: string, variables: object): Promise<T> {
-  const { data, errors } = JSON.parse(await post(server, "/graphql", { query: text, variables })) as {
-    data?: T;
-    errors?: readonly { readonly message: string }[];
-  };
+  const { data, errors } = parsed<T>(await post(server, "/graphql", { query: text, variables }));
   if (data) return data;
   throw new PermanentError(
     `W&B rejected a query: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,

@@ -7,6 +7,7 @@ import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
 import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
+import { modelError } from "../folder/model-error.ts";
 import { fastRandom } from "../ops/fast-random.ts";
 import { createModel, dropoutRate, type CheckpointLM } from "./model.ts";
 
@@ -43,8 +44,9 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
   const initStd = parsed.initStd ?? initializerRange(config);
   const where = "createCausalLM, config";
   const family = familyOf(config, where);
-  const description = family.describe(new ConfigReader(config, where));
+  const description = family.describe(new ConfigReader(config, where, { limits }));
   const specs = weightSpecs(description, family.names);
+  checkSize(specs, where);
   const created: LiveWeight[] = [];
   try {
     const weights = mapWeights(specs, (spec) => {
@@ -63,6 +65,23 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
     for (const { variable } of created) variable.dispose();
     throw error;
   }
+}
+
+const limits = { size: 2 ** 28, layers: 2 ** 16, fix: "Correct the configuration." };
+
+/** A model of 16 GiB, more than an engine of this process can train. */
+const mostWeights = 2 ** 32;
+
+function checkSize(specs: ReturnType<typeof weightSpecs>, where: string): void {
+  let weights = 0;
+  mapWeights(specs, (spec) => (weights += sizeOf(spec)));
+  if (weights <= mostWeights) return;
+  throw modelError({
+    where,
+    got: `${weights} weights`,
+    expected: `at most ${mostWeights}`,
+    fix: "Choose a smaller hidden_size, intermediate_size, vocab_size or num_hidden_layers.",
+  });
 }
 
 function initializerRange(config: HuggingFaceConfig): number {

@@ -13,6 +13,7 @@ export interface TokenizerConfig {
 
 /** The parts of a `tokenizer.json` that this package reads; the library reads the rest. */
 export interface TokenizerJson {
+  readonly model: Readonly<Record<string, unknown>>;
   readonly normalizer: unknown;
   readonly pre_tokenizer: unknown;
   readonly decoder: unknown;

@@ -4,7 +4,11 @@ import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers"
 import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
-import { growsTooMuch, holdsSlowPattern, withinTime } from "./pipeline-limits.ts";
+import { limitLattice } from "./lattice-limit.ts";
+import { growsTooMuch, holdsSlowPattern, isSlowModel, withinTime } from "./pipeline-limits.ts";
+
+/** Shorter texts take less than seconds, unless the tokenizer is slow. */
+const shortLength = 1_000;
 
 /**
  * The pipeline of a Llama 2 style folder.
@@ -17,7 +21,7 @@ export type Pipeline = "transformers" | "tokenizer_json";
 /**
  * Opens the codec of a tokenizer.
  *
- * @param limitMilliseconds Time for one text, if a regular expression of the file may take exponential time.
+ * @param limitMilliseconds Time for one text; a long text may take 30 µs more for each character.
  * @throws PeriodicEvalError `model` if the library cannot build the tokenizer. `encode` and `decode` throw the same for
  *   inputs on which the library fails.
  */
@@ -39,16 +43,20 @@ export async function openCodec(
         expected: "a tokenizer whose texts fit into memory",
         fix: "Check where the model comes from, and remove the replacements.",
       });
-  const isSlow = [json.normalizer, json.pre_tokenizer, json.decoder].some(holdsSlowPattern);
-  const guarded = <T>(place: string, expected: string, work: () => T): T =>
-    named(place, expected, isSlow ? () => withinTime(limitMilliseconds, work) : work);
-  const tokenizer = guarded(where, "a tokenizer that can be built", () => {
+  const isSlow =
+    isSlowModel(file.model) || [json.normalizer, json.pre_tokenizer, json.decoder].some(holdsSlowPattern);
+  const guarded = <T>(length: number, expected: string, work: () => T): T => {
+    const limit = limitMilliseconds + Math.ceil(0.03 * length);
+    return named(where, expected, isSlow || length > shortLength ? () => withinTime(limit, work) : work);
+  };
+  const tokenizer = guarded(0, "a tokenizer that can be built", () => {
     const built = new Tokenizer(json, {
       ...config,
       // transformers 5 cleans up only if configured; the library's default is that of older versions.
       clean_up_tokenization_spaces: config.clean_up_tokenization_spaces ?? false,
     });
     repairByteFallback(built);
+    limitLattice(built.model, file.model);
     // Many defects of a pipeline show only when it runs.
     built.encode("a b");
     return built;
@@ -58,14 +66,14 @@ export async function openCodec(
   return {
     vocabSize: largest + 1,
     encode: (text, specialTokens) =>
-      guarded(where, "a tokenizer that encodes this text", () => {
+      guarded(text.length, "a tokenizer that encodes this text", () => {
         return tokenizer.encode(text, { add_special_tokens: specialTokens }).ids;
       }),
     decode: (ids, specialTokens) =>
       // The library throws for an empty array.
       ids.length === 0
         ? ""
-        : guarded(where, "a tokenizer that decodes these ids", () => {
+        : guarded(ids.length, "a tokenizer that decodes these ids", () => {
             return tokenizer.decode([...ids], { skip_special_tokens: !specialTokens });
           }),
     tokenOf: (id) => tokenizer.id_to_token(id),

@@ -253,6 +253,30 @@ it("ends an encoding whose regular expression takes exponential time", async () 
   expect(() => codec.encode(`${"a".repeat(50)}!`, false)).toThrow(/tokenizer\.json: got .* timed out/);
 });
 
+it.each([
+  [
+    "a word whose pieces take the cube of its length",
+    {
+      model: {
+        type: "WordPiece",
+        vocab: { a: 0, "##a": 1, u: 2 },
+        unk_token: "u",
+        max_input_chars_per_word: 1e9,
+      },
+    },
+    900,
+  ],
+  [
+    "a regular expression that takes the cube of a long text",
+    { pre_tokenizer: { type: "Split", pattern: { Regex: "a*a*b" }, behavior: "Isolated", invert: false } },
+    20_000,
+  ],
+])("ends the encoding of %s", async (_, changes, length) => {
+  await write("tokenizer.json", { ...good, ...changes });
+  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 5);
+  expect(() => codec.encode("a".repeat(length), false)).toThrow(/tokenizer\.json: got .* timed out/);
+});
+
 it("rejects replacements that multiply the length of a text", async () => {
   const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
   await write("tokenizer.json", {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { growsTooMuch, holdsSlowPattern, withinTime } from "./pipeline-limits.ts";
+import { growsTooMuch, holdsSlowPattern, isSlowModel, withinTime } from "./pipeline-limits.ts";
 
 const replace = (pattern: object, content: string) => ({ type: "Replace", pattern, content });
 const sequence = (count: number, part: object) => ({
@@ -16,6 +16,8 @@ describe("holdsSlowPattern", () => {
     "(a*)*\\1b",
     "((a|b)c){2,}",
     "(?:x{1,9}y?){1,}",
+    "a*a*a*b",
+    "x{0,9}x{0,9}x+",
   ])("finds %s", (Regex) => {
     expect(holdsSlowPattern({ pretokenizers: [{ type: "Split", pattern: { Regex } }] })).toBe(true);
   });
@@ -62,5 +64,19 @@ describe("withinTime", () => {
 
   it("ends a regular expression that takes exponential time", () => {
     expect(() => withinTime(50, () => /(a+)+$/u.test(`${"a".repeat(50)}!`))).toThrow("timed out");
+  });
+});
+
+describe("isSlowModel", () => {
+  it("finds WordPiece models without a limit of a word's length, or with a long prefix", () => {
+    expect(isSlowModel({ type: "WordPiece", max_input_chars_per_word: 1e9 })).toBe(true);
+    expect(isSlowModel({ type: "WordPiece", max_input_chars_per_word: "all" })).toBe(true);
+    expect(isSlowModel({ type: "WordPiece", continuing_subword_prefix: "#".repeat(1000) })).toBe(true);
+  });
+
+  it("accepts BERT's and the other kinds", () => {
+    expect(isSlowModel({ type: "WordPiece", max_input_chars_per_word: 100 })).toBe(false);
+    expect(isSlowModel({ type: "WordPiece" })).toBe(false);
+    expect(isSlowModel({ type: "BPE", max_input_chars_per_word: 1e9 })).toBe(false);
   });
 });

@@ -172,6 +172,25 @@ it("refuses a completion whose max_tokens the server cut, but not one at the end
   expect(server.received.at(-1)!.body).toMatchObject({ ignore_eos: true, stop_token_ids: tokenizer.stopIds });
 });
 
+it.each([
+  ["log-probabilities of other tokens", { token_logprobs: [-1, -2, -3] }],
+  ["one log-probability more", { token_logprobs: [-1, -2, -3, -4, -5, -6, -7] }],
+  ["no most likely tokens", { top_logprobs: null }],
+  ["the most likely tokens of other positions", { top_logprobs: [{ "token_id:3": -1, "token_id:4": -2 }] }],
+])("refuses a completion with %s", async (_, logprobs) => {
+  const { served, fault } = await connect();
+  fault.now = () => (reply: { choices: readonly { readonly logprobs: object }[] }) => ({
+    ...reply,
+    choices: reply.choices.map((choice) => ({ ...choice, logprobs: { ...choice.logprobs, ...logprobs } })),
+  });
+  const [asked] = written(6);
+  const requests = [{ ...asked!, sampling: { ...asked!.sampling, topTokens: 2 } }];
+  expect(await errorOf(served.generate!(requests, live()))).toMatchObject({
+    code: "model",
+    expected: "one for each token of the completion",
+  });
+});
+
 it("refuses a chat whose max_tokens the server cut", async () => {
   const { served, fault } = await connect({ tokenizer: undefined as never });
   expect(served.logLikelihoods).toBeUndefined();

@@ -14,7 +14,7 @@ import {
   isWritten,
   type Writing,
 } from "@periodic-eval/core/internal";
-import { at } from "../http/reply-fields.ts";
+import { arrayOrNull, at } from "../http/reply-fields.ts";
 import { trackCall } from "../http/track-requests.ts";
 import { seedNumber } from "../models/openai.ts";
 import { inOrder } from "./scoring.ts";
@@ -98,7 +98,7 @@ function readCompletion(target: Target, tokenizer: Tokenizer, writing: Writing, 
     ...completion,
     ...(nats === null && { tokenNats: null }),
     ...(topTokens !== undefined && {
-      topNats: (topLogProbs(choice, where) ?? [])
+      topNats: ofEachToken(topLogProbs(choice, where), ids.length, where)
         .slice(0, writing.ids.length)
         .map((top) => mostLikely(where, tokenizer, top, topTokens)),
     }),
@@ -108,9 +108,20 @@ function readCompletion(target: Target, tokenizer: Tokenizer, writing: Writing, 
 
 /** Returns the log-probabilities of the tokens of a completion. */
 export const tokenNats = (choice: unknown, count: number, where: string): readonly number[] =>
-  Array.from({ length: count }, (_, index) =>
-    logProbOf(at(choice, "logprobs", "token_logprobs", index), where),
+  ofEachToken(arrayOrNull(at(choice, "logprobs", "token_logprobs")), count, where).map((nats) =>
+    logProbOf(nats, where),
   );
+
+/** @throws PeriodicEvalError `model` for a list that does not fit the tokens: its numbers may belong to others. */
+function ofEachToken<T>(list: readonly T[] | null, count: number, where: string): readonly T[] {
+  if (list?.length === count) return list;
+  throw serverError({
+    where,
+    got: `${list?.length ?? "no"} log-probabilities of ${count} tokens`,
+    expected: "one for each token of the completion",
+    fix: "Use a server that returns them, such as vLLM.",
+  });
+}
 
 function mostLikely(
   where: string,

@@ -7,11 +7,14 @@ export function differences(before: Json, now: Json, path = ""): readonly string
   if (isMap(before) && isMap(now)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
     return keys.flatMap((key) =>
-      differences(before[key] ?? null, now[key] ?? null, path === "" ? key : `${path}.${key}`),
+      differences(ownValue(before, key), ownValue(now, key), path === "" ? key : `${path}.${key}`),
     );
   }
   const [from, to] = [canonicalJson(before), canonicalJson(now)];
   return from === to ? [] : [`${path}: ${abbreviated(from)} → ${abbreviated(to)}`];
 }
+
+const ownValue = (map: { readonly [key: string]: Json }, key: string): Json =>
+  Object.hasOwn(map, key) ? map[key]! : null;
 
 const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);

@@ -103,7 +103,11 @@ const hashOf = (state: unknown): string => hashJson(JSON.parse(JSON.stringify(st
 export async function readState(folder: string): Promise<TrainerState | string> {
   try {
     const content: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
-    const state = trainerStateSchema.parse(content);
+    const { data: state, error } = trainerStateSchema.safeParse(content);
+    if (error !== undefined) {
+      const { path, message } = error.issues[0]!;
+      return `${stateFile} cannot be read (${[path.join("."), message].filter(Boolean).join(": ")})`;
+    }
     const { [ownHash]: hash, ...rest } = content as Record<string, unknown>;
     return hash === hashOf(rest) ? state : `${stateFile} was changed`;
   } catch (error) {

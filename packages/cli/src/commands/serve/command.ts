@@ -37,18 +37,28 @@ async function serve(root: string, { open, ...options }: ServeOptions, terminal:
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const serving = await serveResults({ root, ...options, readResults });
   const { signal, stopListening } = onInterrupt();
-  terminal.out(serving.address);
-  terminal.err("Press Ctrl-C to stop.");
-  if (open) {
-    const { openBrowser } = await import("../../terminal/open-browser.ts");
-    if (!(await openBrowser(serving.address)))
-      terminal.err("No browser was found. Open the address by hand.");
+  try {
+    terminal.out(serving.address);
+    terminal.err("Press Ctrl-C to stop.");
+    if (open) {
+      const { openBrowser } = await import("../../terminal/open-browser.ts");
+      if (!(await openBrowser(serving.address)))
+        terminal.err("No browser was found. Open the address by hand.");
+    }
+    await ended(signal);
+  } finally {
+    stopListening();
+    await serving.close();
   }
-  await new Promise((resolve) => {
-    signal.addEventListener("abort", resolve);
-    // A command that serves its own run has ended.
-    process.once("disconnect", resolve);
-  });
-  stopListening();
-  await serving.close();
+}
+
+/** Waits for a signal that ends the process, or for the end of the command that serves its own run. */
+async function ended(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  let end = () => {};
+  const isOver = new Promise<void>((resolve) => (end = resolve));
+  signal.addEventListener("abort", end, { once: true });
+  process.once("disconnect", end);
+  await isOver;
+  process.off("disconnect", end);
 }

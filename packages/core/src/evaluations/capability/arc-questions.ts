@@ -118,7 +118,7 @@ function checkLabels(
   if (!labels.includes(gold))
     throw badData(where, {
       got: `${answer} = ${shortened(gold)}`,
-      expected: `one of the labels ${labels.map(shortened).join(", ")}`,
+      expected: `one of the labels ${labels.slice(0, 26).map(shortened).join(", ")}${labels.length > 26 ? ", …" : ""}`,
       fix: "Correct the answer or the labels of that line.",
     });
 }

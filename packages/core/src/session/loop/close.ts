@@ -40,6 +40,7 @@ export async function closeSession(
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
   await drive(log.close());
+  parts.between.close();
   await part("store", async () => records.store.close?.());
   checkWritten(records.writer);
   control.throwError();

@@ -12,9 +12,12 @@ import { parseOptions } from "../../internal/parse-options.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
+import type { Reporter } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
+import { isExplainedBy, ownerNameOf, type BetweenGuards } from "../window/between-guards.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
-import { ownerOf, runOwned, type OnLeftBehind } from "../window/left-behind.ts";
+import { ownerOf, runOwned, type OnLeftBehind } from "../records/left-behind.ts";
+import { ownSignal } from "../records/own-signal.ts";
 import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
 import type { LoopControl } from "./control.ts";
@@ -54,6 +57,8 @@ export interface HooksOptions {
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
   readonly evidence: HookEvidence;
+  readonly between: BetweenGuards;
+  readonly reporter: Reporter;
   readonly patience: Patience;
 }
 
@@ -71,6 +76,8 @@ export class Hooks {
   /** The signal of each callback. Callbacks share none, because a signal cannot be frozen. */
   readonly #signals: ReadonlyMap<TrainerCallback, AbortSignal>;
 
+  readonly #names: ReadonlyMap<TrainerCallback, string>;
+
   /** Callbacks that run no code of the user, and so leave no promise behind. */
   readonly #own: ReadonlySet<TrainerCallback>;
 
@@ -78,7 +85,14 @@ export class Hooks {
     this.#options = options;
     this.#own = new Set(options.callbacks.filter(isOwn));
     const { callbacks, signal } = options;
-    this.#signals = new Map(callbacks.map((callback) => [callback, ownSignal(signal)]));
+    this.#names = new Map(callbacks.map((callback) => [callback, ownerNameOf(callback)]));
+    const signalOf = () => ownSignal(signal).signal;
+    this.#signals = new Map(
+      callbacks.map((callback) => [
+        callback,
+        this.#own.has(callback) ? signal : runOwned(this.#ownerOf(callback), signalOf, undefined),
+      ]),
+    );
   }
 
   get running(): string | null {
@@ -123,7 +137,8 @@ export class Hooks {
 
   async restore(states: Readonly<Record<string, Json>>): Promise<void> {
     for (const callback of this.#options.callbacks) {
-      const state = states[callback.id];
+      // A callback may be named as a method of every object.
+      const state = Object.hasOwn(states, callback.id) ? states[callback.id] : undefined;
       if (state === undefined) continue;
       this.#states.set(callback.id, copyJson(state));
       try {
@@ -203,17 +218,21 @@ export class Hooks {
     hook: string,
     body: (call: HookCall) => Awaitable<T>,
   ): Flow<Guarded<T>["outcome"]> {
-    const { guards, progress, evidence: kept } = this.#options;
+    const { guards, progress, evidence: kept, between } = this.#options;
     const call = this.#call(callback, hook);
     this.#running = hook;
+    between.begin(this.#names.get(callback)!);
     const { outcome, evidence } = yield* runGuarded(
       guards,
       () => call,
       () => this.#patiently(call, body),
     );
+    const others = between.end();
     this.#running = null;
     for (const one of evidence) {
-      if (one.intact === false) kept.keep(callback, hook, progress.current.step, one);
+      // Others were blamed when they wrote.
+      if (one.intact === false && !isExplainedBy(others, one))
+        kept.keep(callback, hook, progress.current.step, one);
     }
     return outcome;
   }
@@ -236,11 +255,7 @@ export class Hooks {
   #ownerOf(callback: TrainerCallback): OnLeftBehind {
     const known = this.#owners.get(callback);
     if (known !== undefined) return known;
-    const { log, control } = this.#options;
-    const owner = ownerOf(`callback "${callback.id}"`, {
-      warn: (where, message) => log.warn(where, message),
-      fail: (error) => control.fail(error),
-    });
+    const owner = ownerOf(`callback "${callback.id}"`, this.#options.reporter);
     this.#owners.set(callback, owner);
     return owner;
   }
@@ -287,21 +302,6 @@ export class Hooks {
       },
     };
   }
-}
-
-/** Returns another signal that aborts with this one. Neither depends on what a callback does to the other. */
-function ownSignal(signal: AbortSignal): AbortSignal {
-  const own = new AbortController();
-  const abort = () => {
-    try {
-      own.abort(signal.reason);
-    } catch {
-      // The callback changed its signal, which then cannot dispatch.
-    }
-  };
-  if (signal.aborted) abort();
-  else signal.addEventListener("abort", abort, { once: true });
-  return own.signal;
 }
 
 function readState(callback: TrainerCallback): Awaitable<Json | undefined> {

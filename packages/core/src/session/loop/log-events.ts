@@ -5,7 +5,8 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
-import { runOwned, type OnLeftBehind } from "../window/left-behind.ts";
+import type { Reporter } from "../records/reporter.ts";
+import { runOwned, type OnLeftBehind } from "../records/left-behind.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 
@@ -40,12 +41,21 @@ export class SessionLog {
   /** Receives errors of promises and timers that a logger left behind. */
   readonly #owners = new Map<Logger, OnLeftBehind>();
   readonly #around: AroundLogger;
+  readonly #session: () => Reporter | undefined;
 
-  /** @param around Observes training while a logger is called. */
-  constructor(loggers: readonly Logger[], around: AroundLogger = (_logger, work) => work) {
+  /**
+   * @param around Observes training while a logger is called.
+   * @param session Returns the reporter of the session, on whose behalf loggers are called.
+   */
+  constructor(
+    loggers: readonly Logger[],
+    around: AroundLogger = (_logger, work) => work,
+    session: () => Reporter | undefined = () => undefined,
+  ) {
     this.#loggers = [...loggers];
     this.#listeners = loggers.filter((logger) => logger.event !== undefined);
     this.#around = around;
+    this.#session = session;
   }
 
   event(event: SessionEvent): void {
@@ -116,7 +126,9 @@ export class SessionLog {
     if (isOwnCode(logger)) return call(logger);
     let owner = this.#owners.get(logger);
     if (owner === undefined) {
-      owner = (error, what) => this.warn(`logger "${logger.name}"`, `${what}: ${errorMessage(error)}`);
+      const where = `logger "${logger.name}"`;
+      const report = (error: unknown, what: string) => this.warn(where, `${what}: ${errorMessage(error)}`);
+      owner = Object.assign(report, { where, of: this.#session() });
       this.#owners.set(logger, owner);
     }
     return runOwned(owner, call, logger);

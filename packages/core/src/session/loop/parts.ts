@@ -21,10 +21,12 @@ export type SessionParts = ReturnType<typeof createParts>;
 export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
-  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()], (logger, work) =>
-    between.around(logger, work, () => progress.current.step),
-  );
   const control = new LoopControl(options);
+  const log = new SessionLog(
+    options.loggers ?? [plainConsoleLogger()],
+    (logger, work) => between.around(logger, work),
+    () => reporter,
+  );
   const reporter = createReporter(log, control);
   const [measuring, grading] = [new AbortController(), new AbortController()];
   const outside = given === undefined ? [] : [given];
@@ -54,6 +56,9 @@ export function createParts(options: SessionOptions) {
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
   const guards = [mathRandomGuard(), ...(options.guards ?? [])];
+  const { grading: graders } = records;
+  const evidence = hookEvidence;
+  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence, reporter, progress });
   const hooks = new Hooks({
     callbacks,
     guards: guards.filter(({ around }) => around === "hooks"),
@@ -63,11 +68,11 @@ export function createParts(options: SessionOptions) {
     progress,
     requests,
     writer: records.writer,
-    evidence: hookEvidence,
+    evidence,
+    between,
+    reporter,
     patience,
   });
-  const { grading: graders } = records;
-  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence: hookEvidence });
   const measuringParts = { options, guards, signal, clock, governor, preflight, hookEvidence, reporter };
   const window = { ...measuringParts, patience, between, records };
   const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };

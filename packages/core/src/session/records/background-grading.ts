@@ -6,6 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
+import { withOwnSignal } from "./own-signal.ts";
 import { computeResults, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./reporter.ts";
@@ -104,7 +105,7 @@ export class BackgroundGrading {
     const { base, rows, evaluation, callback } = ungraded;
     const began = clock();
     try {
-      const graded = await gradeRows(evaluation, rows, { signal });
+      const graded = await withOwnSignal(signal, (own) => gradeRows(evaluation, rows, { signal: own }));
       const error = evaluation.failure?.(graded) ?? null;
       if (error !== null) {
         if (signal.aborted) return;

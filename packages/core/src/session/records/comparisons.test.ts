@@ -75,3 +75,17 @@ it("marks comparisons as exploratory when a finished phase continues, because it
   expect(await compared(10)).toMatchObject({ alpha: expect.closeTo(0.01, 10) as number, exploratory: false });
   expect(await compared(14)).toMatchObject({ n_pairs: 8, alpha: null, exploratory: true });
 });
+
+it("compares measurements of which one has an option named as a method of every object", async () => {
+  const toy = toyTraining();
+  let calls = 0;
+  const provenance = () => (calls++ % 2 === 0 ? { toString: null } : {});
+  const callback = new PeriodicCallback({ ...toyEvaluation(), provenance }, { schedule: [everyPercent(50)] });
+  await trains(toy, callback, 10);
+  expect((await toy.store.list()).map(({ step, status }) => [step, status])).toEqual([
+    [0, "complete"],
+    [5, "complete"],
+    [10, "complete"],
+  ]);
+  expect(toy.warnings()[0]).toContain("options");
+});

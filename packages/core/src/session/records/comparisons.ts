@@ -207,7 +207,7 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   };
   const [was, is] = [optionsOf(there), optionsOf(here)];
   const options = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter(
-    (name) => jsonText(was[name]) !== jsonText(is[name]),
+    (name) => jsonText(was, name) !== jsonText(is, name),
   );
   return [
     ...Object.entries(pairs)
@@ -217,7 +217,9 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   ];
 }
 
-const jsonText = (value: Json | undefined) => (value === undefined ? null : canonicalJson(value));
+/** Returns null without the option, which every object would have if it is named `toString`. */
+const jsonText = (options: Readonly<Record<string, Json>>, name: string) =>
+  Object.hasOwn(options, name) ? canonicalJson(options[name]!) : null;
 
 /** Leaves out the keys that only choose or show items: two measurements are paired over the items that both have. */
 function optionsOf({ provenance: { evaluation } }: Setup): Readonly<Record<string, Json>> {

@@ -1,16 +1,21 @@
 // While neither training nor a measurement nor a hook runs, nothing may change the weights: graders, timers and promises
-// that callbacks left behind run at such times.
+// that callbacks left behind run at such times. They also run during the measurements and hooks of others.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { EnteredGuard, Guard } from "../../contracts/guard.ts";
 import type { Logger } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { wait, type Flow } from "../../internal/maybe-async.ts";
 import type { BackgroundGrading } from "../records/background-grading.ts";
+import { currentOwner } from "../records/left-behind.ts";
+import type { Reporter } from "../records/reporter.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import type { Patience } from "./patience.ts";
 
 /** Disturbances by loggers become evidence of this name. */
 const loggers: TrainerCallback = { id: "loggers" };
+
+/** Names a callback as `currentOwner` does. */
+export const ownerNameOf = ({ id }: TrainerCallback): string => `callback "${id}"`;
 
 export interface BetweenOptions {
   readonly callbacks: readonly TrainerCallback[];
@@ -18,7 +23,17 @@ export interface BetweenOptions {
   readonly graders: BackgroundGrading;
   readonly patience: Patience;
   readonly evidence: HookEvidence;
+  readonly reporter: Reporter;
+  readonly progress: { readonly current: { readonly step: number } };
 }
+
+/** Names who assigned weights during a hook or measurement of another callback. */
+export type Others = readonly string[];
+const nobody: Others = [];
+
+/** Whether evidence of a hook or measurement is about weights that only others assigned meanwhile. */
+export const isExplainedBy = (others: Others, { part }: Evidence): boolean =>
+  others.length > 0 && (part === "variables" || part === "weights");
 
 /** Observes the weights between guard points, and blames what ran in between. */
 export class BetweenGuards {
@@ -27,6 +42,13 @@ export class BetweenGuards {
   readonly #quick: readonly Guard[];
   readonly #weights: Guard | undefined;
   #entered: readonly EnteredGuard[] = [];
+  /** The callback or logger whose code guards observe, as `currentOwner` names it. */
+  #running: string | null = null;
+  #hasWritten = false;
+  #others: string[] | null = null;
+  /** Whether a change since `enter` has been blamed on the code that made it. */
+  #isBlamed = false;
+  readonly #endWatching: readonly (() => void)[];
 
   constructor(options: BetweenOptions) {
     this.#options = options;
@@ -35,6 +57,44 @@ export class BetweenGuards {
     this.#quick = guards.filter(
       ({ name, around }) => around === "hooks" && (name === "variables" || name === "weights"),
     );
+    this.#endWatching = guards.flatMap(
+      (guard) => guard.watch?.((what) => this.#noteChange(guard.name, what)) ?? [],
+    );
+  }
+
+  /** Notes that a hook or measurement of a callback, or a call of a logger, begins, whose own changes guards see. */
+  begin(owner: string): void {
+    this.#running = owner;
+    this.#hasWritten = false;
+    this.#others = null;
+  }
+
+  /** Ends what `begin` began. Returns who else changed weights meanwhile, if the callback did not. */
+  end(): Others {
+    this.#running = null;
+    return this.#hasWritten ? nobody : (this.#others ?? nobody);
+  }
+
+  close(): void {
+    for (const end of this.#endWatching) end();
+  }
+
+  /** Blames the code that is changing the weights right now, unless it is training, or guards observe it. */
+  #noteChange(part: string, what: string): void {
+    const { reporter, callbacks, evidence, progress } = this.#options;
+    const owner = currentOwner(reporter);
+    if (owner === null) return;
+    if (owner === this.#running) {
+      this.#hasWritten = true;
+      return;
+    }
+    this.#isBlamed = true;
+    if (this.#running !== null && this.#others?.includes(owner) !== true) (this.#others ??= []).push(owner);
+    const { step } = progress.current;
+    const callback = callbacks.find((one) => ownerNameOf(one) === owner);
+    const by = `a grader, timer or promise of ${owner} at step ${step}`;
+    const change = { part, before: "weights as training left them", after: what, intact: false };
+    evidence.keep(callback ?? loggers, "a grader, timer or promise", step, change, by);
   }
 
   get isEntered(): boolean {
@@ -46,6 +106,7 @@ export class BetweenGuards {
     if (this.#quick.length === 0) return;
     // Forgets gradings that ended earlier.
     this.#options.graders.takeActive();
+    this.#isBlamed = false;
     const entered: EnteredGuard[] = [];
     for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
     this.#entered = entered;
@@ -57,19 +118,22 @@ export class BetweenGuards {
     this.#entered = [];
     for (const one of entered) {
       const evidence = yield* wait(one.leave());
-      if (evidence.intact === false && !mayHaveTrained) this.#blame(evidence, step);
+      if (evidence.intact === false && !mayHaveTrained && !this.#isBlamed) this.#blame(evidence, step);
     }
   }
 
   /** Runs a call of a logger, and blames the logger for changes of the weights. */
-  *around({ name }: Logger, work: Flow<void>, step: () => number): Flow<void> {
+  *around({ name }: Logger, work: Flow<void>): Flow<void> {
     const entered: EnteredGuard[] = [];
     for (const guard of this.#quick) entered.push(yield* wait(guard.enter({ seed: "" })));
+    this.begin(`logger "${name}"`);
     yield* work;
+    const others = this.end();
     for (const one of entered) {
       const evidence = yield* wait(one.leave());
-      if (evidence.intact !== false) continue;
-      this.#options.evidence.keep(loggers, "", step(), evidence, `logger "${name}" at step ${step()}`);
+      if (evidence.intact !== false || isExplainedBy(others, evidence)) continue;
+      const { step } = this.#options.progress.current;
+      this.#options.evidence.keep(loggers, "", step, evidence, `logger "${name}" at step ${step}`);
     }
   }
 
@@ -78,18 +142,19 @@ export class BetweenGuards {
     const left = last.find(({ part }) => part === "weights");
     if (left === undefined || left.after === null || this.#weights === undefined) return null;
     const graded = this.#options.graders.takeActive();
-    if (graded.length === 0) return null;
+    if (graded.length === 0 && !this.#isBlamed) return null;
     const { after } = await (await this.#weights.enter({ seed: "", justLeft: left })).leave();
     if (after === null || after === left.after) return null;
     const changed = { part: "weights", before: left.after, after, intact: false };
-    this.#keep(graded, changed, step);
+    if (!this.#isBlamed) this.#keep(graded, changed, step);
+    this.#isBlamed = false;
     return changed;
   }
 
   #blame(evidence: Evidence, step: number): void {
     const { callbacks, patience } = this.#options;
-    const unsettled = callbacks.filter(({ id }) =>
-      patience.unsettled.some((name) => name.includes(`callback "${id}"`)),
+    const unsettled = callbacks.filter((one) =>
+      patience.unsettled.some((name) => name.includes(ownerNameOf(one))),
     );
     const active = [...this.#options.graders.takeActive(), ...unsettled];
     if (active.length > 0) return this.#keep(active, evidence, step);

@@ -10,6 +10,7 @@ import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
+import { ownSignal } from "../records/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";
@@ -157,16 +158,17 @@ class CourseRecorder {
       this.#deadline.check();
       this.#one.progress(done);
     };
-    const signals = AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]);
-    onYield(signals, () => this.showSign());
+    const own = ownSignal(AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]));
+    onYield(own.signal, () => this.showSign());
     try {
       progress(0);
       const { concurrentCalls = 1 } = prepared.target;
-      const context = { seed: stepSeed, signal: signals, progress, concurrentCalls };
+      const context = { seed: stepSeed, signal: own.signal, progress, concurrentCalls };
       const settle = (call: () => Awaitable<unknown>) => this.#settle(call);
       return await measureRows(evaluation, prepared, context, this.#portionsSince(began), settle);
     } finally {
       this.#isOver = true;
+      own.release();
       this.#measureSeconds = clock() - began;
       this.#deadline.stop();
     }

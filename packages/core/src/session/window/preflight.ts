@@ -5,7 +5,8 @@ import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import type { Reporter } from "../records/reporter.ts";
-import { ownedBy } from "./left-behind.ts";
+import { ownedBy } from "../records/left-behind.ts";
+import { withOwnSignal } from "../records/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
 
@@ -76,7 +77,7 @@ type Checked = Pick<EvaluableModel, "check">;
 async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   try {
-    await one.check?.({ signal });
+    await withOwnSignal(signal, (own) => one.check?.({ signal: own }));
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -8,7 +8,8 @@ import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
-import { ownedBy } from "./left-behind.ts";
+import { isExplainedBy, ownerNameOf, type Others } from "./between-guards.ts";
+import { ownedBy } from "../records/left-behind.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken, reportDisturbance } from "./run-guarded.ts";
@@ -51,6 +52,8 @@ class Window {
   #model: Promise<SharedModel> | null = null;
   /** The guards' evidence of the last measurement. */
   #last: readonly Evidence[] = [];
+  /** The others that assigned weights during the last measurement. */
+  #others: Others = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
   constructor(parts: WindowParts, position: Position) {
@@ -104,7 +107,13 @@ class Window {
     if (broken !== null) return { kind: "skipped", reason: broken, decision: { governor: "off" } };
     if (signal.aborted) return { kind: "interrupted" };
     const window = { justLeft, saveWeights: () => this.#saveWeights() };
-    return measureRequest(this.#parts, ready, window);
+    const { between } = this.#parts;
+    between.begin(ownerNameOf(ready.requested.callback));
+    try {
+      return await measureRequest(this.#parts, ready, window);
+    } finally {
+      this.#others = between.end();
+    }
   }
 
   /** Reports a broken receipt. Returns why the rest of the window is skipped; null if measuring continues. */
@@ -112,7 +121,11 @@ class Window {
     const { reporter, options } = this.#parts;
     const blamed = evidence.find(isBroken);
     if (blamed === undefined) return null;
-    reportDisturbance(reporter, blamed, `the measurement "${id}" at step ${this.#position.progress.step}`);
+    const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
+    const by = isExplainedBy(this.#others, blamed)
+      ? `${this.#others.join(", ")} during ${measurement}`
+      : measurement;
+    reportDisturbance(reporter, blamed, by);
     // Further measurements would use weights that training did not make.
     if (options.onBrokenReceipt !== "record")
       return `not measured: "${id}" had broken the guard "${blamed.part}"`;

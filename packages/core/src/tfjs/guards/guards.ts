@@ -5,6 +5,7 @@ import type { Guard } from "../../contracts/guard.ts";
 import { hashText } from "../../random/hash.ts";
 import type { CausalLM, NamedWeight } from "../causal-lm/causal-lm.ts";
 import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
+import { watchAssignments } from "./watch-assignments.ts";
 import { type HasSlots, optimizerNumbers, optimizerState } from "./optimizer-slots.ts";
 
 export interface TfjsGuardsOptions {
@@ -91,6 +92,7 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
   return {
     name: "variables",
     around: "hooks",
+    watch: (onChange) => watchAssignments(lm.weights?.() ?? [], onChange),
     enter() {
       const before = observe();
       return {
@@ -127,8 +129,12 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
 /** Stands for the data of a disposed tensor. */
 const disposed = {};
 
+/** `tf.disposeVariables` frees the data of a variable but does not mark it as disposed. */
+const isDisposed = (tensor: tf.Tensor): boolean =>
+  tensor.isDisposed || !tf.engine().state.tensorInfo.has(tensor.dataId);
+
 function markDisposed({ weights, slots, ids }: Watched): void {
-  for (const [i, { read }] of [...weights, ...slots].entries()) if (read().isDisposed) ids[i] = disposed;
+  for (const [i, { read }] of [...weights, ...slots].entries()) if (isDisposed(read())) ids[i] = disposed;
 }
 
 interface Watched {

@@ -5,12 +5,14 @@ import { modelError, quoteShort } from "../../folder/model-error.ts";
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
-/** Upper bounds taken from the weights, because a number in a text file could request all memory. */
+/** Upper bounds, because a number in a text file could request all memory. Those of a checkpoint are taken from its weights. */
 export interface SizeLimits {
   /** The largest dimension of a tensor. */
   readonly size: number;
   /** The number of tensors. */
   readonly layers: number;
+  /** Default: that configuration and weights belong together. */
+  readonly fix?: string;
 }
 
 /** Sizes up to this one need no limit: they cost nothing, and the family's own errors are more specific. */
@@ -35,7 +37,7 @@ export class ConfigReader {
 
   /**
    * @param where Names the file or the nested key in errors.
-   * @param place `limits`: the default, none, is for models that are created, whose sizes the caller chooses.
+   * @param place `limits`: default none.
    */
   constructor(
     config: HuggingFaceConfig,
@@ -185,7 +187,7 @@ export class ConfigReader {
   #atMost(most: number, what: string, key: string, fallback: number | undefined): number {
     const value = this.positiveInteger(key, fallback);
     if (value <= Math.max(most, harmlessSize) || this.get(key) === null) return value;
-    const fix = "Check that config.json and the weights belong to the same model.";
+    const { fix = "Check that config.json and the weights belong to the same model." } = this.#limits;
     throw this.#error(key, `at most ${most}, ${what}`, fix);
   }
 

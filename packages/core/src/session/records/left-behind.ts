@@ -7,13 +7,21 @@ import { divertMathRandom, isMathRandomReplaced } from "../../guard/randomness.t
 import { errorMessage } from "../../internal/error-message.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
 import { namedStream } from "../../random/streams.ts";
-import type { Reporter } from "../records/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
-/** Receives the errors of work that nothing awaits, and a description of the work. */
-export type OnLeftBehind = (error: unknown, what: string) => void;
+/** On whose behalf code runs. Receives the errors of work that nothing awaits, and a description of the work. */
+export interface OnLeftBehind {
+  (error: unknown, what: string): void;
+  /** Names the callback or logger: `callback "em"`. */
+  readonly where?: string;
+  /** The session that called it. */
+  readonly of?: Reporter | undefined;
+}
 
 interface Owners {
   run<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T;
+  current(): OnLeftBehind | undefined;
+  bind(work: () => void): () => void;
 }
 
 /** One for all copies of this package: each of several listeners would take another for the application's own. */
@@ -27,6 +35,20 @@ export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given
   return owners === null ? work(given) : owners.run(owner, work, given);
 }
 
+/**
+ * Returns the name of the callback or logger of a session on whose behalf the code that asks is running, be it in a timer or a
+ * promise; null for other code, and in browsers.
+ */
+export function currentOwner(session: Reporter): string | null {
+  const owner = owners?.current();
+  return owner?.of === session ? (owner.where ?? null) : null;
+}
+
+/** Returns a function that runs `work` on behalf of the code that is running now. */
+export function bindOwner(work: () => void): () => void {
+  return owners === null ? work : owners.bind(work);
+}
+
 const owners = openOwners();
 
 function openOwners(): Owners | null {
@@ -38,7 +60,7 @@ function openOwners(): Owners | null {
 }
 
 /** Listens from the first run on, for as long as the process lives: a promise may reject after its session was closed. */
-function listening(storage: Owners & { getStore(): OnLeftBehind | undefined }): Owners {
+function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | undefined }): Owners {
   let isListening = false;
   const stream = namedStream("left behind");
   const streamOf = () => (isMathRandomReplaced() || storage.getStore() === undefined ? undefined : stream);
@@ -69,6 +91,11 @@ function listening(storage: Owners & { getStore(): OnLeftBehind | undefined }): 
       divertMathRandom(streamOf);
       return storage.run(owner, work, given);
     },
+    current: () => storage.getStore(),
+    bind(work) {
+      const owner = storage.getStore();
+      return owner === undefined ? work : () => storage.run(owner, work, undefined);
+    },
   };
 }
 
@@ -83,9 +110,10 @@ export function ownedBy<T>(
   return runOwned(ownerOf(`callback "${id}"`, reporter), work, undefined);
 }
 
-export function ownerOf(where: string, { warn, fail }: Reporter): OnLeftBehind {
-  return (error, what) => {
-    warn(where, `${what}: ${errorMessage(error)}`);
-    fail(error);
+export function ownerOf(where: string, session: Reporter): OnLeftBehind {
+  const report = (error: unknown, what: string) => {
+    session.warn(where, `${what}: ${errorMessage(error)}`);
+    session.fail(error);
   };
+  return Object.assign(report, { where, of: session });
 }
