@@ -28,7 +28,9 @@ export async function importOptional(name: string): Promise<unknown> {
 
 /** Whether an import failed because a package is not installed. */
 export function isMissing(error: unknown): boolean {
-  return ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(
-    (error as NodeJS.ErrnoException | null)?.code ?? "",
+  const { code = "", message = "" } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
+  // Vite replaces a missing optional peer by a module that throws an error of its own.
+  return (
+    ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(code) || message.startsWith("Could not resolve ")
   );
 }

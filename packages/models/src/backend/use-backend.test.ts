@@ -106,12 +106,19 @@ describe("useBackend", () => {
     );
   });
 
-  it("names the environment variable that requests a missing engine", async () => {
+  it.each([
+    ["Node", Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" })],
+    ["Vite", new Error('Could not resolve "@tensorflow/tfjs-node-gpu" imported by "@periodic-eval/models".')],
+  ])("names the environment variable that requests an engine which %s does not find", async (_, missing) => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "tfjs-node-gpu");
-    const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
     await withPackages(
       () => Promise.reject(missing),
-      (fresh) => expect(fresh()).rejects.toMatchObject({ code: "config", where: "PERIODIC_EVAL_BACKEND" }),
+      (fresh) =>
+        expect(fresh()).rejects.toMatchObject({
+          code: "config",
+          where: "PERIODIC_EVAL_BACKEND",
+          expected: "the packages @tensorflow/tfjs-node-gpu",
+        }),
     );
   });
 
