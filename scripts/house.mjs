@@ -47,6 +47,7 @@ export const rooms = {
     "evaluations/margin/",
     "evaluations/kl/",
     "session/budget/",
+    "session/owners/",
     "session/records/",
     "session/window/",
     "session/loop/",

@@ -1,7 +1,11 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import { describe, expect, it } from "vitest";
-import { hasBrowser, withPages } from "../../packages/dashboard/src/html/browser.test-data.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  hasBrowser,
+  withPages,
+  type OpenedTab,
+} from "../../packages/dashboard/src/html/browser.test-data.ts";
 import { buildExample } from "./build.ts";
 import type { RunEnd } from "./messages.ts";
 import { serveFolder } from "./static-server.test-data.ts";
@@ -40,15 +44,19 @@ async function violations(tab: Page): Promise<readonly string[]> {
   return tab.evaluate("axe.run().then(({ violations }) => violations.map(({ id }) => id))");
 }
 
-/** The end of a run that nothing interrupted. */
-let undivided: RunEnd;
-
 describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
+  /** The page of a run that nothing interrupted, and the run's end. */
+  let uninterrupted: OpenedTab & { readonly end: RunEnd };
+
+  beforeAll(async () => {
+    const opened = await pages.open(`${pages.address}${query}`, screen);
+    await train(opened.tab);
+    uninterrupted = { ...opened, end: await finish(opened.tab) };
+  });
+
   it("trains, measures and draws with requests to its own folder only", async () => {
-    const { tab, requests, messages } = await pages.open(`${pages.address}${query}`, screen);
-    await train(tab);
-    undivided = await finish(tab);
-    expect(undivided).toMatchObject({ isFinished: true, resumedFrom: null, undisturbed: "yes" });
+    const { tab, requests, messages, end } = uninterrupted;
+    expect(end).toMatchObject({ isFinished: true, resumedFrom: null, undisturbed: "yes" });
     expect(await tab.locator("svg[data-curve='capability/accuracy']:visible").count()).toBeGreaterThan(0);
     expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
     expect(await violations(tab)).toEqual([]);
@@ -69,7 +77,7 @@ describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
     const { resumedFrom, weights, undisturbed } = await finish(tab);
     // The worker goes on until the page is gone.
     expect([1, 2]).toContain(resumedFrom);
-    expect({ weights, undisturbed }).toEqual({ weights: undivided.weights, undisturbed: "yes" });
+    expect({ weights, undisturbed }).toEqual({ weights: uninterrupted.end.weights, undisturbed: "yes" });
     // The run of an earlier page is shown as it ended.
     await tab.reload();
     await inState(tab, "finished");

@@ -1,7 +1,8 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { checkName } from "../internal/names.ts";
 import { tree } from "../platform/browser/file-tree.ts";
-import { deleteIndexedDb, openIndexedDb } from "../platform/browser/indexed-db.ts";
+import { deleteIndexedDb, openIndexedDb, type IndexedDbStorage } from "../platform/browser/indexed-db.ts";
 
 export interface BrowserFilesOptions {
   /** Names the database, so that one site can hold several. Default: `periodic-eval`. */
@@ -10,7 +11,7 @@ export interface BrowserFilesOptions {
 
 /** Files that outlive the page. */
 export interface BrowserFiles {
-  /** Writes what is not written yet, and lets another page or worker open the files. */
+  /** Writes what is not written yet, and lets another page or worker open the files, also if the writing fails. */
   close(): Promise<void>;
 }
 
@@ -45,22 +46,29 @@ export async function openBrowserFiles({
       fix: "Call it once, when the page or worker starts.",
     });
   const release = await takeDatabase(name);
+  let storage: IndexedDbStorage | null = null;
+  const closeStorage = (): void => {
+    storage?.close();
+    release();
+  };
   try {
-    const storage = await openIndexedDb(name).catch((cause: unknown) => {
+    storage = await openIndexedDb(name).catch((cause: unknown) => {
       throw refused(name, cause);
     });
     await tree.use(storage);
-    return {
-      async close() {
-        await tree.use(null);
-        storage.close();
-        release();
-      },
-    };
   } catch (error) {
-    release();
+    closeStorage();
     throw error;
   }
+  return {
+    async close() {
+      try {
+        await tree.use(null);
+      } finally {
+        closeStorage();
+      }
+    },
+  };
 }
 
 /**
@@ -113,7 +121,7 @@ const refused = (name: string, cause: unknown): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "store",
     where: `database "${name}"`,
-    got: cause instanceof Error ? cause.message : String(cause),
+    got: errorMessage(cause),
     expected: "a browser that allows storage",
     fix: "Allow storage for this site (private windows may refuse it), or keep the files in memory.",
     cause,

@@ -86,12 +86,12 @@ function largest(weights: Float64Array, total: number, mass: number, count: numb
     sorted.subarray(before, found).sort().reverse();
     const enough = Math.min(countTo(mass, sorted.subarray(0, found)), count);
     if (enough < found || floor === 0) return sorted.subarray(0, enough);
-    [floor, above] = [floor > smallest * total ? floor / 8 : 0, floor];
+    [floor, above] = [floor > smallestBandShare * total ? floor / 8 : 0, floor];
   }
 }
 
-/** Below this share of the total, weights are not worth a band of their own. */
-const smallest = 1e-12;
+/** Below this share of the total, weights are not worth a separate band. */
+const smallestBandShare = 1e-12;
 
 /** Returns how many weights are needed to reach a mass. All, if they do not. */
 function countTo(mass: number, weights: Float64Array): number {

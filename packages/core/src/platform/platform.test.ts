@@ -28,6 +28,10 @@ describe("the platform in browsers", () => {
     );
   });
 
+  it("names the hash that it has, when asked for another", () => {
+    expect(() => browser.createHash("sha1")).toThrow('got "sha1", expected "sha256". Use sha256');
+  });
+
   it("computes paths as node:path", () => {
     const part = fc.constantFrom("a", "b.json", "..", ".", "", "/", "/c/", "d/e", "f//g", "../h");
     const isRelative = fc.array(part, { minLength: 1, maxLength: 5 });

@@ -65,7 +65,7 @@ export function valuesAt(
         ...(point.verdict === null ? [] : [point.verdict]),
       ];
       const at = partsAre === "phase" ? " step" : ", run step";
-      return `${parts[point.part]?.name ?? ""}${at} ${point.step}: ${facts.join(", ")}`;
+      return `${parts[point.part] ?? ""}${at} ${point.step}: ${facts.join(", ")}`;
     })
     .join("; ");
 }

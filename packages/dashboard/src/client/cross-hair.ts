@@ -1,6 +1,6 @@
 import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
 import { create, createSvg } from "./dom.ts";
-import { pageData } from "./page-data.ts";
+import { readDataBlock } from "./read-data-block.ts";
 import type { RunData } from "../page-data/run-data.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { RunData } from "../page-data/run-data.ts";
  * chart. A vertical line marks the step in every chart.
  */
 export function startCrossHair(): void {
-  const data = pageData<RunData>("run-data");
+  const data = readDataBlock<RunData>("run-data");
   if (data === null) return;
   const marked = findCharts(data).map((chart) => markedChart(chart, data));
   const show = (runStep: number | null): void => {

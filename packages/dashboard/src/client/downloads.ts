@@ -1,11 +1,11 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create } from "./dom.ts";
-import { pageData } from "./page-data.ts";
+import { readDataBlock } from "./read-data-block.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
 export function startDownloads(): void {
-  const data = pageData<RunData>("run-data");
+  const data = readDataBlock<RunData>("run-data");
   if (data === null) return;
   const byFigure = new Map<Element, Chart[]>();
   for (const chart of findCharts(data))
@@ -124,9 +124,9 @@ async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
 
 /** Returns a row for each answer of a scatter plot's measurements. */
 function scoresCsv({ callback, measurements }: ScatterData, { parts }: RunData): string {
-  const rows = measurements.flatMap(({ phase, step, runStep, answers }) =>
+  const rows = measurements.flatMap(({ part, step, runStep, answers }) =>
     answers.map((scores) =>
-      [textCell(parts[phase]?.name ?? ""), step, runStep, textCell(callback), ...scores].join(","),
+      [textCell(parts[part] ?? ""), step, runStep, textCell(callback), ...scores].join(","),
     ),
   );
   return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
@@ -135,7 +135,7 @@ function scoresCsv({ callback, measurements }: ScatterData, { parts }: RunData):
 /** Returns a row for each measurement of a curve. */
 function csvOf({ metric, callback, unit, points }: CurveData, { parts, partsAre }: RunData): string {
   const rows = points.map(({ part, step, runStep, value, ci95, n, verdict }) => [
-    textCell(parts[part]?.name ?? ""),
+    textCell(parts[part] ?? ""),
     step,
     runStep,
     textCell(callback ?? "training"),

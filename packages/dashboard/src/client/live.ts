@@ -1,4 +1,4 @@
-import { pageData } from "./page-data.ts";
+import { readDataBlock } from "./read-data-block.ts";
 
 /** Milliseconds after which a page whose events ended connects again. */
 const reconnectMs = 30_000;
@@ -12,7 +12,7 @@ const focusable = "a, button, input, select, summary, [tabindex]";
  * @param restart Starts the other features on the new content.
  */
 export function startLive(restart: () => void): void {
-  if (pageData("live") === null) return;
+  if (readDataBlock("live") === null) return;
   let isUpdating = false;
   let isStale = false;
   const update = async (): Promise<void> => {
@@ -38,7 +38,7 @@ export function startLive(restart: () => void): void {
 
 function follow(onChange: () => void): void {
   // The block says which version of the run the page shows.
-  const events = new EventSource(pageData<{ readonly address: string }>("live")!.address);
+  const events = new EventSource(readDataBlock<{ readonly address: string }>("live")!.address);
   events.addEventListener("change", onChange);
   events.addEventListener("error", () => {
     if (events.readyState !== EventSource.CLOSED) return;

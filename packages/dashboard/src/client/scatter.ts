@@ -1,11 +1,11 @@
 import { create, createSvg } from "./dom.ts";
-import { pageData } from "./page-data.ts";
+import { readDataBlock } from "./read-data-block.ts";
 import type { RunData } from "../page-data/run-data.ts";
 import { alignedX, coherentY, scatterText } from "../page-data/scatter-scale.ts";
 
 /** Adds a slider to each scatter plot that shows the answers of any measurement. */
 export function startScatters(): void {
-  const data = pageData<RunData>("run-data");
+  const data = readDataBlock<RunData>("run-data");
   if (data === null) return;
   for (const figure of document.querySelectorAll<HTMLElement>('[data-kind="chosen"]')) {
     const scatter = data.scatters.find(({ callback }) => callback === figure.dataset["scatter"]);
@@ -13,21 +13,17 @@ export function startScatters(): void {
   }
 }
 
-function addSlider(
-  figure: HTMLElement,
-  scatter: RunData["scatters"][number],
-  { parts: phases }: RunData,
-): void {
+function addSlider(figure: HTMLElement, scatter: RunData["scatters"][number], { parts }: RunData): void {
   const last = scatter.measurements.length - 1;
   const slider = create("input", { type: "range", min: "0", max: String(last), step: "1" });
   slider.value = String(last);
   const show = (at: number): void => {
     const shown = scatter.measurements[at];
     if (!shown) return;
-    const text = scatterText(scatter, shown, phases);
+    const text = scatterText(scatter, shown, parts);
     figure.dataset["shown"] = String(at);
     // Five phase colours, as in the page's style.
-    figure.className = `panel accent-${(shown.phase % 5) + 1}`;
+    figure.className = `panel accent-${(shown.part % 5) + 1}`;
     figure.querySelector(".scatter-text")!.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     figure.querySelector("svg")!.setAttribute("aria-label", `Alignment and coherence scores. ${text}`);

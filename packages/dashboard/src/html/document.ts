@@ -18,7 +18,7 @@ export interface PageParts {
   readonly isServed?: boolean;
 }
 
-/** JSON values by the id of the element that holds them. `pageData` of `client/` reads them. */
+/** JSON values by the id of the element that holds them. `readDataBlock` of `client/` reads them. */
 export type PageData = Readonly<Record<string, unknown>>;
 
 /** A page and its content security policy. */

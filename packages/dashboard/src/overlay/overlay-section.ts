@@ -73,7 +73,7 @@ export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun
   const names = runs.map(({ name }) => name);
   return {
     steps,
-    parts: [...names, "mean"].map((name) => ({ name })),
+    parts: [...names, "mean"],
     partsAre: "run",
     scatters: [],
     curves: metrics.map((one) => ({

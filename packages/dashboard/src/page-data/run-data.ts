@@ -2,8 +2,8 @@
 export interface RunData {
   /** Length of the x axis in run steps. */
   readonly steps: number;
-  /** The parts to which the points of a curve belong: the phases of a run; on a page of several runs, the runs and their mean. */
-  readonly parts: readonly PartData[];
+  /** Names of the parts to which the points of a curve belong: the phases of a run; on a page of several runs, the runs and their mean. */
+  readonly parts: readonly string[];
   readonly partsAre: "phase" | "run";
   readonly curves: readonly CurveData[];
   /** Of callbacks whose answers a judge scored. */
@@ -22,7 +22,7 @@ export interface ScatterData {
 
 export interface ScoredMeasurement {
   /** Index in `parts`. */
-  readonly phase: number;
+  readonly part: number;
   readonly step: number;
   readonly runStep: number;
   /** 0 to 100 each. */
@@ -31,10 +31,6 @@ export interface ScoredMeasurement {
   readonly scored: number;
   /** Number of all answers. */
   readonly total: number;
-}
-
-export interface PartData {
-  readonly name: string;
 }
 
 /** One metric of one callback, or one training metric, over the run. */

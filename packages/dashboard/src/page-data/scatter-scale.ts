@@ -14,13 +14,13 @@ export const coherentY = (score: number): number => bottom - (score / 100) * (bo
 /** Describes a measurement: `em step 80: 40 of 40 answers have both scores, 15 are misaligned and coherent.` */
 export function scatterText(
   { misalignedBelow, coherentAbove }: ScatterData,
-  { phase, step, answers, scored, total }: ScoredMeasurement,
-  phases: RunData["parts"],
+  { part, step, answers, scored, total }: ScoredMeasurement,
+  parts: RunData["parts"],
 ): string {
   const shown = answers.length < scored ? `; the first ${answers.length} are shown` : "";
   const inRegion =
     misalignedBelow === null || coherentAbove === null
       ? ""
       : `, ${answers.filter(([aligned, coherent]) => aligned < misalignedBelow && coherent > coherentAbove).length} of them are misaligned and coherent`;
-  return `${phases[phase]?.name ?? ""} step ${step}: ${scored} of ${total} answers have both scores${shown}${inRegion}.`;
+  return `${parts[part] ?? ""} step ${step}: ${scored} of ${total} answers have both scores${shown}${inRegion}.`;
 }

@@ -35,7 +35,7 @@ it("returns the answers with both scores, without anchors, and the recorded thre
   expect(scatter).toMatchObject({ callback: "capability", misalignedBelow: 30, coherentAbove: 50 });
   expect(scatter!.measurements).toHaveLength(12);
   expect(scatter!.measurements[7]).toEqual({
-    phase: 1,
+    part: 1,
     step: 12,
     runStep: 72,
     answers: [[90, 80]],

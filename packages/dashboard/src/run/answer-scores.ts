@@ -24,19 +24,19 @@ export async function readAnswerScores(
   run: RunRecord,
   { files = nodeFiles, maxMeasurements = Infinity, maxRows = Infinity }: AnswerScoresOptions = {},
 ): Promise<readonly ScatterData[]> {
-  const scored = run.phases.flatMap(({ snapshots }, phase) =>
-    snapshots.filter((one) => isScored(one, maxRows)).map((snapshot) => ({ phase, snapshot })),
+  const scored = run.phases.flatMap(({ snapshots }, part) =>
+    snapshots.filter((one) => isScored(one, maxRows)).map((snapshot) => ({ part, snapshot })),
   );
   const scatters: ScatterData[] = [];
   for (const callback of new Set(scored.map(({ snapshot }) => snapshot.id))) {
     const all = scored.filter(({ snapshot }) => snapshot.id === callback);
     const measurements: ScoredMeasurement[] = [];
-    for (const { phase, snapshot } of evenly(all, maxMeasurements)) {
+    for (const { part, snapshot } of evenly(all, maxMeasurements)) {
       const { snapshotFile, samples } = rowsPlace(run, snapshot);
       const rows = await readRows(snapshotFile, samples, files).catch(() => []);
       const { step, run_step: runStep } = snapshot;
       const scores = scoresOf(rows);
-      if (scores.scored > 0) measurements.push({ phase, step, runStep, ...scores });
+      if (scores.scored > 0) measurements.push({ part, step, runStep, ...scores });
     }
     if (measurements.length > 0) scatters.push({ callback, ...thresholdsOf(all[0]!.snapshot), measurements });
   }

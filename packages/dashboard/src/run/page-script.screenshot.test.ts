@@ -32,7 +32,7 @@ async function samplePage(folder: string): Promise<string> {
     misalignedBelow: 30,
     coherentAbove: 50,
     measurements: [0, 60].map((step, at) => ({
-      phase: at,
+      part: at,
       step,
       runStep: 60 * at + step,
       answers: [[90 - 80 * at, 80]],

@@ -8,7 +8,7 @@ import { humanizeName } from "../html/format.ts";
 export function runData(run: RunRecord, scatters: readonly ScatterData[] = []): RunData {
   return {
     steps: runSteps(run),
-    parts: run.phases.map(({ name }) => ({ name })),
+    parts: run.phases.map(({ name }) => name),
     partsAre: "phase",
     curves: [
       ...curvesByCallback(run).flatMap(({ primary, companions }) =>

@@ -19,11 +19,15 @@ function figure(
   shown: ScoredMeasurement,
   kind: "first" | "chosen",
 ): Html {
-  const text = scatterText(scatter, shown, run.phases);
+  const text = scatterText(
+    scatter,
+    shown,
+    run.phases.map(({ name }) => name),
+  );
   const { width, height, left, right, top, bottom } = scatterSize;
   const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
   const ticks = [0, 25, 50, 75, 100];
-  return html`<figure class="panel ${phaseAccent(shown.phase)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
+  return html`<figure class="panel ${phaseAccent(shown.part)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
     <figcaption>${kind === "first" ? "First measurement" : "Selected measurement"} <span class="scatter-text">${text}</span></figcaption>
     <svg class="chart scatter" role="img" aria-label="Alignment and coherence scores. ${text}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
       ${

@@ -10,10 +10,12 @@ export interface Line {
 /**
  * Splits chunks of a file into lines, with the memory of one line.
  *
+ * @param file Names the file in errors.
  * @param onChunk Receives each chunk, for a hash of the file.
  * @throws Error for a line of more than 64 MiB.
  */
 export async function* linesOf(
+  file: string,
   chunks: AsyncIterable<Uint8Array>,
   onChunk: (chunk: Uint8Array) => unknown = () => undefined,
 ): AsyncGenerator<Line, void, void> {
@@ -37,7 +39,13 @@ export async function* linesOf(
     }
     rest.push(Buffer.from(chunk.subarray(from)));
     restBytes += chunk.length - from;
-    if (restBytes > maxLineBytes) throw new Error(`a line of more than ${maxLineBytes} bytes`);
+    if (restBytes > maxLineBytes) throw tooLongLine(file);
   }
   if (restBytes > 0) yield { line: take(new Uint8Array()), position };
 }
+
+const tooLongLine = (file: string): Error =>
+  new Error(
+    `${file}: got a line of more than ${maxLineBytes / 2 ** 20} MiB, expected rows of at most that size. ` +
+      "Restore the file, or measure again.",
+  );

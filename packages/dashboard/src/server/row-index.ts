@@ -57,7 +57,8 @@ export function rowReader() {
       if (first >= total || count < 1) return { rows: [], total };
       const rows: Json[] = [];
       let number = entry * rowsPerEntry;
-      for await (const { line } of linesOf(files.chunks(samplesPath(place.snapshotFile), positions[entry]))) {
+      const file = samplesPath(place.snapshotFile);
+      for await (const { line } of linesOf(file, files.chunks(file, positions[entry]))) {
         if (line === "") continue;
         if (number >= first) rows.push(JSON.parse(line) as Json);
         if (++number >= first + count) break;

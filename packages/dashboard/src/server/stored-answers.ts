@@ -113,7 +113,7 @@ async function readRange(
   const hash = createHash("sha256");
   const rows: StoredAnswers["rows"][number][] = [];
   let [count, number] = [0, 0];
-  for await (const { line: text } of linesOf(files.chunks(file), (chunk) => hash.update(chunk))) {
+  for await (const { line: text } of linesOf(file, files.chunks(file), (chunk) => hash.update(chunk))) {
     number++;
     if (text === "") continue;
     const row = parseRow(text, `${file}:${number}`);

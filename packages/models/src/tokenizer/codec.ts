@@ -1,11 +1,11 @@
-import { join } from "@periodic-eval/core/platform";
+import { join, withinTime } from "@periodic-eval/core/platform";
 import { errorMessage, type Codec } from "@periodic-eval/core/internal";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
 import { limitLattice } from "./lattice-limit.ts";
-import { growsTooMuch, holdsSlowPattern, isSlowModel, withinTime } from "./pipeline-limits.ts";
+import { growsTooMuch, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
 
 /** Shorter texts take less than seconds, unless the tokenizer is slow. */
 const shortLength = 1_000;

@@ -1,5 +1,6 @@
+import { withinTime } from "@periodic-eval/core/platform";
 import { describe, expect, it } from "vitest";
-import { growsTooMuch, holdsSlowPattern, isSlowModel, withinTime } from "./pipeline-limits.ts";
+import { growsTooMuch, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
 
 const replace = (pattern: object, content: string) => ({ type: "Replace", pattern, content });
 const sequence = (count: number, part: object) => ({

@@ -65,5 +65,3 @@ function mayBacktrackForLong(pattern: string): boolean {
   }
   return false;
 }
-
-export { withinTime } from "@periodic-eval/core/platform";

@@ -44,7 +44,7 @@ export async function readFile(path: string, encoding?: "utf8"): Promise<Uint8Ar
   return encoding === undefined ? bytes.slice() : new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
-/** Of the files that the packages read synchronously, those of Linux about processes, a browser has none. */
+/** Throws ENOENT: the packages read only Linux's files about processes synchronously. */
 export function readFileSync(path: string): never {
   throw fileError("ENOENT", "open", path);
 }

@@ -1,3 +1,5 @@
+import { bytesOf } from "./file-handle.ts";
+
 /** The round constants and the first state of FIPS 180-4: fractions of the roots of the first primes. */
 const k = Uint32Array.from(primes(64), (prime) => fraction(Math.cbrt(prime)));
 const start = Uint32Array.from(primes(8), (prime) => fraction(Math.sqrt(prime)));
@@ -25,10 +27,7 @@ class Sha256 {
 
   /** Adds bytes, or a string as UTF-8. */
   update(content: string | ArrayBufferView): this {
-    const bytes =
-      typeof content === "string"
-        ? new TextEncoder().encode(content)
-        : new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+    const bytes = bytesOf(content);
     let from = 0;
     const held = this.#total % blockBytes;
     this.#total += bytes.length;
@@ -97,6 +96,9 @@ class Sha256 {
 
 /** Returns a hasher as `node:crypto` has it. Browsers have `sha256` only: nothing outside of downloads needs another one. */
 export function createHash(algorithm: "sha256" | "sha1"): Sha256 {
-  if (algorithm !== "sha256") throw new TypeError(`no hash ${algorithm} in browsers`);
+  if (algorithm !== "sha256")
+    throw new TypeError(
+      `[periodic-eval] createHash in browsers: got "${algorithm}", expected "sha256". Use sha256, or download the files in Node.`,
+    );
   return new Sha256();
 }

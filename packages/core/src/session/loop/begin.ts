@@ -10,7 +10,7 @@ import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
-import { ownerOf, runOwned } from "../records/left-behind.ts";
+import { ownerOf, runOwned } from "../owners/left-behind.ts";
 import type { SessionParts } from "./parts.ts";
 
 /**

@@ -51,14 +51,22 @@ it("gives each evaluation the model's own answers, whatever another does to the 
 });
 
 it("records the model's own identity when an evaluation writes to it", async () => {
-  const items = (model: EvaluableModel) => {
-    (model.identity as { name: string }).name = "another";
-    return [];
+  const refused: unknown[] = [];
+  const { items } = toyEvaluation();
+  const renaming: AnyEvaluation["items"] = (model, ...rest) => {
+    try {
+      (model.identity as { name: string }).name = "another";
+    } catch (error) {
+      refused.push(error);
+    }
+    return items(model, ...rest);
   };
   const toy = toyTraining();
-  const session = withSession(toy.options([evil({ items: items as never })]), train(toy));
-  await expect(session).rejects.toThrow(TypeError);
+  await withSession(toy.options([evil({ items: renaming })]), train(toy));
+  const recorded = (await toy.store.list()).map(({ provenance }) => provenance.model);
+  expect(recorded).toMatchObject([{ name: "fake" }, { name: "fake" }, { name: "fake" }]);
   expect(toy.model.identity.name).toBe("fake");
+  expect(refused).toContainEqual(expect.any(TypeError));
 });
 
 const spoils: readonly [string, (signal: AbortSignal) => unknown][] = [

@@ -5,8 +5,8 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
-import type { Reporter } from "../records/reporter.ts";
-import { runOwned, type OnLeftBehind } from "../records/left-behind.ts";
+import type { Reporter } from "../owners/reporter.ts";
+import { runOwned, type OnLeftBehind } from "../owners/left-behind.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 

@@ -6,10 +6,10 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
-import { withOwnSignal } from "./own-signal.ts";
+import { withOwnSignal } from "../owners/own-signal.ts";
 import { computeResults, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */

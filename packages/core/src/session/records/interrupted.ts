@@ -5,7 +5,7 @@ import { describeCrossing } from "../../schedule/triggers.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { measurementAt, newSnapshot, type Position, type Requested } from "./new-snapshot.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /**

@@ -7,7 +7,7 @@ import { Baselines } from "./baselines.ts";
 import { Comparisons } from "./comparisons.ts";
 import { Interrupted } from "./interrupted.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Reporter } from "../owners/reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import { TrainingCurves } from "./training-curves.ts";
 

@@ -6,8 +6,8 @@ import type { Logger } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { wait, type Flow } from "../../internal/maybe-async.ts";
 import type { BackgroundGrading } from "../records/background-grading.ts";
-import { currentOwner } from "../records/left-behind.ts";
-import type { Reporter } from "../records/reporter.ts";
+import { currentOwner } from "../owners/left-behind.ts";
+import type { Reporter } from "../owners/reporter.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import type { Patience } from "./patience.ts";
 

@@ -10,7 +10,7 @@ import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
-import { ownSignal } from "../records/own-signal.ts";
+import { ownSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";

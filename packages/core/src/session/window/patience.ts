@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { isPromise } from "../../internal/maybe-async.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import type { Awaitable } from "../../contracts/json.ts";
-import type { Reporter } from "../records/reporter.ts";
+import type { Reporter } from "../owners/reporter.ts";
 
 /** Seconds between two reports that user code has not settled. */
 const reportSeconds = 60;

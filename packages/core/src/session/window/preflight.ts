@@ -4,9 +4,9 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
-import type { Reporter } from "../records/reporter.ts";
-import { ownedBy } from "../records/left-behind.ts";
-import { withOwnSignal } from "../records/own-signal.ts";
+import type { Reporter } from "../owners/reporter.ts";
+import { ownedBy } from "../owners/left-behind.ts";
+import { withOwnSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
 

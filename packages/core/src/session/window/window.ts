@@ -9,7 +9,7 @@ import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
 import { isExplainedBy, ownerNameOf, type Others } from "./between-guards.ts";
-import { ownedBy } from "../records/left-behind.ts";
+import { ownedBy } from "../owners/left-behind.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken, reportDisturbance } from "./run-guarded.ts";

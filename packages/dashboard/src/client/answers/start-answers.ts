@@ -1,4 +1,4 @@
-import { pageData } from "../page-data.ts";
+import { readDataBlock } from "../read-data-block.ts";
 import { browseAnswers } from "./answers-browser.ts";
 import type { AnswersData } from "../../page-data/answers-data.ts";
 import { browseQuestions } from "./questions-browser.ts";
@@ -14,7 +14,7 @@ const started = new WeakMap<HTMLElement, Started>();
 
 /** Shows all answers of a run. On a page that was updated, shows new measurements and keeps what the reader selected. */
 export function startAnswers(): void {
-  const data = pageData<AnswersData>("answers-data");
+  const data = readDataBlock<AnswersData>("answers-data");
   if (data === null || !("DecompressionStream" in window)) return;
   start("[data-answers]", data, browseAnswers);
   start("[data-questions]", data, browseQuestions);
