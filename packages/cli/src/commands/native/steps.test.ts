@@ -14,7 +14,7 @@ describe("makeFolder", () => {
     const [running, ...leftovers] = [process.ppid, process.pid, ended].map((pid) => `making-${pid}-x`);
     for (const name of [running!, ...leftovers]) mkdirSync(join(parent, name));
     makeFolder(folder, (draft) => writeFileSync(join(draft, "file"), ""));
-    expect(readdirSync(parent).toSorted()).toEqual(["engine", running].toSorted());
+    expect(readdirSync(parent).toSorted()).toEqual(["engine", running!].toSorted());
   });
 
   it("keeps its own draft while it builds another folder beside it", () => {
