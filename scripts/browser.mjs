@@ -1,33 +1,22 @@
 // Builds examples/browser into .build/browser, a static folder that any host serves from any path, and prints the sizes of its files.
-// TensorFlow.js' WebGPU backend, which nothing else in the repository needs, is downloaded once into .cache/browser.
+// TensorFlow.js' WebGPU backend, which nothing else in the repository needs, is downloaded once into .cache/tools/browser.
 // Usage: npm run browser
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { makeFolder, Missing, npm, root, runToEnd } from "./optional-engine.mjs";
+import { installedTool } from "./installed-tool.mjs";
+import { Missing, root, runToEnd } from "./optional-engine.mjs";
 
-const webgpu = { name: "@tensorflow/tfjs-backend-webgpu", version: "4.22.0" };
+const webgpu = "@tensorflow/tfjs-backend-webgpu";
 
-function webgpuBackend() {
-  const modules = join(root, ".cache", "browser", "node_modules");
-  if (!existsSync(join(modules, webgpu.name)))
-    makeFolder(modules, (made) => {
-      const manifest = { private: true, dependencies: { [webgpu.name]: webgpu.version } };
-      writeFileSync(join(made, "package.json"), JSON.stringify(manifest));
-      const args = [
-        "install",
-        "--prefix",
-        made,
-        "--ignore-scripts",
-        "--no-package-lock",
-        "--legacy-peer-deps",
-      ];
-      npm(args, webgpu.name, "browser");
-      return join(made, "node_modules");
-    });
-  return join(modules, webgpu.name);
-}
+/** Returns the folder of TensorFlow.js' WebGPU backend. The page has its own TensorFlow.js, so the peer is not installed. */
+const webgpuBackend = () =>
+  join(
+    installedTool("browser", { [webgpu]: "4.22.0" }, "browser", { flags: ["--legacy-peer-deps"] }),
+    "node_modules",
+    webgpu,
+  );
 
 /** Returns the size of each file in bytes, plain and compressed with gzip, the largest first. */
 function sizesOf(folder) {

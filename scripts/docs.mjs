@@ -27,17 +27,11 @@ function fetchVitePress() {
   npm(["ci", "--prefix", cache, "--ignore-scripts"], "vitepress", "docs");
 }
 
-/** Builds the browser demo if it is missing. Returns whether there is one. */
+/** Builds the browser demo. It is built each time: an older one may not show the current sources. */
 function buildDemo() {
-  if (existsSync(join(demo, "index.html"))) return true;
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  if (scripts.browser === undefined) {
-    console.log("the first page has no demo: package.json has no script `browser`");
-    return false;
-  }
   const shell = process.platform === "win32";
   const { status } = spawnSync("npm", ["run", "--silent", "browser"], { cwd: root, stdio: "inherit", shell });
-  if (status === 0 && existsSync(join(demo, "index.html"))) return true;
+  if (status === 0 && existsSync(join(demo, "index.html"))) return;
   throw new Missing(
     "npm run browser",
     `exit status ${status}`,
@@ -88,10 +82,10 @@ async function main() {
   checkInstalled();
   const started = performance.now();
   step("VitePress is installed", sameLock(), fetchVitePress);
-  const hasDemo = buildDemo();
+  buildDemo();
   const { stage } = await import("./docs/stage.mjs");
   const { makeRelative, placeholder } = await import("./docs/relative-base.mjs");
-  const { pages, problems } = await stage(source, { base: placeholder, hasDemo });
+  const { pages, problems } = await stage(source, { base: placeholder });
   report(problems, `${pages.size} pages`);
   if (values.check) {
     const { checkPages } = await import("./docs/check-pages.mjs");
@@ -100,7 +94,7 @@ async function main() {
   }
   step("the site is built", false, build);
   makeRelative(site);
-  if (hasDemo) cpSync(demo, join(site, "demo"), { recursive: true });
+  cpSync(demo, join(site, "demo"), { recursive: true });
   if (values.check) {
     const { checkSite } = await import("./docs/check-site.mjs");
     const checked = checkSite(site);

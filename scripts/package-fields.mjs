@@ -4,6 +4,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { linksOf } from "./docs/markdown.mjs";
 
 const projectRoot = fileURLToPath(new URL("..", import.meta.url));
 /** Files with the version that all packages share, and the line that holds it. */
@@ -25,7 +26,7 @@ const parse = (text) => JSON.parse(text);
 const print = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Returns the repository's address as a browser opens it: `https://github.com/OWNER/NAME`. */
-const webAddress = ({ repository }) => repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
+export const webAddress = ({ repository }) => repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
 
 /** Returns the fields of the package in `packages/FOLDER` that follow from the root package.json. */
 function sharedFields(root, folder) {
@@ -55,9 +56,9 @@ function withSharedFields(root, folder, manifest) {
 const withAddress = (text, address) => text.replaceAll(/https:\/\/github\.com\/[\w.-]+\/[\w-]+/g, address);
 
 const relativeLinks = (markdown) =>
-  [...markdown.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
-    .map(([, target]) => target)
-    .filter((target) => !/^[a-z]+:/.test(target));
+  linksOf(markdown)
+    .map(({ target }) => target.split("#")[0])
+    .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
 
 /** Returns what a package lacks that a person who finds it on npm needs. */
 function missingParts(folder, manifest, read) {

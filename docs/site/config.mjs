@@ -13,7 +13,7 @@ export default {
   base: site.base,
   cleanUrls: false,
   lastUpdated: false,
-  // scripts/docs/check-links.mjs checks the links of the source and of the site, anchors included.
+  // scripts/docs/check-links.mjs checks the links of the source and check-site.mjs those of the site, anchors included.
   ignoreDeadLinks: true,
   markdown: {
     // The default themes have too little contrast.
@@ -29,11 +29,10 @@ export default {
     outline: [2, 3],
     nav: site.nav,
     sidebar: site.sidebar,
-    ...(site.repository !== null && { socialLinks: [{ icon: "github", link: site.repository }] }),
+    socialLinks: [{ icon: "github", link: site.repository }],
     footer: { message: "Apache-2.0" },
   },
   vite: {
-    define: { __HAS_DEMO__: JSON.stringify(site.hasDemo) },
     build: { chunkSizeWarningLimit: 8_000 },
     logLevel: "warn",
   },

@@ -2,7 +2,7 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline } from "@periodic-eval/trainers";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,14 +16,19 @@ import { serveFolder } from "./static-server.test-data.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const isFull = process.env["PERIODIC_EVAL_FULL"] !== undefined;
-/** `npm run browser` downloads it. */
-const webgpu = here("../../.cache/browser/node_modules/@tensorflow/tfjs-backend-webgpu");
-const hasWebgpu = existsSync(webgpu);
+const tools = here("../../.cache/tools/browser");
+/** The WebGPU backend that `npm run browser` downloaded last; null before the first download. */
+const webgpu =
+  (existsSync(tools) ? readdirSync(tools) : [])
+    .map((name) => join(tools, name, "node_modules/@tensorflow/tfjs-backend-webgpu"))
+    .filter((folder) => existsSync(folder))
+    .toSorted((a, b) => statSync(a).ctimeMs - statSync(b).ctimeMs)
+    .at(-1) ?? null;
 
 const pages = withPages(
   async (folder) => {
     if (!hasBrowser || !isFull) return "";
-    await buildExample(folder, hasWebgpu ? webgpu : null);
+    await buildExample(folder, webgpu);
     return serveFolder(folder);
   },
   // SwiftShader computes on the CPU where there is no GPU.
@@ -71,7 +76,7 @@ describe.skipIf(!hasBrowser || !isFull)("the example page on engines (needs Chro
     expect((await trainInChromium(query)).weights).toBe(weights);
   });
 
-  it.skipIf(!hasWebgpu)("trains on WebGPU, and its receipts hold", async () => {
+  it.skipIf(webgpu === null)("trains on WebGPU, and its receipts hold", async () => {
     const end = await trainInChromium("?steps=1&save=1&questions=4&callbacks=capability&backend=webgpu");
     expect(end).toMatchObject({ isFinished: true, undisturbed: "yes" });
     expect(end.status).toContain("Training undisturbed: yes");

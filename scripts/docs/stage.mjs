@@ -5,6 +5,7 @@ import { dirname, join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../optional-engine.mjs";
+import { webAddress } from "../package-fields.mjs";
 import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
 import { examplePages } from "./example-pages.mjs";
@@ -65,16 +66,8 @@ function guidesByName(pages) {
   return guides;
 }
 
-/** Returns the repository's address without `git+` and `.git`; null if package.json names none. */
-function repositoryAddress() {
-  const { repository } = readJson("package.json");
-  const url = typeof repository === "string" ? repository : repository?.url;
-  return url === undefined ? null : url.replace(/^git\+/, "").replace(/\.git$/, "");
-}
-
 /**
- * Rewrites a link that leaves docs/: examples have pages, other files are in the repository. Without an address of the repository
- * only the text remains.
+ * Rewrites a link that leaves docs/: examples have pages, other files are in the repository.
  */
 function siteLinks(path, text, repository) {
   const from = posix.join("docs", posix.dirname(path));
@@ -90,7 +83,7 @@ function siteLinks(path, text, repository) {
       if (place === "examples" || place === "docs/decisions") return to(`${posix.basename(place)}/index.md`);
       if (place === "docs/api") return to("reference/api/index.md");
       if (place.startsWith("docs/")) return written;
-      return repository === null ? label.slice(1, -1) : `${label}(${repository}/blob/main/${place})`;
+      return `${label}(${repository}/blob/main/${place})`;
     }),
   );
 }
@@ -128,7 +121,7 @@ export async function makePages() {
   const { pages: paths, assets } = filesOfDocs();
   const written = paths.toSorted().map((path) => [path, readFileSync(join(docs, path), "utf8")]);
   const parts = await generatedParts();
-  const repository = repositoryAddress();
+  const repository = webAddress(readJson("package.json"));
   const pages = new Map(
     written.map(([path, text]) => [
       path,
@@ -178,7 +171,7 @@ function sidebarOf(pages) {
  *
  * @returns `{ pages, problems }`: the pages by path, and what is wrong with the sidebar.
  */
-export async function stage(folder, { base, hasDemo }) {
+export async function stage(folder, { base }) {
   const { pages, assets, repository } = await makePages();
   rmSync(folder, { recursive: true, force: true });
   const write = (path, text) => {
@@ -197,9 +190,6 @@ export async function stage(folder, { base, hasDemo }) {
   mkdirSync(join(folder, "public"), { recursive: true });
   cpSync(join(site, "icon.svg"), join(folder, "public", "icon.svg"));
   if (existsSync(join(docs, "demo.png"))) cpSync(join(docs, "demo.png"), join(folder, "public", "demo.png"));
-  write(
-    ".vitepress/site.json",
-    JSON.stringify({ base, hasDemo, repository, nav, sidebar: sidebarOf(pages) }),
-  );
+  write(".vitepress/site.json", JSON.stringify({ base, repository, nav, sidebar: sidebarOf(pages) }));
   return { pages, problems: checkSidebar(pages) };
 }

@@ -50,7 +50,7 @@ log: { type: stdout, format: pretty, level: warn }
  * @throws Missing if verdaccio cannot be installed or does not start.
  */
 export async function startRegistry(folder) {
-  const tool = installedTool("verdaccio", { verdaccio: version }, "release -- --dry-run", overrides);
+  const tool = installedTool("verdaccio", { verdaccio: version }, "release -- --dry-run", { overrides });
   const storage = join(folder, "storage");
   mkdirSync(storage, { recursive: true });
   for (const name of ["@periodic-eval", "periodic-eval", ".verdaccio-db.json"])

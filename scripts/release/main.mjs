@@ -44,7 +44,8 @@ function measureInstalls(packages, env) {
       problems.push(
         `${one.name}: installing it brings ${onDisk.toFixed(1)} MB, expected less than ${most} MB`,
       );
-    problems.push(...statedSizeProblems(`packages/${one.folder}/README.md`, count, onDisk));
+    for (const file of ["README.md", `packages/${one.folder}/README.md`])
+      problems.push(...statedSizeProblems(file, count, onDisk));
   }
   console.log("");
   return problems;
@@ -53,7 +54,7 @@ function measureInstalls(packages, env) {
 /** Compares the size in a README with the measured one. */
 function statedSizeProblems(file, count, onDisk) {
   const line = `brings ${count} packages and ${Math.round(onDisk)} MB`;
-  const stated = /brings (\d+) packages and (\d+) MB/.exec(readFileSync(join(root, file), "utf8"));
+  const stated = /brings\s+(\d+)\s+packages\s+and\s+(\d+)\s+MB/.exec(readFileSync(join(root, file), "utf8"));
   const isClose = (value, measured) => Math.abs(Number(value) - measured) <= tolerance * measured;
   return stated !== null && isClose(stated[1], count) && isClose(stated[2], onDisk)
     ? []
@@ -84,11 +85,12 @@ async function dryRun({ node, "no-trials": noTrials }) {
   }
 }
 
-/** Applies the changesets, and writes the new version where changesets does not know it. */
+/** Applies the changesets, and writes the new version where changesets does not know it. Returns the problems. */
 function applyVersions() {
   runChangesets(["version"]);
-  writeFields();
+  const problems = writeFields();
   npm(["install", "--package-lock-only"], root, process.env);
+  return problems;
 }
 
 const { values } = parseArgs({
@@ -109,8 +111,8 @@ function writeFields(...args) {
 }
 
 async function main() {
-  if (values.version) return applyVersions();
-  const problems = writeFields("--check");
+  const problems = values.version ? applyVersions() : writeFields("--check");
+  if (problems.length === 0 && values.version) return;
   if (problems.length === 0 && values.publish) return runChangesets(["publish"]);
   if (problems.length === 0 && values["dry-run"]) problems.push(...(await dryRun(values)));
   else if (problems.length === 0)

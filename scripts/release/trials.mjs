@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { codeBlocks } from "../docs/markdown.mjs";
 import { Missing, root } from "../optional-engine.mjs";
 
 const model = (project) => join(project, "node_modules", "periodic-eval", "assets", "micro-world");
@@ -9,13 +10,9 @@ const command = ["node_modules", "periodic-eval", "bin", "periodic-eval.js"].joi
 
 /** Returns a document's code blocks in one language. */
 const blocksOf = (document, language) =>
-  [
-    ...readFileSync(join(root, document), "utf8")
-      .replaceAll("\r\n", "\n")
-      .matchAll(/```(\w+)\n([^]*?)```/g),
-  ]
-    .filter(([, of]) => of === language)
-    .map(([, , text]) => text);
+  codeBlocks(readFileSync(join(root, document), "utf8").replaceAll("\r\n", "\n"))
+    .filter((block) => block.language === language)
+    .map(({ code }) => code);
 
 function replaced(code, replacements, where) {
   for (const [written, used] of Object.entries(replacements)) {

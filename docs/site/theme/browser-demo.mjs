@@ -1,4 +1,4 @@
-// Shows the browser demo in a frame after a click: it downloads a model and trains it. Without the demo, shows its picture only.
+// Shows the browser demo in a frame after a click: it downloads a model and trains it.
 import { withBase } from "vitepress";
 import { defineComponent, h, ref } from "vue";
 
@@ -12,7 +12,6 @@ export const BrowserDemo = defineComponent(() => {
       width: 1280,
       loading: "lazy",
     });
-  if (!__HAS_DEMO__) return () => h("figure", { class: "browser-demo" }, [picture()]);
   return () =>
     h("figure", { class: "browser-demo" }, [
       isRunning.value

@@ -28,6 +28,7 @@ export { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isRecord } from "./is-record.ts";
+export { isRunning } from "./is-running.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";

@@ -24,15 +24,15 @@ export function nativeEngineFolder(): string {
 }
 
 /** Returns the module that `periodic-eval native` built for a package; null if it built none. */
-export function builtEngine(packageName: string): string | null {
-  const place = join(nativeEngineFolder(), basename(packageName), "node_modules", packageName);
+export function builtEngine(packageName: string, folder = nativeEngineFolder()): string | null {
+  const place = join(folder, basename(packageName), "node_modules", packageName);
   return existsSync(join(place, "package.json")) ? pathToFileURL(own.resolve(place)).href : null;
 }
 
 /** Whether an engine of native TensorFlow is built or installed. */
-export function hasEngine(packageName: string): boolean {
+export function hasEngine(packageName: string, folder?: string): boolean {
   try {
-    return builtEngine(packageName) !== null || own.resolve(packageName) !== "";
+    return builtEngine(packageName, folder) !== null || own.resolve(packageName) !== "";
   } catch {
     return false;
   }

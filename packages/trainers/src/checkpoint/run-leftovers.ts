@@ -1,3 +1,4 @@
+import { isRunning } from "@periodic-eval/core/internal";
 import { join, process, readdir, rm, stat } from "@periodic-eval/core/platform";
 import { removeLeftovers } from "./whole-folder.ts";
 
@@ -38,10 +39,5 @@ export async function removeRunLeftovers(runDir: string): Promise<void> {
 async function isBeingWritten(path: string, writer: number): Promise<boolean> {
   // In a container, every process can have the number of this one.
   if (writer === process.pid) return (await stat(path)).mtimeMs >= performance.timeOrigin;
-  try {
-    process.kill(writer, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+  return isRunning(writer);
 }

@@ -1,6 +1,6 @@
-import { hasEngine, nativeEngineFolder } from "../../../../models/src/backend/installed-engines.ts";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
@@ -114,6 +114,18 @@ describe("native", () => {
     expect((await readdir(used)).toSorted()).toEqual(others.toSorted());
   });
 
+  it.each([
+    ["", join(homedir(), ".cache")],
+    ["relative", join(homedir(), ".cache")],
+    [join(folder, "xdg"), join(folder, "xdg")],
+  ])('with XDG_CACHE_HOME "%s" keeps its cache in %s', async (variable, parent) => {
+    vi.stubEnv("XDG_CACHE_HOME", variable);
+    const options = { gpu: false, force: false };
+    const build = buildNative(options, recordingTerminal(), { ...machine, freeBytes: () => 0 });
+    const where = join(parent, "periodic-eval", "native");
+    await expect(build).rejects.toMatchObject({ code: "config", where });
+  });
+
   it("rejects a folder without TensorFlow's library", async () => {
     await mkdir(join(folder, "empty"), { recursive: true });
     const { code, err } = await runCommand([
@@ -125,20 +137,5 @@ describe("native", () => {
     ]);
     expect(code).toBe(1);
     expect(err).toContain("got a folder without TensorFlow's C library");
-  });
-});
-
-describe("nativeEngineFolder", () => {
-  const fake = join(nativeEngineFolder(), "fake-engine");
-  afterAll(() => rm(fake, { recursive: true, force: true }));
-
-  it("is beside the TensorFlow.js that the engines share, where engines that are built there are found", async () => {
-    const place = join(fake, "node_modules/@tensorflow/fake-engine");
-    expect(existsSync(join(nativeEngineFolder(), "../../@tensorflow/tfjs-core"))).toBe(true);
-    expect(hasEngine("@tensorflow/fake-engine")).toBe(false);
-    await mkdir(place, { recursive: true });
-    await writeFile(join(place, "package.json"), "{}");
-    await writeFile(join(place, "index.js"), "");
-    expect(hasEngine("@tensorflow/fake-engine")).toBe(true);
   });
 });

@@ -14,7 +14,7 @@ export function addNative(program: Command, terminal: Terminal): void {
     )
     .option(
       "--cache <folder>",
-      "where libraries and builds are kept (default: ~/.cache/periodic-eval/native)",
+      "where libraries and builds are kept (default: periodic-eval/native in $XDG_CACHE_HOME or ~/.cache)",
     )
     .option("--force", "download and build everything again", false)
     .action(async (options: NativeOptions) => {

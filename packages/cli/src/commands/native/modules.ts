@@ -40,7 +40,7 @@ export function fetchEngine(engine: EngineName, cache: string, terminal: Termina
   makeStep(terminal, { what, folder }, (draft) => {
     npm(["pack", `${packageOf(engine)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
     const tarball = readdirSync(draft).find((name) => name.endsWith(".tgz"))!;
-    runTool("tar", ["-xzf", join(draft, tarball), "-C", draft], (got) => npmFailure(tarball, got));
+    runTool("tar", ["-xzf", join(draft, tarball), "-C", draft], (got) => tarFailure(tarball, got));
     rmSync(join(draft, tarball));
     const manifest = JSON.parse(readFileSync(join(draft, "package", "package.json"), "utf8")) as {
       readonly dependencies: Readonly<Record<string, string>>;
@@ -95,6 +95,14 @@ const npmFailure = (where: string, got: string) =>
     got,
     expected: "a package from the npm registry",
     fix: "Check the network and `npm config get registry`, then run the command again.",
+  });
+
+const tarFailure = (tarball: string, got: string) =>
+  configError({
+    where: `tar -xzf ${tarball}`,
+    got,
+    expected: "an unpacked package",
+    fix: "Install tar and gzip (Debian: `apt-get install tar gzip`), check the free disk space, then run the command again.",
   });
 
 /**

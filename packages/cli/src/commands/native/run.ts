@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { nativeEngineFolder } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkEngine, compileBinding, type WorkingEngine } from "./binding.ts";
@@ -20,7 +20,7 @@ export interface NativeOptions {
   readonly force: boolean;
   /** A folder with TensorFlow's C library. Default: one from PyPI. */
   readonly libtensorflow?: string;
-  /** Default: `~/.cache/periodic-eval/native`. */
+  /** Default: `periodic-eval/native` in `$XDG_CACHE_HOME`, or in `~/.cache` unless that is an absolute path. */
   readonly cache?: string;
 }
 
@@ -63,8 +63,9 @@ export async function buildNative(
 }
 
 function defaultCache(): string {
-  const home = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
-  return join(home, "periodic-eval", "native");
+  // The XDG specification says to ignore an empty or relative path.
+  const named = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(isAbsolute(named) ? named : join(homedir(), ".cache"), "periodic-eval", "native");
 }
 
 function sentence(engine: EngineName, working: WorkingEngine, driver: string | null): string {

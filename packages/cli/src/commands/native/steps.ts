@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { spawnSync, type SpawnSyncOptions } from "node:child_process";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { isRunning } from "@periodic-eval/core/internal";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 /** Returns the error for what a tool printed last. */
@@ -12,7 +12,7 @@ export type FailureOf = (got: string) => PeriodicEvalError;
 /**
  * Runs a tool and returns its output.
  *
- * @throws PeriodicEvalError what `failureOf` makes of the first line with "error", else of the last line.
+ * @throws PeriodicEvalError The error that `failureOf` returns for the first line with "error", else for the last line.
  */
 export function runTool(
   command: string,
@@ -49,6 +49,8 @@ export function makeStep(
 }
 
 const draftPattern = /^making-(\d+)-/;
+/** The drafts that this process is building. */
+const ownDrafts = new Set<string>();
 
 /** Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. */
 export function makeFolder(folder: string, make: (draft: string) => void): void {
@@ -56,11 +58,13 @@ export function makeFolder(folder: string, make: (draft: string) => void): void 
   mkdirSync(parent, { recursive: true });
   removeOldDrafts(parent);
   const draft = mkdtempSync(join(parent, `making-${process.pid}-`));
+  ownDrafts.add(draft);
   try {
     make(draft);
     rmSync(folder, { recursive: true, force: true });
     renameSync(draft, folder);
   } finally {
+    ownDrafts.delete(draft);
     rmSync(draft, { recursive: true, force: true });
   }
 }
@@ -68,18 +72,12 @@ export function makeFolder(folder: string, make: (draft: string) => void): void 
 /** Removes drafts of processes that have ended: an interrupt does not reach `finally` while a tool runs. */
 function removeOldDrafts(parent: string): void {
   for (const name of readdirSync(parent)) {
-    const pid = draftPattern.exec(basename(name))?.[1];
-    if (pid !== undefined && !isRunning(Number(pid)))
-      rmSync(join(parent, name), { recursive: true, force: true });
+    const pid = draftPattern.exec(name)?.[1];
+    const path = join(parent, name);
+    if (pid !== undefined && !isBeingBuilt(path, Number(pid))) rmSync(path, { recursive: true, force: true });
   }
 }
 
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // EPERM: the process belongs to another user.
-    return errorMessage(error).includes("EPERM");
-  }
-}
+/** In a container, an earlier process can have had the id of this one. */
+const isBeingBuilt = (path: string, pid: number): boolean =>
+  pid === process.pid ? ownDrafts.has(path) : isRunning(pid);

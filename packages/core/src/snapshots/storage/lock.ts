@@ -2,6 +2,7 @@ import { createHash, hostname, process, randomUUID, readFileSync, sleep } from "
 import { z } from "zod";
 import type { Writer } from "../../contracts/run-record.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { isRunning } from "../../internal/is-running.ts";
 import { temporaryPath, writeFileAtomic, writeNew } from "./atomic-file.ts";
 import { errnoOf, storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { readIfPresent } from "./read-file.ts";
@@ -193,11 +194,7 @@ export const thisProcess: LockOwner = {
   processStart: startOf(process.pid),
   isAlive(holder) {
     if (holder.pid === process.pid) return heldTokens.has(holder.token);
-    try {
-      process.kill(holder.pid, 0);
-    } catch (error) {
-      return errnoOf(error) === "EPERM";
-    }
+    if (!isRunning(holder.pid)) return false;
     const start = startOf(holder.pid);
     return (
       start !== "dead" && (start === null || holder.process_start === null || start === holder.process_start)
