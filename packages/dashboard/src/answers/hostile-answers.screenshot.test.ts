@@ -71,10 +71,13 @@ const pageText = (tab: Page): Promise<string> =>
     "[...document.querySelectorAll('#answers .answer pre')].map((one) => one.textContent).join('\\n')",
   );
 
+/** A narrow page overflows first. */
+const widths = process.env["PERIODIC_EVAL_FULL"] === "1" ? [1280, 390] : [390];
+
 describe.skipIf(!hasBrowser)(
   "200 hostile transcripts, questions, personas, choices and judge's replies",
   () => {
-    it.each([1280, 390])(
+    it.each(widths)(
       "run nothing and overflow nothing on any page of answers, %i pixels wide",
       async (width) => {
         const opened = await open(width);
@@ -160,7 +163,7 @@ describe.skipIf(!hasBrowser)(
       await tab.close();
     });
 
-    it.each([1280, 390])("run nothing in the table of forgotten questions, %i pixels wide", async (width) => {
+    it.each(widths)("run nothing in the table of forgotten questions, %i pixels wide", async (width) => {
       const opened = await open(width);
       await expect.poll(() => opened.tab.locator("#questions tbody a").count()).toBe(40);
       await expectHarmless(opened);

@@ -12,7 +12,9 @@ import { microWorld } from "../../demo/micro-world.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 20 : 1;
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const kills = isFull ? 20 : 1;
+const kinds = isFull ? (["adapter", "full"] as const) : (["adapter"] as const);
 const root = temporaryFolder(afterAll);
 const configOf = (kind: string) => join(root, `${kind}.yaml`);
 const steps = [2, 4, 6, 8, 10];
@@ -74,7 +76,7 @@ async function outcome(runDir: string) {
   );
 }
 
-it.each(["adapter", "full"] as const)(
+it.each(kinds)(
   `loses and repeats nothing if it is killed at random moments, and reads no half-written checkpoint (%s)`,
   { timeout: kills * 120_000 },
   async (kind) => {
