@@ -1,5 +1,4 @@
 import { process } from "#platform";
-import { errnoOf } from "../snapshots/storage/file-system.ts";
 
 /**
  * Whether a process with this id runs on this machine. A file that names the caller's own id may come from an earlier process: in a
@@ -11,6 +10,6 @@ export function isRunning(pid: number): boolean {
     return true;
   } catch (error) {
     // EPERM: the process belongs to another user.
-    return errnoOf(error) === "EPERM";
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
