@@ -7,7 +7,7 @@ const site = JSON.parse(readFileSync(new URL("site.json", import.meta.url), "utf
 // eslint-disable-next-line import/no-default-export -- VitePress reads it
 export default {
   title: "periodic-eval",
-  description: "Watch what fine-tuning does to a language model, while it happens.",
+  description: "See what fine-tuning does to a language model, while it happens.",
   lang: "en",
   // scripts/docs/relative-base.mjs replaces it by the path at which the site is served.
   base: site.base,

@@ -55,7 +55,7 @@ const commands = [
 export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks): Command {
   const program = new Command("periodic-eval")
     .version(version)
-    .description("Watch what fine-tuning does to a language model, while it happens.")
+    .description("See what fine-tuning does to a language model, while it happens.")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
@@ -66,7 +66,7 @@ export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks):
 }
 
 /**
- * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 3 if `gate` cannot judge the run, 128 + the
+ * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage, 3 if the result of `gate` is inconclusive, 128 + the
  * number of the signal that interrupted it. Prints errors instead of throwing them.
  *
  * @param output Where commands print; escape sequences of names and texts are shown escaped.
