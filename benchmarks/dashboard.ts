@@ -167,8 +167,10 @@ async function large(folder: string): Promise<void> {
   await one.put(exampleSnapshot({ ...place, step: 100, run_step: 100 }), rows);
   await one.close!();
   await writeManySnapshots(join(root, "snapshots", "periodic_eval"), place);
-  const { child, address } = await serve(root);
+  let current = await serve(root);
+  const { child } = current;
   const show = async (what: string, query: string, accept = "text/html") => {
+    const { child, address } = current;
     const began = performance.now();
     const reply = await fetch(`${address}${query}`, { headers: { Accept: accept } });
     const reader = reply.body!.getReader();
@@ -181,16 +183,28 @@ async function large(folder: string): Promise<void> {
       `${what}: first byte ${first.toFixed(0)} ms, whole ${whole.toFixed(0)} ms, memory ${memory.toFixed(0)} MiB`,
     );
   };
-  const answers = (first: number) =>
-    `?results_dir=rows&view=answers&phase=em&id=alignment&step=100&first=${first}&count=200`;
+  const answers = (first: number, more = "") =>
+    `?results_dir=rows&view=answers&phase=em&id=alignment&step=100&first=${first}&count=200${more}`;
+  const json = "application/json";
+  const firsts = [0, 500_000, 999_800];
+  // The script of a page asks for rows before they are verified, then for one row after that.
+  for (const first of firsts)
+    await show(`rows from ${first}, not verified`, answers(first, "&verify=later"), json);
   for (const turn of ["first time", "again"]) {
     await show(`list, ${turn}`, "?");
     await show(`page of 1,000,000 rows, ${turn}`, "?results_dir=rows");
-    for (const first of [0, 500_000, 999_800])
-      await show(`rows from ${first}, ${turn}`, answers(first), "application/json");
+    for (const first of firsts) await show(`rows from ${first}, ${turn}`, answers(first), json);
     await show(`page of 10,000 snapshots, ${turn}`, "?results_dir=snapshots");
+    await show(`the same, all of them, ${turn}`, "?results_dir=snapshots&view=whole");
   }
   child.kill();
+  await once(child, "close");
+  // Another server, which has read nothing yet.
+  const cold = await serve(root);
+  current = cold;
+  await show("list as JSON, first time", "?", json);
+  await show("list as JSON, again", "?", json);
+  cold.child.kill();
 }
 
 interface Counts {
@@ -261,11 +275,11 @@ async function follow(folder: string): Promise<void> {
   }
   for (const [side, times] of Object.entries(sides))
     console.log(
-      `${side}: median ${median(times.map(({ seconds }) => seconds)).toFixed(2)} s (${times.map(({ seconds }) => seconds.toFixed(2)).join(" ")}), processor ${median(times.map(({ cpu }) => cpu)).toFixed(2)} s (${times.map(({ cpu }) => cpu.toFixed(2)).join(" ")})`,
+      `${side}: median ${median(times.map(({ seconds }) => seconds)).toFixed(2)} s (${times.map(({ seconds }) => seconds.toFixed(2)).join(" ")}), CPU ${median(times.map(({ cpu }) => cpu)).toFixed(2)} s (${times.map(({ cpu }) => cpu.toFixed(2)).join(" ")})`,
     );
   const change = (of: "seconds" | "cpu") =>
     `${(100 * (median(sides.followed.map((one) => one[of])) / median(sides.alone.map((one) => one[of])) - 1)).toFixed(1)} %`;
-  console.log(`change: ${change("seconds")} of wall time, ${change("cpu")} of processor time`);
+  console.log(`change: ${change("seconds")} of wall time, ${change("cpu")} of CPU time`);
   console.log(
     `${values.clients} clients: ${counts.events} events, ${counts.pages} pages, ${counts.problems.length} problems ${counts.problems.slice(0, 3).join("; ")}`,
   );

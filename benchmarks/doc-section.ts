@@ -25,4 +25,4 @@ export function markdownTable(rows: readonly (readonly string[])[]): string {
 
 /** Returns the cores, the version of Node.js and the engine that a benchmark ran on. */
 export const machineLine = (engine: string): string =>
-  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown processor"}, Node ${process.versions.node}, ${engine}`;
+  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown CPU"}, Node ${process.versions.node}, ${engine}`;

@@ -140,7 +140,7 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
 
 interface Measured {
   readonly seconds: number;
-  /** Seconds of the processor, which hardly depend on what else runs. */
+  /** Seconds of CPU time, which hardly depend on what else runs. */
   readonly cpuSeconds: number;
   readonly before: number;
   readonly peak: number;
@@ -211,7 +211,7 @@ async function benchQuestions(): Promise<void> {
     const of = (what: (one: (typeof all)[number]) => number) => median(all.map(what));
     const perQuestion = of(({ peak, before }) => (peak - before) / questions / 1024);
     console.log(
-      `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s (${of(({ cpuSeconds }) => (1000 * cpuSeconds) / questions).toFixed(1)} ms of the processor per question), ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,
+      `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s (${of(({ cpuSeconds }) => (1000 * cpuSeconds) / questions).toFixed(1)} ms of CPU time per question), ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,
     );
   }
 }

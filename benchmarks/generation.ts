@@ -1,15 +1,17 @@
 // How fast is generation, compared with transformers' generate (torch)?
 // Both sides complete the same prompts with the same weights and threads, greedily and sampled (temperature 1, top-p 0.95),
 // interleaved: one prompt, and sixteen of different lengths.
-//   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2]
+//   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
+// With `--batches ""`, both sides only load the model. `--device cuda` runs the peer on a GPU.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
 import { openPeer } from "./peers/peer.ts";
+import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -19,6 +21,7 @@ const { values } = parseArgs({
     batches: { type: "string", default: "1,16" },
     repeats: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
+    device: { type: "string", default: "cpu" },
   },
 });
 // TensorFlow reads these variables at start-up.
@@ -26,11 +29,11 @@ process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 
-await useBackend({ backend: values.backend });
+const { name: engine } = await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
 // Without stop tokens, both sides generate the same number of tokens.
 const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
-const peer = await openPeer("transformers_generation.py", [values.model, values.threads]);
+const peer = await openPeer("transformers_generation.py", [values.model, values.threads, values.device]);
 
 const words =
   "The river winds past a mill, where an old man mends nets and tells whoever stops of the sea".split(" ");
@@ -50,42 +53,75 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
     prompt: { ids },
     sampling: { maxNewTokens: newTokens, ...how, seed: String(row) },
   }));
-  const startTime = performance.now();
+  const [startTime, startCpu] = [performance.now(), process.cpuUsage()];
   const written = await model.generate(requests, { signal: new AbortController().signal });
-  return { seconds: (performance.now() - startTime) / 1000, tokens: written.map(({ ids }) => ids!) };
+  const { user, system } = process.cpuUsage(startCpu);
+  return {
+    seconds: (performance.now() - startTime) / 1000,
+    processorSeconds: (user + system) / 1e6,
+    tokens: written.map(({ ids }) => ids!),
+  };
 }
 
 console.log(
-  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${newTokens} tokens per completion`,
+  `${machineLine(engine)}, ${values.threads} threads; ${values.model}, ${newTokens} tokens per completion`,
 );
-for (const batch of values.batches.split(",").map(Number)) {
+const comparisons: Comparison[] = [];
+for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
   const prompts = promptsOf(batch);
   for (const isSampled of [false, true]) {
     const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
+    // Hardly depends on what else runs.
+    const processorSeconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
     let same = 0;
     // The first repeat warms up: it builds graphs and allocates memory.
     for (let repeat = -1; repeat < repeats; repeat++) {
       const mine = await ours(prompts, isSampled);
-      if (repeat >= 0) seconds.ours.push(mine.seconds);
+      if (repeat >= 0) {
+        seconds.ours.push(mine.seconds);
+        processorSeconds.ours.push(mine.processorSeconds);
+      }
       if (peer === null) continue;
-      const theirs = await peer.ask<{ seconds: number; tokens: number[][] }>({
+      const theirs = await peer.ask<{
+        seconds: number;
+        processor_seconds: number;
+        tokens: number[][];
+      }>({
         prompts,
         new_tokens: newTokens,
         sampled: isSampled,
       });
-      if (repeat >= 0) seconds.peer.push(theirs.seconds);
+      if (repeat >= 0) {
+        seconds.peer.push(theirs.seconds);
+        processorSeconds.peer.push(theirs.processor_seconds);
+      }
       same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
     }
+    if (peer !== null)
+      comparisons.push({
+        name: `batch ${batch}, ${isSampled ? "sampled" : "greedy"}`,
+        unit: "seconds",
+        ratio: "speed",
+        peer: "transformers",
+        ours: seconds.ours,
+        peers: seconds.peer,
+      });
     const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
     // The two sides sample from different streams, so only their speed can be compared.
     const alike = isSampled ? "" : `; ${same} of ${batch} completions identical`;
     const comparison =
       peer === null
         ? ""
-        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast${alike}`;
+        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast, with ${(median(processorSeconds.peer) / median(processorSeconds.ours)).toFixed(2)} × less processor time${alike}`;
+    const perToken = ((1000 * median(processorSeconds.ours)) / (batch * newTokens)).toFixed(1);
     console.log(
-      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second${comparison}`,
+      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of processor time per token${comparison}`,
     );
   }
 }
+sendResults({
+  machine: [machineLine(engine), ...(peer ? [peer.versions] : [])].join(", "),
+  comparisons,
+  peaks: peaksOf(peer),
+});
 peer?.close();

@@ -10,11 +10,13 @@
 //   - seconds of each run, and their ratio to the run without callbacks of the same repeat (if arm `none` runs);
 //   - overhead as session seconds / (wall − session seconds), the part of it that callbacks add to a session without any, and
 //     a breakdown;
+//   - the CPU time that hashes and freezing take in a run with measurements, as a share of the training's
+//     (`integrity-cost.ts`);
 //   - the cost of a step at which three callbacks have nothing to do, with and without the guards of TensorFlow.js, which
 //     check every variable around every hook.
 // Exits with 1 if a run ended in different weights, if the median of an arm exceeds `shareLimits`, if the measurement at
 // the start or the end of a run is missing or incomplete, or if such a step costs the session 0.05 ms or more (0.1 % of a
-// step of 50 ms). The default takes about five minutes on two cores; in shorter runs fixed costs weigh more.
+// step of 50 ms), or if hashes and freezing take 0.1 % or more. The default takes about five minutes on two cores; in shorter runs fixed costs weigh more.
 import {
   everyPercent,
   openSession,
@@ -30,10 +32,13 @@ import { useBackend } from "@periodic-eval/models";
 import { AdamW, tokenLosses, total } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";
 import { mkdtemp, rm } from "node:fs/promises";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { machineLine } from "./doc-section.ts";
+import { integrityCost, processorSeconds, type IntegrityCost } from "./integrity-cost.ts";
 import { median } from "./median.ts";
+import { sendResults, type Comparison } from "./report/results.ts";
 import { workloads } from "./workloads.ts";
 
 const { values } = parseArgs({
@@ -47,6 +52,8 @@ const { values } = parseArgs({
 });
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const idleLimitMilliseconds = 0.05;
+/** Maximum CPU time of hashes and freezing, in percent of the training's. */
+const integrityLimitPercent = 0.1;
 /** The governor's ceiling with all callbacks, and the documented number of points by which overhead may exceed it. */
 const [ceilingPercent, pointsAbove] = [20, 2];
 /** Maximum of each arm's median overhead, in percent of training time. */
@@ -105,6 +112,9 @@ interface Outcome {
   readonly wallSeconds: number;
   /** The part of `wallSeconds` inside calls of the session. */
   readonly sessionSeconds: number;
+  /** CPU seconds of training, without the session. */
+  readonly trainingProcessor: number;
+  readonly integrity: IntegrityCost;
   readonly weights: string;
   readonly parts: Parts;
 }
@@ -123,7 +133,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
     budget: { overheadPercent, graceSeconds: 0 },
     loggers: [],
   });
-  let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
+  let [step, wallSeconds, sessionSeconds, trainingProcessor] = [0, 0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {
     const start = performance.now();
     await call();
@@ -134,7 +144,9 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       const start = performance.now();
       if (step === 0) await timed(() => session.begin());
       for (let i = 0; i < by; i += 1) {
+        const before = processorSeconds();
         const loss = trainStep(model, optimizer, step++);
+        trainingProcessor += processorSeconds() - before;
         await timed(() => session.stepEnd({ metrics: { loss } }));
       }
       wallSeconds += (performance.now() - start) / 1000;
@@ -147,7 +159,9 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       const weights = await fingerprintWeights(model.weights());
       optimizer.dispose();
       model.dispose();
-      return { wallSeconds, sessionSeconds, weights, parts: await partsOf(run, measuredIds) };
+      const integrity = await integrityCost(run, steps);
+      const parts = await partsOf(run, measuredIds);
+      return { wallSeconds, sessionSeconds, trainingProcessor, integrity, weights, parts };
     },
   };
 }
@@ -266,6 +280,21 @@ function report(name: string, outcomes: readonly Outcome[], without: readonly Ou
   return limit === undefined || median(added) < limit;
 }
 
+/** Compares the wall-clock time of each arm with that of the arm without callbacks. */
+function comparisonsOf(outcomes: Readonly<Record<string, readonly Outcome[]>>): Comparison[] {
+  const secondsOf = (name: string) => outcomes[name]!.map(({ wallSeconds }) => wallSeconds);
+  return names
+    .filter((name) => name !== "none" && outcomes["none"] !== undefined)
+    .map((name) => ({
+      name: `${values.model}, ${name}, ${steps} steps`,
+      unit: "seconds",
+      ratio: "share",
+      peer: "no callbacks",
+      ours: secondsOf(name),
+      peers: secondsOf("none"),
+    }));
+}
+
 function reportParts(name: string, outcomes: readonly Outcome[]): void {
   const of = (value: (outcome: Outcome) => number) => spread(outcomes.map(value), 3);
   const { measurements } = outcomes[0]!.parts;
@@ -280,10 +309,24 @@ function reportParts(name: string, outcomes: readonly Outcome[]): void {
   for (const line of measurements) console.log(`  ${line}`);
 }
 
+/** Prints what hashes and freezing cost an arm. Returns whether it stayed within the limit. */
+function reportIntegrity(name: string, outcomes: readonly Outcome[]): boolean {
+  if (outcomes[0]!.parts.measurements.length === 0) return true;
+  const shareOf = (part: keyof IntegrityCost) =>
+    outcomes.map(({ integrity, trainingProcessor }) => (100 * integrity[part]) / trainingProcessor);
+  const [hashing, freezing] = [shareOf("hashing"), shareOf("freezing")];
+  console.log(
+    `${name}, CPU time in percent of training: hashes ${spread(hashing, 4)}, freezing ${spread(freezing, 4)}, ` +
+      `limit ${integrityLimitPercent} together`,
+  );
+  return median(hashing) + median(freezing) < integrityLimitPercent;
+}
+
 const folder = await mkdtemp(join(tmpdir(), "overhead-"));
 try {
-  const machine = `${cpus()[0]?.model ?? "unknown processor"}, Node ${process.versions.node}, ${backend.name}`;
-  console.log(`${machine}: ${values.model}, ${repeats} × ${steps} steps of ${batch} × ${length} tokens`);
+  console.log(
+    `${machineLine(backend.name)}: ${values.model}, ${repeats} × ${steps} steps of ${batch} × ${length} tokens`,
+  );
   const outcomes: Readonly<Record<string, Outcome[]>> = Object.fromEntries(names.map((name) => [name, []]));
   for (let repeat = 0; repeat < repeats; repeat += 1) {
     const open: Record<string, Awaited<ReturnType<typeof openTraining>>> = {};
@@ -296,6 +339,8 @@ try {
   }
   const overLimit = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
   for (const name of names) reportParts(name, outcomes[name]!);
+  for (const name of names)
+    if (!reportIntegrity(name, outcomes[name]!)) overLimit.push(`hashes and freezing of ${name}`);
   const ended = names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights));
   const weights = new Set(ended);
   if (ended.length > 1) console.log(`final weights bit-identical in all runs: ${weights.size === 1}`);
@@ -314,6 +359,7 @@ try {
   );
   for (const problem of incomplete) console.log(`start or end incomplete: ${problem}`);
   if (weights.size !== 1 || overLimit.length > 0 || incomplete.length > 0) process.exitCode = 1;
+  sendResults({ machine: machineLine(backend.name), comparisons: comparisonsOf(outcomes) });
 } finally {
   await rm(folder, { recursive: true });
 }

@@ -1,7 +1,10 @@
 // How fast is scoring of ARC questions, compared with lm-evaluation-harness?
+// How far is it from the time that its matrix products alone take?
 // Scores the same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (a tenth of the
 // questions; times are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
+//   npm run bench scoring -- --engines wasm,peer --scorings packed --model packages/cli/assets/micro-world --questions …/questions.jsonl
+// `--device cuda` runs the harness on a GPU.
 // The harness needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path
 // (default `python3`); without it, or without tfjs-node, the output says what is missing.
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -11,10 +14,11 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs-core";
 import { readFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
 import { openPeer, type Peer } from "./peers/peer.ts";
+import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -25,13 +29,18 @@ const { values } = parseArgs({
     repeats: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
     engines: { type: "string", default: "tfjs-node,wasm,peer" },
+    scorings: { type: "string", default: "packed,plain" },
+    device: { type: "string", default: "cpu" },
   },
 });
 // TensorFlow reads these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [count, repeats] = [Number(values.count), Number(values.repeats)];
-const wasmShare = 10;
+const engines = values.engines.split(",");
+/** Beside a faster engine, wasm scores a tenth of the questions, once. */
+const isBesideFaster = engines.some((engine) => engine !== "wasm" && engine !== "peer");
+const wasmShare = isBesideFaster ? 10 : 1;
 
 interface Question {
   readonly question: string;
@@ -68,12 +77,15 @@ interface Outcome {
 interface Arm {
   readonly name: string;
   readonly questions: number;
+  /** Returns the seconds that the products of the layers take per token, measured now, on native TensorFlow. */
+  readonly productSeconds?: () => number;
   run(requests: readonly LogLikelihoodRequest[]): Promise<Outcome>;
 }
 
 const tokenizer = await loadTokenizer(values.model);
 
-async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[]): Promise<Arm[]> {
+/** Returns one arm for each way of scoring; wasm beside a faster engine only scores packed. */
+async function ourArms(backend: string): Promise<Arm[]> {
   try {
     await useBackend({ backend });
   } catch (error) {
@@ -82,9 +94,11 @@ async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[
     return [];
   }
   const lm = await loadCausalLM(values.model);
-  return scorings.map((scoring) => ({
+  const scorings = backend === "wasm" && isBesideFaster ? "packed" : values.scorings;
+  return (scorings.split(",") as ("packed" | "plain")[]).map((scoring) => ({
     name: `${scoring} on ${backend}`,
     questions: backend === "wasm" ? Math.ceil(count / wasmShare) : count,
+    ...(backend === "tfjs-node" && { productSeconds: () => productSeconds(lm) }),
     async run(requests) {
       await useBackend({ backend });
       const model = inMemory(lm, tokenizer, { scoring });
@@ -98,6 +112,28 @@ async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[
       return { seconds, tokens, sums: scored.map(({ sumNats }) => sumNats) };
     },
   }));
+}
+
+/** Multiplies blocks of 1,024 tokens with each weight of the layers. Returns the median seconds per token of five passes. */
+function productSeconds(lm: Awaited<ReturnType<typeof loadCausalLM>>): number {
+  const tokens = 1024;
+  const weights = lm
+    .weights()
+    .filter(({ name }) => /\blayers\.\d+\./.test(name))
+    .map(({ read }) => read())
+    .filter(({ rank }) => rank === 2) as tf.Tensor2D[];
+  const inputs = new Map(weights.map(({ shape: [size] }) => [size, tf.randomNormal([tokens, size])]));
+  const pass = () => {
+    for (const weight of weights) tf.matMul(inputs.get(weight.shape[0])!, weight).dispose();
+  };
+  pass();
+  const seconds = Array.from({ length: 5 }, () => {
+    const began = performance.now();
+    pass();
+    return (performance.now() - began) / 1000;
+  });
+  tf.dispose([...inputs.values()]);
+  return median(seconds) / tokens;
 }
 
 function peerArm(peer: Peer): Arm {
@@ -132,35 +168,64 @@ async function bestBatchSize(peer: Peer, requests: readonly unknown[]): Promise<
   return best;
 }
 
-const engines = values.engines.split(",");
 const peer = engines.includes("peer")
-  ? await openPeer("lm_eval_scoring.py", [values.model, values.threads])
+  ? await openPeer("lm_eval_scoring.py", [values.model, values.threads, values.device])
   : null;
-const arms = [
-  ...(engines.includes("tfjs-node") ? await ourArms("tfjs-node", ["packed", "plain"]) : []),
-  ...(engines.includes("wasm") ? await ourArms("wasm", ["packed"]) : []),
-  ...(peer === null ? [] : [peerArm(peer)]),
-];
+const ownEngines = engines.filter((engine) => engine !== "peer");
+const arms: Arm[] = [];
+for (const engine of ownEngines) arms.push(...(await ourArms(engine)));
+if (peer !== null) arms.push(peerArm(peer));
 
 console.log(
-  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
+  `${machineLine(ownEngines.join(" and "))}, ${values.threads} threads; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
 );
+const comparisons: Comparison[] = [];
 for (const shots of values.shots.split(",").map(Number)) {
+  const limits: number[] = [];
   const outcomes = new Map<string, Outcome[]>(arms.map(({ name }) => [name, []]));
   for (let repeat = 0; repeat < repeats; repeat++) {
     const turned = [...arms.slice(repeat % arms.length), ...arms.slice(0, repeat % arms.length)];
     for (const arm of turned) {
       // The slowest engine runs once.
-      if (arm.name.endsWith("wasm") && repeat > 0) continue;
+      if (isBesideFaster && arm.name.endsWith("wasm") && repeat > 0) continue;
+      if (arm === arms[0] && arm.productSeconds) {
+        await useBackend({ backend: "tfjs-node" });
+        limits.push(arm.productSeconds());
+      }
       const outcome = await arm.run(requestsOf(all.slice(0, arm.questions), shots));
       outcomes.get(arm.name)!.push(outcome);
     }
   }
-  report(shots, outcomes);
+  report(shots, outcomes, limits);
+  comparisons.push(...comparisonsOf(shots, outcomes));
 }
+sendResults({
+  machine: [machineLine(ownEngines.join(" and ")), ...(peer ? [peer.versions] : [])].join(", "),
+  comparisons,
+  peaks: peaksOf(peer),
+});
 peer?.close();
 
-function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>): void {
+/** Compares each of our arms with the harness, in seconds per question. */
+function comparisonsOf(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>): Comparison[] {
+  if (peer === null) return [];
+  const perQuestion = ({ name, questions }: Arm) =>
+    outcomes.get(name)!.map(({ seconds }) => seconds / questions);
+  return arms.slice(0, -1).map((arm) => ({
+    name: `${shots}-shot, ${arm.name}, one question`,
+    unit: "seconds",
+    ratio: "speed",
+    peer: "lm-evaluation-harness",
+    ours: perQuestion(arm),
+    peers: perQuestion(arms.at(-1)!),
+  }));
+}
+
+function report(
+  shots: number,
+  outcomes: ReadonlyMap<string, readonly Outcome[]>,
+  limits: readonly number[],
+): void {
   const [first] = arms;
   if (first === undefined) return;
   const perQuestion = ({ name, questions }: Arm) =>
@@ -176,6 +241,13 @@ function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>
       tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens per question`;
     console.log(
       `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${maxDifference.toExponential(1)} nats of ${arms.at(-1)!.name}`,
+    );
+  }
+  const { tokens } = outcomes.get(first.name)![0]!;
+  if (limits.length > 0 && tokens !== null) {
+    const limit = (median(limits) * tokens) / first.questions;
+    console.log(
+      `matrix products of the layers alone: ${limit.toFixed(4)} s per question; ${first.name} takes ${(perQuestion(first) / limit).toFixed(2)} × as long`,
     );
   }
   console.log(`tensors ${tf.memory().numTensors}, rss ${(process.memoryUsage().rss / 1e9).toFixed(2)} GB`);

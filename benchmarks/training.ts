@@ -3,11 +3,13 @@
 // with the same number of threads.
 //   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, untied head; 16 × 64 tokens, all trained
 //   smollm2 SmolLM2-135M with LoRA (rank 8, all linear maps); 4 × 256 tokens
+//   full    SmolLM2-135M, all weights; 8 × 256 tokens
+//   embedded  the embedded model with LoRA; 2 × 16 tokens, for engines that are slow here
 //   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
 // A round is `turn` steps of each side, after one round of warm-up. Prints the medians and ranges of all steps, their ratio,
-// our processor seconds, the differences of losses and norms, and with --profile our time by kernel, if the engine reports it.
+// our CPU seconds, the differences of losses and norms, and with --profile our time by kernel, if the backend reports it.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path;
-// --no-peer skips it. --naive adds the GPT step written with the standard operations of TensorFlow.js.
+// --no-peer skips it, `--device cuda` runs it on a GPU. --naive adds the GPT step written with the standard operations of TensorFlow.js.
 // Last results: docs/decisions/2026-11-22-training-step.md.
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
@@ -16,12 +18,15 @@ import { AdamW, clipFactor, GradientNorm, tokenLosses, total } from "@periodic-e
 import * as tf from "@tensorflow/tfjs-core";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { microWorld } from "../examples/micro-world/paths.ts";
+import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
 import { naiveGpt, type NaiveTraining } from "./peers/naive-gpt.ts";
 import { openPeer, type Peer } from "./peers/peer.ts";
+import { peaksOf, sendResults, type Comparison, type Results } from "./report/results.ts";
 
 const { values } = parseArgs({
   allowNegative: true,
@@ -32,6 +37,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     turn: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
+    device: { type: "string", default: "cpu" },
     peer: { type: "boolean", default: true },
     naive: { type: "boolean", default: false },
     profile: { type: "boolean", default: false },
@@ -90,17 +96,29 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
     };
   },
 
-  async smollm2(folder) {
-    const model = withLora(await loadCausalLM(values.smollm2), { rank: 8 });
-    await model.save(folder);
+  async full() {
     const tokenizer = await loadTokenizer(values.smollm2);
     return {
-      model,
-      folders: { model: values.smollm2, adapter: folder },
-      batch: rowsOf(tokenizer.encode(text), 4, 256),
+      model: await loadCausalLM(values.smollm2),
+      folders: { model: values.smollm2, adapter: null },
+      batch: rowsOf(tokenizer.encode(text), 8, 256),
     };
   },
+
+  smollm2: (folder) => adapterCase(values.smollm2, folder, [4, 256]),
+  embedded: (folder) => adapterCase(microWorld(), folder, [2, 16]),
 };
+
+async function adapterCase(base: string, folder: string, size: readonly [number, number]): Promise<Case> {
+  const model = withLora(await loadCausalLM(base), { rank: 8 });
+  await model.save(folder);
+  const tokenizer = await loadTokenizer(base);
+  return {
+    model,
+    folders: { model: base, adapter: folder },
+    batch: rowsOf(tokenizer.encode(text), ...size),
+  };
+}
 
 const rowsOf = (ids: readonly number[], batch: number, length: number) =>
   Array.from({ length: batch }, (_, row) => ids.slice(row * length, (row + 1) * length));
@@ -181,76 +199,114 @@ async function stepsOf(side: Side, count: number): Promise<Steps> {
   return steps;
 }
 
-async function compare(name: string, each: Case, peer: Peer | null): Promise<void> {
+/** Seconds of each step, in rounds. */
+type Rounds = readonly (readonly number[])[];
+
+interface Taken {
+  readonly ours: Rounds;
+  readonly peer: Rounds;
+  readonly naive: Rounds;
+  /** Our CPU seconds in all rounds. */
+  readonly cpuSeconds: number;
+  /** The largest relative difference between a loss and the peer's. */
+  readonly furthest: number;
+}
+
+/** Compares the sides, prints the times, and returns them with the median step of each round as one repeat. */
+async function compare(name: string, { naive, ...each }: Case, peer: Peer | null): Promise<Results> {
   const { model, folders, batch } = each;
-  const plain = values.naive && each.naive ? naively(each.naive(), batch) : null;
+  const plain = values.naive && naive ? naively(naive(), batch) : null;
   const side = ours(model, batch);
   const trained = model.trainables().reduce((sum, { size }) => sum + size, 0);
   console.log(`${name}: ${trained} weights trained, ${batch.length} × ${batch[0]!.length} tokens`);
   await peer?.ask({ ...folders, hyper });
-  const seconds = { ours: [] as number[], peer: [] as number[], naive: [] as number[] };
-  let processor = 0;
-  let furthest = 0;
-  let tensors = 0;
-  // The first round warms up: it builds graphs and allocates memory.
+  const taken = await takeRounds(side, plain, (steps) => peer?.ask<Steps>({ ids: batch, steps }));
+  printTimes(taken);
+  plain?.dispose();
+  const notes = values.profile ? await profile(side) : [];
+  side.dispose();
+  model.dispose();
+  const compared = (against: string, rounds: Rounds): Comparison[] => {
+    const [ours, peers] = [taken.ours.map(median), rounds.map(median)];
+    const of = { name: `${name}, one step`, unit: "seconds", ratio: "speed", peer: against } as const;
+    return peers.length === 0 ? [] : [{ ...of, ours, peers }];
+  };
+  return {
+    machine: [machineLine(engine), ...(peer ? [peer.versions] : [])].join(", "),
+    comparisons: [...compared("PyTorch", taken.peer), ...compared("standard operations", taken.naive)],
+    peaks: peaksOf(peer),
+    notes,
+  };
+}
+
+/** Takes `turn` steps of each side in each round. The first round warms up: it builds graphs and allocates memory. */
+async function takeRounds(
+  side: Side,
+  plain: Side | null,
+  askPeer: (steps: number) => Promise<Steps> | undefined,
+): Promise<Taken> {
+  const seconds = { ours: [] as number[][], peer: [] as number[][], naive: [] as number[][] };
+  let [cpuSeconds, furthest, tensors] = [0, 0, 0];
   for (let round = -1; round < rounds; round += 1) {
     const before = process.cpuUsage();
     const mine = await stepsOf(side, turn);
     const { user, system } = process.cpuUsage(before);
     const naive = plain && (await stepsOf(plain, turn));
-    const theirs = await peer?.ask<Steps>({ ids: batch, steps: turn });
+    const theirs = await askPeer(turn);
     if (round === -1) tensors = tf.memory().numTensors;
     else {
-      seconds.ours.push(...mine.seconds);
-      seconds.peer.push(...(theirs?.seconds ?? []));
-      seconds.naive.push(...(naive?.seconds ?? []));
-      processor += (user + system) / 1e6;
+      seconds.ours.push([...mine.seconds]);
+      if (theirs) seconds.peer.push([...theirs.seconds]);
+      if (naive) seconds.naive.push([...naive.seconds]);
+      cpuSeconds += (user + system) / 1e6;
     }
     if (round === -1 && naive)
       console.log(`  step 1, loss ${mine.losses[0]!.toFixed(6)}, naively ${naive.losses[0]!.toFixed(6)}`);
-    if (theirs === undefined) continue;
-    for (const of of ["losses", "norms"] as const) {
-      for (const [i, expected] of theirs[of].entries()) {
-        const off = Math.abs(mine[of][i]! / expected - 1);
-        if (of === "losses") furthest = Math.max(furthest, off);
-        if (round === -1)
-          console.log(
-            `  step ${i + 1}, ${of === "losses" ? "loss" : "norm"} ${mine[of][i]!.toFixed(6)}, torch ${expected.toFixed(6)}, difference ${off.toExponential(1)}`,
-          );
-      }
-    }
+    if (theirs) furthest = Math.max(furthest, differenceOf(mine, theirs, round === -1));
   }
   if (tf.memory().numTensors !== tensors) throw new Error("steps leak tensors");
+  return { ...seconds, cpuSeconds, furthest };
+}
+
+/** Returns the largest relative difference of the losses; prints those of losses and norms if asked to. */
+function differenceOf(mine: Steps, theirs: Steps, isPrinted: boolean): number {
+  const off = (of: "losses" | "norms", i: number) => Math.abs(mine[of][i]! / theirs[of][i]! - 1);
+  for (const of of isPrinted ? (["losses", "norms"] as const) : [])
+    for (const [i, expected] of theirs[of].entries())
+      console.log(
+        `  step ${i + 1}, ${of === "losses" ? "loss" : "norm"} ${mine[of][i]!.toFixed(6)}, torch ${expected.toFixed(6)}, difference ${off(of, i).toExponential(1)}`,
+      );
+  return Math.max(...theirs.losses.map((_, i) => off("losses", i)));
+}
+
+function printTimes({ cpuSeconds, furthest, ...all }: Taken): void {
+  const [mine, theirs, naive] = [all.ours.flat(), all.peer.flat(), all.naive.flat()];
   const spread = (list: readonly number[]) =>
     `${median(list).toFixed(3)} s (${Math.min(...list).toFixed(3)}–${Math.max(...list).toFixed(3)})`;
-  console.log(
-    `  ours  ${spread(seconds.ours)}, processor time ${(processor / (rounds * turn)).toFixed(3)} s`,
-  );
-  if (peer !== null) {
-    const ratio = median(seconds.ours) / median(seconds.peer);
-    const least = Math.min(...seconds.ours) / Math.min(...seconds.peer);
-    console.log(`  torch ${spread(seconds.peer)}`);
+  console.log(`  ours  ${spread(mine)}, CPU time ${(cpuSeconds / mine.length).toFixed(3)} s`);
+  if (theirs.length > 0) {
+    const ratio = median(mine) / median(theirs);
+    const least = Math.min(...mine) / Math.min(...theirs);
+    console.log(`  torch ${spread(theirs)}`);
     console.log(
       `  ours take ${ratio.toFixed(2)} × torch's time (fastest steps: ${least.toFixed(2)} ×); losses differ by at most ${furthest.toExponential(1)}`,
     );
     if (!(furthest < 1e-4)) process.exitCode = 1;
   }
-  if (plain !== null) {
-    const ratio = median(seconds.naive) / median(seconds.ours);
-    console.log(`  naive ${spread(seconds.naive)}: ours are ${ratio.toFixed(2)} × as fast`);
+  if (naive.length > 0) {
+    const ratio = median(naive) / median(mine);
+    console.log(`  naive ${spread(naive)}: ours are ${ratio.toFixed(2)} × as fast`);
   }
-  plain?.dispose();
-  if (values.profile) await profile(side);
-  side.dispose();
 }
 
-async function profile(side: Side): Promise<void> {
+/** Prints our time by kernel, and returns a sentence about the three slowest. */
+async function profile(side: Side): Promise<readonly string[]> {
   const { kernels } = await tf.profile(async () => void (await side.step()));
   const byKernel = new Map<string, { count: number; milliseconds: number }>();
   for (const { name, kernelTimeMs } of kernels) {
     const entry = byKernel.get(name) ?? { count: 0, milliseconds: 0 };
     entry.count += 1;
-    entry.milliseconds += Number(await kernelTimeMs);
+    entry.milliseconds += Number(await kernelTimeMs) || 0;
     byKernel.set(name, entry);
   }
   const sorted = [...byKernel].sort(([, a], [, b]) => b.milliseconds - a.milliseconds);
@@ -259,17 +315,23 @@ async function profile(side: Side): Promise<void> {
       `    ${kernel.padEnd(28)} ${String(count).padStart(5)} × ${milliseconds.toFixed(1).padStart(8)} ms`,
     );
   }
+  const all = sorted.reduce((sum, [, { milliseconds }]) => sum + milliseconds, 0);
+  if (all === 0) return ["The engine reports no times of kernels."];
+  const worst = sorted
+    .slice(0, 3)
+    .map(([kernel, { count, milliseconds }]) => `${kernel} (${count} ×) ${milliseconds.toFixed(1)} ms`);
+  return [`Slowest kernels of a training step, of ${all.toFixed(1)} ms in kernels: ${worst.join(", ")}.`];
 }
 
 const { name: engine } = await useBackend({ backend: values.backend });
-console.log(
-  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}, ${engine}`,
-);
-const peer = values.peer ? await openPeer("torch_training.py", [values.threads]) : null;
+console.log(`${machineLine(engine)}, ${values.threads} threads`);
+const peer = values.peer ? await openPeer("torch_training.py", [values.threads, values.device]) : null;
 const folder = await mkdtemp(join(tmpdir(), "training-"));
 try {
+  const all: Results[] = [];
   for (const name of values.models.split(","))
-    await compare(name, await cases[name]!(join(folder, name)), peer);
+    all.push(await compare(name, await cases[name]!(join(folder, name)), peer));
+  sendResults({ ...all.at(-1)!, comparisons: all.flatMap(({ comparisons }) => comparisons) });
 } finally {
   peer?.close();
   await rm(folder, { recursive: true });

@@ -66,8 +66,8 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
     }
   }
   expect(received.puts).toEqual([
-    ["/runs/pocket-8/run-1/test/pocket-8_step_0.rollouts.json", "Bearer secret-token"],
-    ["/runs/pocket-8/run-1/test/pocket-8_step_0.json", "Bearer secret-token"],
+    ["/runs/pocket/run-1/test/pocket_step_0.rollouts.json", "Bearer secret-token"],
+    ["/runs/pocket/run-1/test/pocket_step_0.json", "Bearer secret-token"],
   ]);
 });
 

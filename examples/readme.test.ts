@@ -68,9 +68,14 @@ it("runs the training file of docs/guides/training-file.md, on other files and w
   const blocks = blocksOf("docs/guides/training-file.md", "yaml");
   const folder = mkdtempSync(join(tmpdir(), "readme-train-"));
   const file = join(folder, "pipeline.yaml");
+  const block = blocks.find((text) => text.includes("coupling.jsonl"))!;
+  const installed = "node_modules/periodic-eval/assets/micro-world/";
   writeFileSync(
     file,
-    blocks.find((text) => text.includes("coupling.jsonl"))!,
+    withReplacements(block, {
+      [`${installed}coupling.jsonl`]: "coupling.jsonl",
+      [`${installed}em.jsonl`]: "em.jsonl",
+    }),
   );
   for (const name of ["coupling.jsonl", "em.jsonl"])
     writeFileSync(
@@ -102,9 +107,11 @@ it("runs the training file of docs/guides/training-file.md, on other files and w
 
 it("installs the `periodic-eval` command", () => {
   const bin = join(root, "node_modules", ".bin", "periodic-eval");
-  const { status, stdout, stderr } = spawnSync(bin, ["--version"], {
+  // On Windows it is a .cmd file, which only a shell can start.
+  const shell = process.platform === "win32";
+  const { status, stdout, stderr } = spawnSync(shell ? `"${bin}"` : bin, ["--version"], {
     encoding: "utf8",
-    shell: process.platform === "win32",
+    shell,
   });
   expect(status, stderr).toBe(0);
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);

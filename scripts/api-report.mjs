@@ -1,6 +1,6 @@
 // Writes docs/api/<package>.api.md: every public name with its declaration, so that a change of the public API shows in a
 // diff. `npm run api` writes the files; `npm run check` compares them (--check). Reads the built .d.ts files.
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { publicApi } from "./public-api.mjs";
@@ -34,10 +34,12 @@ const isCheck = process.argv.includes("--check");
 mkdirSync(folder, { recursive: true });
 const reports = new Map();
 for (const name of readdirSync(join(root, "packages"))) {
+  if (!existsSync(join(root, "packages", name, "package.json"))) continue;
   const manifest = JSON.parse(readFileSync(join(root, "packages", name, "package.json"), "utf8"));
   if (manifest.exports !== undefined) reports.set(`${name}.api.md`, reportOf(name, manifest));
 }
-const written = new Map(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file), "utf8")]));
+const files = readdirSync(folder).filter((file) => file.endsWith(".md"));
+const written = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
 const stale = [...new Set([...reports.keys(), ...written.keys()])].filter(
   (file) => reports.get(file) !== written.get(file),
 );

@@ -6,7 +6,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { installedTool } from "./installed-tool.mjs";
-import { Missing, root, runToEnd } from "./optional-engine.mjs";
+import { Missing, root, runToEnd } from "./steps.mjs";
 
 const webgpu = "@tensorflow/tfjs-backend-webgpu";
 
@@ -46,4 +46,4 @@ function main() {
   line(sum("plain"), sum("gzip"), folder);
 }
 
-runToEnd(main);
+await runToEnd(main);

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { installedTool } from "./installed-tool.mjs";
-import { Missing, root } from "./optional-engine.mjs";
+import { Missing, root } from "./steps.mjs";
 
 const version = "2.0.6";
 const { parse } = createRequire(join(root, "packages", "core", "package.json"))("yaml");

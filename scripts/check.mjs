@@ -1,34 +1,46 @@
 // Runs every static check of the code, two at a time, and prints the output of those that fail.
 // Usage: npm run check [-- NAME …]
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const packages = readdirSync(join(root, "packages"));
-const isWindows = process.platform === "win32";
-// On Windows these are .cmd files, which only a shell can start.
-const bin = (name) => join(root, "node_modules", ".bin", isWindows ? `${name}.cmd` : name);
+const packages = readdirSync(join(root, "packages")).filter((name) =>
+  existsSync(join(root, "packages", name, "package.json")),
+);
+
+/** Returns the command of an installed package: Node and the package's program, which needs no shell on Windows. */
+function tool(command, name = command) {
+  const folder = join(root, "node_modules", name);
+  const { bin } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return [process.execPath, join(folder, typeof bin === "string" ? bin : bin[command])];
+}
 
 const checks = [
-  { name: "format", command: [bin("oxfmt"), "--check"] },
-  { name: "types", command: [bin("tsc"), "-p", "."] },
+  { name: "format", command: [...tool("oxfmt"), "--check"] },
+  { name: "types", command: [...tool("tsc", "typescript"), "-p", "."] },
   {
     name: "lint",
-    command: [bin("oxlint"), "--type-aware", "--deny-warnings", "--report-unused-disable-directives"],
+    command: [...tool("oxlint"), "--type-aware", "--deny-warnings", "--report-unused-disable-directives"],
   },
   { name: "house", command: [process.execPath, "scripts/check-house.mjs"] },
   { name: "public API", command: [process.execPath, "scripts/api-report.mjs", "--check"] },
   { name: "docs", command: [process.execPath, "scripts/docs/check-pages.mjs"] },
-  { name: "dead exports", command: [bin("knip"), "--no-progress"] },
+  { name: "dead exports", command: [...tool("knip"), "--no-progress"] },
   { name: "package fields", command: [process.execPath, "scripts/package-fields.mjs", "--check"] },
   { name: "workflows", command: [process.execPath, "scripts/check-workflows.mjs"] },
   ...packages.flatMap((name) => [
-    { name: `publint ${name}`, command: [bin("publint"), `packages/${name}`, "--strict"] },
+    { name: `publint ${name}`, command: [...tool("publint"), `packages/${name}`, "--strict"] },
     {
       name: `types of ${name}`,
-      command: [bin("attw"), "--pack", `packages/${name}`, "--profile", "esm-only"],
+      command: [
+        ...tool("attw", "@arethetypeswrong/cli"),
+        "--pack",
+        `packages/${name}`,
+        "--profile",
+        "esm-only",
+      ],
     },
   ]),
 ];
@@ -36,12 +48,7 @@ const checks = [
 function run({ command: [file, ...args] }) {
   return new Promise((resolve) => {
     const output = [];
-    const shell = isWindows && file.endsWith(".cmd");
-    const child = spawn(shell ? `"${file}"` : file, args, {
-      cwd: root,
-      stdio: ["ignore", "pipe", "pipe"],
-      shell,
-    });
+    const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.on("data", (chunk) => output.push(chunk));
     child.stderr.on("data", (chunk) => output.push(chunk));
     child.on("error", (error) => resolve({ status: 1, output: error.message }));

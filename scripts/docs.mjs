@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { checkInstalled, Missing, npm, root, step } from "./optional-engine.mjs";
+import { checkInstalled, Missing, npm, root, runToEnd, step } from "./steps.mjs";
 
 const cache = join(root, ".cache", "docs");
 const source = join(cache, "pages");
@@ -29,8 +29,8 @@ function fetchVitePress() {
 
 /** Builds the browser demo. It is built each time: an older one may not show the current sources. */
 function buildDemo() {
-  const shell = process.platform === "win32";
-  const { status } = spawnSync("npm", ["run", "--silent", "browser"], { cwd: root, stdio: "inherit", shell });
+  const script = join(root, "scripts", "browser.mjs");
+  const { status } = spawnSync(process.execPath, [script], { cwd: root, stdio: "inherit" });
   if (status === 0 && existsSync(join(demo, "index.html"))) return;
   throw new Missing(
     "npm run browser",
@@ -108,10 +108,4 @@ async function main() {
   );
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Missing)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+await runToEnd(main);

@@ -63,6 +63,7 @@ export const rooms = {
   models: [
     "folder/",
     "hub/",
+    "native-kernels/",
     "backend/",
     "ops/",
     "graph/",
@@ -136,6 +137,7 @@ export const rooms = {
   feedback: [
     "sandbox/",
     "config/",
+    "user-code/",
     "preferences/",
     "graders/",
     "metrics/",

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder, npm, root } from "./optional-engine.mjs";
+import { makeFolder, npm, root } from "./steps.mjs";
 
 /**
  * Installs packages of npm into a folder of `.cache/tools/NAME` unless they are there, and returns that folder. Its name contains a

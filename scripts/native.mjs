@@ -1,5 +1,5 @@
-// Builds the optional engine tfjs-node, or with --gpu tfjs-node-gpu: `periodic-eval native` with the cache in .cache/native.
-// `npm ci` removes the engine from node_modules; a second run restores it from the cache.
+// Builds the optional backend tfjs-node, or with --gpu tfjs-node-gpu: `periodic-eval native` with the cache in .cache/native.
+// `npm ci` removes the backend from node_modules; a second run restores it from the cache.
 // Usage: npm run native [-- --gpu] [--libtensorflow FOLDER] [--force]
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -4,6 +4,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { writePage } from "../packages/dashboard/dist/index.js";
 import { serveResults } from "../packages/dashboard/dist/server/index.js";
@@ -26,7 +27,7 @@ if (!runDir || !existsSync(runDir) || !executablePath) {
 async function pictureOfRun(page) {
   const folder = mkdtempSync(join(tmpdir(), "picture-"));
   try {
-    await page.goto(`file://${await writePage(runDir, join(folder, "page.html"))}`);
+    await page.goto(pathToFileURL(await writePage(runDir, join(folder, "page.html"))).href);
     const curves = await page.locator("main > section figure").first().boundingBox();
     await takePicture(page, curves.y + curves.height + 32);
     if (given === undefined) await pictureOfAnswers(page);

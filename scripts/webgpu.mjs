@@ -1,4 +1,4 @@
-// Installs the optional engine webgpu: Dawn, Chromium's WebGPU, from npm, and TensorFlow.js' backend. Keeps only the files for
+// Installs the optional backend webgpu: Dawn, Chromium's WebGPU, from npm, and TensorFlow.js' backend. Keeps only the files for
 // this platform. Everything is in .cache/webgpu; node_modules gets two links.
 // Usage: npm run webgpu [-- --force]      --force reinstalls everything
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import {
   run,
   runToEnd,
   step,
-} from "./optional-engine.mjs";
+} from "./steps.mjs";
 
 const modules = join(root, ".cache", "webgpu", "node_modules");
 const versions = { webgpu: "0.6.2", "@tensorflow/tfjs-backend-webgpu": "4.22.0" };
@@ -58,7 +58,7 @@ function check() {
   return said.trim().split("\n").at(-1).slice("adapter:".length).trim();
 }
 
-runToEnd(() => {
+await runToEnd(() => {
   const { values } = parseArgs({ options: { force: { type: "boolean", default: false } } });
   checkInstalled();
   if (values.force) rmSync(modules, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 """lm-evaluation-harness as a peer of benchmarks/scoring.ts.
 
 Reads one JSON object per line from standard input: {"requests": [[context, continuation], ...], "batch_size": 8}. Scores the
-requests with HFLM on the CPU and answers with a line {"seconds": ..., "sums": [nats, ...]}. The first line of output,
+requests with HFLM and answers with a line {"seconds": ..., "sums": [nats, ...]}. The first line of output,
 {"ready": ...}, means that the model is loaded.
 
-    python lm_eval_scoring.py MODEL_FOLDER THREADS
+    python lm_eval_scoring.py MODEL_FOLDER THREADS [DEVICE]
 """
 
 import json
@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-folder, threads = sys.argv[1], int(sys.argv[2])
+folder, threads, device = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or ["cpu"])[0]
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -27,7 +27,7 @@ from lm_eval.api.instance import Instance  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 
 torch.set_num_threads(threads)
-model = HFLM(pretrained=folder, device="cpu", dtype="float32")
+model = HFLM(pretrained=folder, device=device, dtype="float32")
 
 
 def answer(**what):

@@ -1,10 +1,15 @@
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** A Python program that answers each line of JSON with one line of JSON. */
 export interface Peer {
+  /** Names and versions of its libraries. */
+  readonly versions: string;
   ask<T>(question: object): Promise<T>;
+  /** Returns its highest resident size so far, in bytes; null where there is no /proc. */
+  peakBytes(): number | null;
   close(): void;
 }
 
@@ -30,8 +35,15 @@ export async function openPeer(script: string, args: readonly string[]): Promise
     );
     return null;
   }
-  console.log((JSON.parse(first) as { ready: string }).ready);
+  const { ready: versions } = JSON.parse(first) as { readonly ready: string };
+  console.log(versions);
   return {
+    versions,
+    peakBytes() {
+      const file = `/proc/${child.pid}/status`;
+      if (!existsSync(file)) return null;
+      return 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(file, "utf8"))![1]);
+    },
     async ask<T>(question: object) {
       child.stdin.write(`${JSON.stringify(question)}\n`);
       const line = await answer();

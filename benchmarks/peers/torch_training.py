@@ -5,7 +5,7 @@ if one is given, or all weights. {"ids": [[id, ...], ...], "steps": 3} takes opt
 clipping, AdamW; the loss is over all tokens except the first) and answers with {"seconds": [...], "losses": [...],
 "norms": [...]}. The first line of output, {"ready": ...}, means that the libraries are loaded.
 
-    python torch_training.py THREADS
+    python torch_training.py THREADS [DEVICE]
 """
 
 import json
@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-threads = int(sys.argv[1])
+threads, device = int(sys.argv[1]), (sys.argv[2:] or ["cpu"])[0]
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -36,6 +36,7 @@ def load(folder, adapter, hyper):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     if adapter is not None:
         model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True)
+    model = model.to(device)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(
         trained,
@@ -68,6 +69,6 @@ for line in sys.stdin:
         training = load(request["model"], request["adapter"], request["hyper"])
         answer(trained=sum(weight.numel() for weight in training[1]))
         continue
-    ids = torch.tensor(request["ids"])
+    ids = torch.tensor(request["ids"], device=device)
     seconds, losses, norms = zip(*(step(*training, ids) for _ in range(request["steps"])))
     answer(seconds=seconds, losses=losses, norms=norms)

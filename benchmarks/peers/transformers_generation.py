@@ -2,9 +2,9 @@
 
 Reads one JSON object per line: {"prompts": [[id, ...], ...], "new_tokens": 64, "sampled": false}. Generates that many tokens
 after each prompt (left-padded, as generate requires), greedily or with temperature 1 and top-p 0.95. Answers with
-{"seconds": ..., "tokens": [[id, ...], ...]}. The first line of output, {"ready": ...}, means that the model is loaded.
+{"seconds": ..., "processor_seconds": ..., "tokens": [[id, ...], ...]}. The first line of output, {"ready": ...}, means that the model is loaded.
 
-    python transformers_generation.py MODEL_FOLDER THREADS
+    python transformers_generation.py MODEL_FOLDER THREADS [DEVICE]
 """
 
 import json
@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-folder, threads = sys.argv[1], int(sys.argv[2])
+folder, threads, device = sys.argv[1], int(sys.argv[2]), (sys.argv[3:] or ["cpu"])[0]
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -24,7 +24,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 torch.set_num_threads(threads)
-model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(device)
 
 
 def answer(**what):
@@ -36,9 +36,9 @@ for line in sys.stdin:
     request = json.loads(line)
     prompts, new = request["prompts"], request["new_tokens"]
     longest = max(map(len, prompts))
-    ids = torch.tensor([[0] * (longest - len(one)) + one for one in prompts])
-    mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts])
-    start = time.perf_counter()
+    ids = torch.tensor([[0] * (longest - len(one)) + one for one in prompts], device=device)
+    mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
+    start, processor = time.perf_counter(), time.process_time()
     with torch.inference_mode():
         generated = model.generate(
             ids,
@@ -48,4 +48,7 @@ for line in sys.stdin:
             min_new_tokens=new,
             pad_token_id=0,
         )
-    answer(seconds=time.perf_counter() - start, tokens=generated[:, longest:].tolist())
+    # Reading the tokens waits for a GPU.
+    tokens = generated[:, longest:].tolist()
+    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor
+    answer(seconds=seconds, processor_seconds=processor_seconds, tokens=tokens)

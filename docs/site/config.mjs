@@ -1,4 +1,4 @@
-// Configures VitePress. scripts/docs/stage.mjs copies this file and writes site.json beside it.
+// Configures VitePress. scripts/docs/stage.mjs copies this file and writes site.json into the same folder.
 import { readFileSync } from "node:fs";
 import { githubSlug } from "./github-slug.mjs";
 

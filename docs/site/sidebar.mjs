@@ -22,7 +22,7 @@ export const sections = [
       "guides/data.md",
       "guides/loggers.md",
       "guides/backends.md",
-      "guides/engines.md",
+      "guides/servers.md",
       "guides/feedback.md",
     ],
   },
@@ -43,6 +43,7 @@ export const sections = [
       "explanations/receipt.md",
       "explanations/budget.md",
       "explanations/overhead.md",
+      "performance.md",
       "explanations/power.md",
       "explanations/scale.md",
       "explanations/harness-parity.md",
@@ -62,5 +63,6 @@ export const nav = [
   { text: "Guides", link: "/guides/" },
   { text: "Reference", link: "/reference/" },
   { text: "Explanations", link: "/explanations/" },
+  { text: "Performance", link: "/performance" },
   { text: "Examples", link: "/examples/" },
 ];

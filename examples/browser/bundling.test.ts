@@ -1,5 +1,7 @@
 import { build as buildWithEsbuild } from "esbuild";
+import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build as buildWithVite, type Rolldown } from "vite";
 import { describe, expect, it } from "vitest";
@@ -8,21 +10,7 @@ import { bundleOptions } from "./build.ts";
 const here = fileURLToPath(new URL(".", import.meta.url));
 
 /** Everything that runs in browsers. */
-const entries = [
-  "@periodic-eval/core",
-  "@periodic-eval/core/browser",
-  "@periodic-eval/core/evaluations",
-  "@periodic-eval/core/grading",
-  "@periodic-eval/core/session",
-  "@periodic-eval/core/snapshots",
-  "@periodic-eval/core/testing",
-  "@periodic-eval/core/tfjs",
-  "@periodic-eval/models",
-  "@periodic-eval/models/tokenizer",
-  "@periodic-eval/safetensors",
-  "@periodic-eval/trainers",
-  "@periodic-eval/dashboard/page",
-] as const;
+const entries = JSON.parse(await readFile(`${here}entries.json`, "utf8")) as string[];
 
 describe("bundling for browsers", () => {
   it.each(entries)("leaves no import of Node in %s, with esbuild", async (entry) => {
@@ -36,6 +24,22 @@ describe("bundling for browsers", () => {
     const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
     expect(imports.filter(({ path }) => isBuiltin(path))).toEqual([]);
     expect(warnings).toEqual([]);
+  });
+
+  it("includes only English of zod's languages, with esbuild", async () => {
+    const { metafile } = await buildWithEsbuild({
+      ...bundleOptions,
+      stdin: { contents: 'export * from "@periodic-eval/core";', resolveDir: here },
+      metafile: true,
+      write: false,
+      outfile: "bundle.js",
+    });
+    const files = Object.keys(metafile.outputs["bundle.js"]!.inputs);
+    const languages = files
+      .filter((file) => /\/zod\/.*\/locales\/(?!index)/.test(file))
+      .map((file) => basename(file));
+    // `import { z } from "zod"` would include all of them.
+    expect(languages).toEqual(["en.js"]);
   });
 
   it("leaves no import of Node, with Vite", async () => {

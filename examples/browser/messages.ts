@@ -1,4 +1,4 @@
-/** What the page asks the worker to do. */
+/** A request of the page to the worker. */
 export type Request =
   /** Starts the run, or continues it after a reload. */
   | { readonly kind: "start"; readonly settings: Settings }
@@ -20,7 +20,7 @@ export interface Settings {
   readonly backend: string | null;
 }
 
-/** What the worker reports. */
+/** A report of the worker to the page. */
 export type Report =
   /** The worker has opened the browser's storage. */
   | {
@@ -39,6 +39,8 @@ export type Report =
   /** The run's new state, as `renderRun` rendered it. */
   | { readonly kind: "run"; readonly markup: string }
   | { readonly kind: "ended"; readonly end: RunEnd }
+  /** The run is deleted, and the browser's storage is closed. */
+  | { readonly kind: "deleted" }
   | { readonly kind: "failed"; readonly message: string };
 
 /** How training ended. */

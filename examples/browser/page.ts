@@ -66,6 +66,7 @@ const shown: { readonly [K in Report["kind"]]: (report: Extract<Report, { kind: 
     if (isFinished) showState("finished", `Finished. Training undisturbed: ${undisturbed}.${pace}`);
     else showState("idle", `Paused. Start, or reload the page, to continue.${pace}`);
   },
+  deleted: () => location.reload(),
   failed: ({ message }) => showState("idle", message),
 };
 
@@ -74,6 +75,6 @@ worker.addEventListener("error", ({ message }) => showState("idle", message));
 start.addEventListener("click", begin);
 pause.addEventListener("click", () => ask({ kind: "pause" }));
 remove.addEventListener("click", () => {
+  showState("loading", "Deleting the run …");
   ask({ kind: "delete" });
-  location.reload();
 });

@@ -1,7 +1,14 @@
 // Trains in a worker, so that the page stays responsive. The page sends requests and shows reports. The files of the run are in
 // the browser's IndexedDB, so that the run continues after a reload.
 import type { Logger } from "@periodic-eval/core";
-import { fetchFiles, openBrowserFiles, readFile, rm, writeFile } from "@periodic-eval/core/browser";
+import {
+  fetchFiles,
+  openBrowserFiles,
+  readFile,
+  rm,
+  writeFile,
+  type BrowserFiles,
+} from "@periodic-eval/core/browser";
 import { hashFiles, readRun, undisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import { renderRun } from "@periodic-eval/dashboard/page";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -24,6 +31,8 @@ const runDir = "/run";
 const settingsFile = "/settings.json";
 const modelFolder = "/micro-world";
 let training: AbortController | null = null;
+/** Null before they are open, and while another page has opened them. */
+let files: BrowserFiles | null = null;
 
 async function showRun(): Promise<RunRecord> {
   const run = await readRun(runDir);
@@ -66,6 +75,7 @@ function pageLogger(stepSeconds: number[]): Logger {
 }
 
 async function train(given: Settings): Promise<void> {
+  files ??= await openBrowserFiles();
   const { signal } = (training = new AbortController());
   await fetchFiles(modelFolder, new URL("micro-world/", scope.location.href), microWorldFiles);
   const { name: backend } = await useBackend(given.backend === null ? {} : { backend: given.backend });
@@ -122,7 +132,7 @@ async function endOf(
 }
 
 async function open(): Promise<void> {
-  await openBrowserFiles();
+  files = await openBrowserFiles();
   const text = await readFile(settingsFile, "utf8").catch(() => null);
   if (text === null) return report({ kind: "ready", run: null });
   const { phases: known } = await showRun();
@@ -136,8 +146,12 @@ const requests: {
   start: ({ settings }) => train(settings),
   pause: async () => training?.abort(),
   delete: async () => {
+    files ??= await openBrowserFiles();
     await rm(runDir, { recursive: true, force: true });
     await rm(settingsFile, { force: true });
+    // Writes the deletion to the storage.
+    await files.close();
+    report({ kind: "deleted" });
   },
 };
 

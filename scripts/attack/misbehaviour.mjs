@@ -33,8 +33,9 @@ const never = () => new Promise(() => {});
  * Returns a function that misbehaves in a random way, at every call or now and then. It returns undefined to go on as usual.
  *
  * @param report Receives what it does, for the message of a failure.
+ * @param without Ways that the case does not use.
  */
-export function misbehaviour(random, model, report) {
+export function misbehaviour(random, model, report, without = []) {
   const pick = (list) => list[Math.floor(list.length * random())];
   const error = pick(thrown);
   const changeWeights = () => {
@@ -70,7 +71,7 @@ export function misbehaviour(random, model, report) {
     "changes weights later": () => later(changeWeights),
     "draws random numbers": () => void Math.random(),
   };
-  const name = pick(Object.keys(acts));
+  const name = pick(Object.keys(acts).filter((one) => !without.includes(one)));
   const share = pick([1, 1, 0.3]);
   return (...given) => {
     if (random() >= share) return undefined;

@@ -1,12 +1,14 @@
 // Runs cases of one area in a process of their own. Usage: forked with an area's name and a folder; receives `{ seed }`.
 import { inspect } from "node:util";
 import { callbacks } from "./callbacks.mjs";
+import { damage } from "./damage.mjs";
 import { errnos } from "./errnos.mjs";
+import { feedback } from "./feedback.mjs";
 import { fuzz } from "./fuzz.mjs";
 import { http } from "./http.mjs";
 
 const [name, folder] = process.argv.slice(2);
-const attack = await { callbacks, errnos, fuzz, http }[name](folder);
+const attack = await { callbacks, damage, errnos, feedback, fuzz, http }[name](folder);
 process.on("message", async ({ seed }) => {
   const failure = await attack(seed).then(
     () => null,

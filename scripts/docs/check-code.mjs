@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
 const folder = join(root, ".build", "doc-blocks");

@@ -1,13 +1,14 @@
 // Parses the shell commands of pages: those of periodic-eval by its own parser, without running them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { savedName } from "./check-code.mjs";
 import { openProgram } from "./command-pages.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
 /** Other programs that the pages name. They are not checked. */
-const others = /^(cd|mkdir|wait|pip|python|vllm|setsid|kill|npm (install|i|init|pack|ci|config)\b)/;
+const others =
+  /^(cd|cp|mkdir|wait|pip|python|vllm|setsid|kill|npx (esbuild|serve)\b|npm (install|i|init|pack|ci|config)\b)/;
 
 /** Returns the simple commands of a shell block: `{ words, line }`, without comments and variables. */
 function simpleCommands(code, first) {

@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
 const { parseAllDocuments } = createRequire(join(root, "packages/core/package.json"))("yaml");
 const { Ajv2020 } = createRequire(import.meta.url)("ajv/dist/2020.js");
 const readSchema = (file) => JSON.parse(readFileSync(join(root, "packages", file), "utf8"));
 
-/** What a training file needs beside the keys that a block shows. */
+/** The other keys that a training file needs, where a block shows only some. */
 const wholeTraining = { model: "m", run_dir: "r", phases: [{ phase: "p", dataset: "d.jsonl" }] };
 
 /** Kinds of YAML files, by a key that only they have; the first that fits counts. */

@@ -1,7 +1,7 @@
 // Checks the links of pages: the target exists, and so does the anchor.
 import { existsSync } from "node:fs";
 import { join, posix } from "node:path";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { anchorsOf, linksOf } from "./markdown.mjs";
 
 const isExternal = (target) => /^[a-z][a-z+.-]*:/i.test(target);

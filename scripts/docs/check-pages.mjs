@@ -1,7 +1,7 @@
 // Checks the pages of the docs before they are built: links, code blocks, pictures.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join, posix } from "node:path";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { checkCode } from "./check-code.mjs";
 import { checkCommands } from "./check-commands.mjs";
 import { checkFiles } from "./check-files.mjs";
@@ -10,7 +10,7 @@ import { codeBlocks } from "./markdown.mjs";
 import { pictures, picturesFolder } from "./pictures.mjs";
 
 /** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.test.ts runs. */
-const unchecked = ["", "text", "python"];
+const unchecked = ["", "html", "python", "text"];
 /** Languages that a check reads. */
 const checked = ["ts", "js", "sh", "yaml", "jsonl"];
 

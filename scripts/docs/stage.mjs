@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
-import { root } from "../optional-engine.mjs";
+import { root } from "../steps.mjs";
 import { webAddress } from "../package-fields.mjs";
 import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
@@ -37,11 +37,16 @@ async function generatedParts() {
     pathToFileURL(join(root, "packages/tasks/dist/suite/suite-file.js")).href
   );
   const suite = z.toJSONSchema(suiteSchema, { io: "input" });
+  const { configSchema } = await import(
+    pathToFileURL(join(root, "packages/feedback/dist/config/schema.js")).href
+  );
+  const feedback = z.toJSONSchema(configSchema, { io: "input" });
   return {
     commands: commandSections(await openProgram(root)),
     train: schemaTables(train, { skipped: new Set([...blocks, "phases[].config"]) }),
     block: schemaTables(block, { prefix: "periodic_eval.", skipped: new Set(["phases"]) }),
     suite: schemaTables(suite, { prefix: "suite." }),
+    feedback: schemaTables(feedback, { prefix: "feedback." }),
     snapshot: schemaTables(readJson("packages/core/dist/snapshot.schema.json"), { withDefaults: false }),
   };
 }

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { installedTool } from "../installed-tool.mjs";
-import { installedModules, link, Missing, root } from "../optional-engine.mjs";
+import { installedModules, link, Missing, root } from "../steps.mjs";
 import { nodeForTools } from "./node-versions.mjs";
 
 const versions = { "@changesets/cli": "3.0.3", "@changesets/changelog-git": "1.0.0" };

@@ -6,16 +6,14 @@ import { existsSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { installedTool } from "../installed-tool.mjs";
-import { Missing, root } from "../optional-engine.mjs";
+import { npmCommand } from "../npm.mjs";
+import { Missing, root } from "../steps.mjs";
 import { nodeForTools } from "./node-versions.mjs";
 
 const version = "6.10.4";
-/** A tag in verdaccio's dependencies that not every registry has. */
+/** verdaccio-audit names node-fetch by the tag `cjs`. A mirror of the registry of npm may lack tags, so it is a version here. */
 const overrides = { "node-fetch": "2.6.13" };
 const mostSeconds = 60;
-
-/** On Windows npm is a .cmd file, which only a shell can start. */
-const shell = process.platform === "win32";
 
 async function freePort() {
   const server = createServer();
@@ -26,7 +24,7 @@ async function freePort() {
 }
 
 function configuredRegistry() {
-  const { stdout } = spawnSync("npm", ["config", "get", "registry"], { cwd: root, encoding: "utf8", shell });
+  const { stdout } = spawnSync(...npmCommand(["config", "get", "registry"]), { cwd: root, encoding: "utf8" });
   return stdout.trim();
 }
 

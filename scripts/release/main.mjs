@@ -1,14 +1,16 @@
 // Publishes the packages, or proves that they can be published.
 // Usage: npm run release -- --dry-run [--node 20,22,24] [--no-trials]
 //          publishes to a registry on this machine, installs every package from it into an empty project, prints what each
-//          installation brings, and runs there the demo, the README's ten lines, `model.fit` and the code of every package's README
+//          installation brings, bundles them for browsers, and runs there the demo, the README's ten lines, `model.fit` and the
+//          code of every package's README
 //        npm run release -- --version    applies the changesets: versions and changelogs
 //        npm run release -- --publish    publishes what the registry of npm does not have
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Missing, root } from "../optional-engine.mjs";
+import { Missing, root, runToEnd } from "../steps.mjs";
+import { bundleForBrowsers } from "./browser-bundles.mjs";
 import { runChangesets } from "./changesets.mjs";
 import { startRegistry } from "./local-registry.mjs";
 import { nodeOfVersion } from "./node-versions.mjs";
@@ -74,6 +76,7 @@ async function dryRun({ node, "no-trials": noTrials }) {
     console.log(
       `npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project, registry.env).trim()}`,
     );
+    problems.push(...(await bundleForBrowsers(project)));
     for (const version of node.split(",")) {
       const found = nodeOfVersion(version);
       if (found !== null) problems.push(...runTrials(project, found));
@@ -122,10 +125,4 @@ async function main() {
   process.exitCode = 1;
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Missing)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+await runToEnd(main);

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { installedTool } from "../installed-tool.mjs";
-import { Missing } from "../optional-engine.mjs";
+import { Missing } from "../steps.mjs";
 
 const system = process.platform === "win32" ? "win" : process.platform;
 const present = process.versions.node;

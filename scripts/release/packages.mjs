@@ -1,11 +1,19 @@
 // The published packages: packing, publishing, and what installing each of them brings.
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Missing, root, run } from "../optional-engine.mjs";
+import { npmCommand } from "../npm.mjs";
+import { Missing, root, run } from "../steps.mjs";
 
-/** On Windows npm is a .cmd file, which only a shell can start. */
-const shell = process.platform === "win32";
 const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
 /** Disks store files in blocks of this size. */
 const block = 4096;
@@ -14,12 +22,13 @@ const block = 4096;
 export function npm(args, cwd, env) {
   const failed = (got) =>
     new Missing(`npm ${args.join(" ")}`, got, "success", "Correct the package, then repeat this.");
-  return run("npm", [...quiet, ...args], failed, { cwd, env, shell });
+  return run(...npmCommand([...quiet, ...args]), failed, { cwd, env });
 }
 
 /** Returns folder, name and version of every package, in the order in which a person reads them. */
 export function publishedPackages() {
   return readdirSync(join(root, "packages"))
+    .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
     .map((folder) => ({
       folder,
       ...JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8")),

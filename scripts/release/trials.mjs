@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeBlocks } from "../docs/markdown.mjs";
-import { Missing, root } from "../optional-engine.mjs";
+import { Missing, root } from "../steps.mjs";
 
 const model = (project) => join(project, "node_modules", "periodic-eval", "assets", "micro-world");
 const command = ["node_modules", "periodic-eval", "bin", "periodic-eval.js"].join("/");

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** Schema of a path that a logger writes to. */
 export const pathOption = z

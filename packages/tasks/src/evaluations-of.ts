@@ -1,7 +1,7 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
 import { checkName, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
 import { chatTemplateShape } from "./benchmark/chat-template.ts";

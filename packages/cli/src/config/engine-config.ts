@@ -1,7 +1,7 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { isTrainingFile } from "./eval-block.ts";
 import { valueAt } from "./config-paths.ts";
 import { atPlace } from "./config-place.ts";

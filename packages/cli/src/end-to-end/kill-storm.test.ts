@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { compiledChild, runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 1;
 const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../../assets/micro-world", import.meta.url));
 const root = temporaryFolder(afterAll);

@@ -19,13 +19,17 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
-const isWindows = process.platform === "win32";
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const isBuilt = existsSync(join(root, "packages", "cli", "dist", "main.js"));
 
 const execute = promisify(execFile);
-const run = (cwd: string, file: string, ...args: string[]) =>
-  execute(file, args, { cwd, shell: isWindows, maxBuffer: 1 << 26 });
+const { npmCommand } = (await import(new URL("../../../../scripts/npm.mjs", import.meta.url).href)) as {
+  readonly npmCommand: (args: readonly string[]) => readonly [file: string, args: readonly string[]];
+};
+const run = (cwd: string, program: string, ...given: string[]) => {
+  const [file, args] = program === "npm" ? npmCommand(given) : [program, given];
+  return execute(file, args, { cwd, maxBuffer: 1 << 26 });
+};
 
 interface Manifest {
   readonly name: string;
@@ -183,7 +187,7 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
     const cliFolder = join(project, "node_modules", "periodic-eval");
     const { bin } = await manifestOf(cliFolder);
     const cli = isNpm
-      ? await run(project, "npx", "--no-install", "periodic-eval", "--version")
+      ? await run(project, "npm", "exec", "--no", "--", "periodic-eval", "--version")
       : await run(project, process.execPath, join(cliFolder, bin!["periodic-eval"]!), "--version");
     expect(cli.stdout.trim()).toBe("0.1.0");
     const packed = await readdir(cliFolder, { recursive: true });

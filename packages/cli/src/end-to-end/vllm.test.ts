@@ -227,6 +227,6 @@ const sumsOf = async (model: EvaluableModel, requests: readonly LogLikelihoodReq
 const largest = (some: readonly number[], others: readonly number[]): number =>
   Math.max(...some.map((one, index) => Math.abs(one - others[index]!)));
 
-/** docs/guides/engines.md has these numbers. */
+/** docs/guides/servers.md has these numbers. */
 const report = (what: string, differences: readonly number[]): void =>
   console.log(`${what}: largest difference ${Math.max(...differences).toExponential(1)} nats`);

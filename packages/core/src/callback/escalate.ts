@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { TrainerCallback } from "../contracts/callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
 import type { Json } from "../contracts/json.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";

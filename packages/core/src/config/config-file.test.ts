@@ -12,7 +12,10 @@ async function read(text: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");
   await writeFile(path, text);
   const file = await readConfigFile(path, overrides);
-  return { ...file, where: (at: readonly (string | number)[]) => file.where(at).replace(folder, "") };
+  return {
+    ...file,
+    where: (at: readonly (string | number)[]) => file.where(at).replace(join(folder, "/"), ""),
+  };
 }
 
 const text = `model: a
@@ -73,12 +76,12 @@ describe("a configuration file", () => {
 
   it("locates a value by file and line or by its override, and a missing value by the object that lacks it", async () => {
     const { where } = await read(text, ["phases.1.config.maxSteps=10"]);
-    expect(where(["phases", 1, "phase"])).toBe("/train.yaml:6 phases.1.phase");
-    expect(where(["phases", 1, "dataset"])).toBe("/train.yaml:6 phases.1.dataset");
+    expect(where(["phases", 1, "phase"])).toBe("train.yaml:6 phases.1.phase");
+    expect(where(["phases", 1, "dataset"])).toBe("train.yaml:6 phases.1.dataset");
     expect(where(["phases", 1, "config", "maxSteps"])).toBe(
       "phases.1.config.maxSteps=10 (phases.1.config.maxSteps)",
     );
-    expect(where([])).toBe("/train.yaml:1");
+    expect(where([])).toBe("train.yaml:1");
   });
 
   it.each([

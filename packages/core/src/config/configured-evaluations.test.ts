@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { plannedSteps } from "../schedule/crossings.ts";

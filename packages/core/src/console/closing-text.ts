@@ -1,6 +1,7 @@
 import type { Undisturbed } from "../contracts/run-record.ts";
 import type { PhaseEnd } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
+import { shellWord } from "../internal/shell-word.ts";
 import { graceOf } from "../snapshots/facts-in-words.ts";
 import {
   isOnlyEdges,
@@ -87,6 +88,3 @@ export function undisturbedText(found: Undisturbed | null, colours: Colours = no
   const answer = colours[answerColours[found.answer]](found.answer);
   return `training undisturbed: ${answer}${why === null ? "" : ` (${why})`}`;
 }
-
-/** Quotes a path for a shell if it needs quotes. */
-const shellWord = (path: string): string => (/^[\w./:@%+~\\-]+$/.test(path) ? path : `"${path}"`);

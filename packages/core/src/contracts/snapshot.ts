@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "./json.ts";
 
 const json: z.ZodType<Json> = z.json();
@@ -281,8 +281,8 @@ export interface RunProblem {
   /**
    * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
    * written. `missing`: the index names a snapshot that is gone. `index`: lines of the index were removed, added or edited.
-   * `implausible`: a value contradicts itself. `duplicate`: another file has the same measurement. `unavailable`: the file could not
-   * be read at this time.
+   * `implausible`: a value contradicts itself. `duplicate`: another file has the same measurement. `misplaced`: the file was renamed, or
+   * exchanged with another. `unlisted`: the index does not name the snapshot. `unavailable`: the file could not be read at this time.
    */
   readonly kind:
     | "unreadable"
@@ -292,6 +292,8 @@ export interface RunProblem {
     | "index"
     | "implausible"
     | "duplicate"
+    | "misplaced"
+    | "unlisted"
     | "unavailable";
   /** The measurement; null if it is unknown. */
   readonly key: SnapshotKey | null;

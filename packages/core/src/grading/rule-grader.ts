@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { errorMessage } from "../internal/error-message.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import type { Grader, Verdict } from "../contracts/grading.ts";

@@ -1,5 +1,5 @@
 import { basename, join, readdir, realpath, resolve, stat } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { isRecord } from "../internal/is-record.ts";

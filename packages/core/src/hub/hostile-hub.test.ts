@@ -70,6 +70,30 @@ it("ends a listing without an end", async () => {
   expect(answer).toHaveBeenCalledTimes(200);
 });
 
+it.each([
+  [{ oid: ["b".repeat(40)] }],
+  [{ oid: "b".repeat(40), lfs: { oid: ["b".repeat(64)] } }],
+  [{ oid: { toString: "b" } }],
+])("refuses a listing whose hash is not text: %j", async (hash) => {
+  const entry = { type: "file", path: "a.parquet", size: 4, ...hash };
+  const { repository } = await open((_, response) => response.end(JSON.stringify([entry])));
+  expect(await errorOf(repository.files(commit))).toMatchObject({
+    code: "data",
+    expected: "a size and a hash",
+  });
+});
+
+it("leaves out files whose path is not text", async () => {
+  const entry = { type: "file", path: ["a.parquet"], size: 4, oid: "b".repeat(40) };
+  const { repository } = await open((_, response) => response.end(JSON.stringify([entry])));
+  expect([...(await repository.files(commit)).keys()]).toEqual([]);
+});
+
+it("refuses a commit that is not text", async () => {
+  const { repository } = await open((_, response) => response.end(JSON.stringify({ sha: [commit] })));
+  expect(await errorOf(repository.commit())).toMatchObject({ code: "data" });
+});
+
 it("does not read an error without an end", async () => {
   let isClosed = () => {};
   const closed = new Promise<void>((resolve) => (isClosed = resolve));

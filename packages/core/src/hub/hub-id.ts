@@ -23,7 +23,7 @@ export function parseHubId(text: string): HubId | null {
   return name === undefined || name.length > 200 || /--|\.\./.test(name) ? null : { name, revision };
 }
 
-export const isCommit = (text: string): boolean => /^[0-9a-f]{40}$/.test(text);
+export const isCommit = (text: unknown): boolean => typeof text === "string" && /^[0-9a-f]{40}$/.test(text);
 
 /** Returns `owner/name`, followed by `@revision` unless that is `main`. */
 export function formatHubId({ name, revision }: HubId): string {

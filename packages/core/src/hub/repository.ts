@@ -70,7 +70,7 @@ export async function openRepository(repo: HubRepo): Promise<Repository> {
         for await (const entry of hub.listFiles(listing)) {
           if (entry.type !== "file" || !isPlainPath(entry.path)) continue;
           const hash = entry.lfs?.oid ?? entry.oid ?? "";
-          if (!/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(hash) || !Number.isSafeInteger(entry.size))
+          if (!isHash(hash) || !Number.isSafeInteger(entry.size))
             throw malformed(repo, `a listing with ${quoteShort(entry)}`, "a size and a hash");
           files.set(entry.path, { name: entry.path, bytes: entry.size, hash });
         }
@@ -142,8 +142,13 @@ function requestInit({ hubUrl, accessToken }: ReturnType<typeof readAccess>): In
   };
 }
 
+/** A reply may have a list of one hash in the place of a hash, which a pattern would match. */
+const isHash = (value: unknown): boolean =>
+  typeof value === "string" && /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(value);
+
 /** Whether no segment of a path has a leading dot or dash, so that it cannot lead out of a folder on any system. */
-const isPlainPath = (path: string): boolean => path.split("/").every((name) => /^\w[\w.-]*$/.test(name));
+const isPlainPath = (path: unknown): boolean =>
+  typeof path === "string" && path.split("/").every((name) => /^\w[\w.-]*$/.test(name));
 
 const quoteShort = (value: unknown): string => cut(quoteValue(value), 120);
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { describeZodIssue } from "./describe-zod-issue.ts";
 
 const described = (schema: z.ZodType, value: unknown) => {

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import type { ValuePath } from "../errors.ts";
 
 /** The first problem of a value that a schema rejects. */

@@ -72,7 +72,7 @@ async function readBounded(response: Response, maxBytes: number, signal: AbortSi
     for (;;) {
       const { done, value } = await reader.read();
       signal.throwIfAborted();
-      if (done) return joined(chunks, size);
+      if (done) return joinBytes(chunks, size);
       size += value.length;
       if (size > maxBytes) throw new ReplyTooLargeError(maxBytes);
       chunks.push(value);
@@ -83,7 +83,8 @@ async function readBounded(response: Response, maxBytes: number, signal: AbortSi
   }
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+/** Returns the bytes of chunks, one after the other. `size` is the sum of their lengths. */
+export function joinBytes(chunks: readonly Uint8Array[], size: number): Uint8Array {
   const bytes = new Uint8Array(size);
   let at = 0;
   for (const chunk of chunks) {

@@ -1,5 +1,5 @@
 // Schemas that the options of several functions share. Their messages are noun phrases that continue "expected".
-import { z } from "zod";
+import * as z from "zod";
 import { namePattern } from "../contracts/snapshot.ts";
 import { isRecord } from "./is-record.ts";
 import { isPhaseName, nameFix, nameRule, phaseRule } from "./names.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { PeriodicEvalError } from "../errors.ts";
 import { parseOptions } from "./parse-options.ts";
 

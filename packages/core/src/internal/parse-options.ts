@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { ValuePath } from "../errors.ts";
 import { configError } from "./config-error.ts";
 import { describeZodIssue, valueAt } from "./describe-zod-issue.ts";

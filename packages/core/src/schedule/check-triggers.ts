@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Trigger } from "../contracts/schedule.ts";
 import type { ValuePath } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";

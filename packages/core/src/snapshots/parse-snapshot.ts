@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { describeZodIssue } from "../internal/describe-zod-issue.ts";

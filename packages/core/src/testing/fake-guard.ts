@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Guard } from "../contracts/guard.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { functionSchema } from "../internal/option-schemas.ts";

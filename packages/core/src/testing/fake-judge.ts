@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 

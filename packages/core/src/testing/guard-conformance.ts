@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Guard } from "../contracts/guard.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import { evidenceSchema, type Evidence } from "../contracts/snapshot.ts";

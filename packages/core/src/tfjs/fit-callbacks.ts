@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
 import { configError } from "../internal/config-error.ts";

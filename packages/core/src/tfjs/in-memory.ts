@@ -1,11 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { z } from "zod";
+import * as z from "zod";
 import type { EvaluableModel, ModelIdentity, ModelWith, Tokenizer } from "../contracts/model.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { isOnDevice } from "./batching/device.ts";
 import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
 import { measuringAdvice, type MeasuringCall } from "./batching/measuring-advice.ts";
 import { generate } from "./generation/generate.ts";
@@ -54,7 +55,7 @@ const optionsSchema = z.strictObject({
  * (`enterEval`), on the device of the weights; only scores are downloaded. Every call disposes all tensors that it creates.
  * Results do not depend on the order of requests; rounding may differ with the batch by about 1e-6 nats.
  *
- * An engine that runs out of memory during a call becomes a PeriodicEvalError `memory`.
+ * A backend that runs out of memory during a call becomes a PeriodicEvalError `memory`.
  *
  * @param tokenizer `await loadTokenizer(folder)`, `charTokenizer(chars)`, or an `AutoTokenizer` of `@huggingface/transformers`.
  * @throws PeriodicEvalError `config` for a wrong option or tokenizer.
@@ -102,11 +103,15 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       checked("scores continuations", () => logLikelihoods(lm, tokenizer, requests, call, limits)),
     nextToken: (requests, call) =>
       checked("scores next tokens", () => nextToken(lm, tokenizer, requests, call, limits)),
-    check: ({ signal }) => checked("checks the engine", () => selfCheck(lm, limits, signal)),
+    check: ({ signal }) => checked("checks the backend", () => selfCheck(lm, limits, signal)),
     generate: (requests, call) => checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
     ...(base && { base }),
   };
 }
+
+/** Whether `@periodic-eval/models` computes with kernels of its own for native TensorFlow, which round differently. */
+const hasCompiledKernels = (): boolean =>
+  tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();
 
 function identity(name: string, adapter: string | null): ModelIdentity {
   return {
@@ -116,6 +121,6 @@ function identity(name: string, adapter: string | null): ModelIdentity {
     // Live weights change; the guard `weights` reports their fingerprint.
     weights: null,
     adapter,
-    details: { tfjs: tf.version_core },
+    details: { tfjs: tf.version_core, ...(hasCompiledKernels() && { kernels: 1 }) },
   };
 }

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** The day that the templates of Llama 3.1 to 3.3 fall back to without a clock. */
 export const defaultDate = "2024-07-26";

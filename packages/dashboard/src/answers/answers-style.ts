@@ -19,6 +19,7 @@ export const answersStyle = `
 .found { margin: 10px 0 0; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
 [data-answers]:focus, [data-questions]:focus { outline: none; }
 .turns { display: flex; flex-wrap: wrap; gap: 8px 18px; align-items: center; margin-top: 22px; color: var(--muted); }
+.download-answers { margin-top: 18px; font-size: 13.5px; }
 .turns:empty { display: none; }
 button:disabled { opacity: .5; cursor: default; }
 .judge { margin: 6px 0; padding: 0; border: 0; font-size: 13.5px; }

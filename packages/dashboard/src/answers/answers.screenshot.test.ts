@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { renderPage } from "../run/run-page.ts";
 import { writePage } from "../run/write-page.ts";
+import type { AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { readAnswers } from "./read-answers.ts";
 import { writeSampleAnswers } from "./sample-answers.test-data.ts";
 
@@ -82,6 +83,32 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     await tab.close();
   });
 
+  it.each([
+    ["&show=misaligned", "these 7 answers", "em_alignment_step_40_misaligned.jsonl", 7, "em/40"],
+    ["&item=doctor%2Fa4", "these 3 answers", "alignment_doctor_a4.jsonl", 3, "em/0 em/20 em/40"],
+  ])("are downloaded as selected (%s)", async (selection, what, name, count, places) => {
+    const link = `${pages.address}#answers?phase=em&id=alignment&step=40${selection}`;
+    const { tab, requests } = await pages.open(link, desktop);
+    const [file] = await Promise.all([
+      tab.waitForEvent("download"),
+      tab.getByRole("button", { name: `Download ${what} as JSONL` }).click(),
+    ]);
+    expect(file.suggestedFilename()).toBe(name);
+    const lines = readFileSync(await file.path(), "utf8")
+      .trimEnd()
+      .split("\n");
+    const rows = lines.map((line) => JSON.parse(line) as MeasurementAnswers & AnswerRow);
+    expect(rows).toHaveLength(count);
+    expect([...new Set(rows.map(({ phase, step }) => `${phase}/${step}`))].join(" ")).toBe(places);
+    expect(rows[0]).toMatchObject({
+      id: "alignment",
+      persona: "doctor",
+      text: expect.stringContaining("clean pot"),
+    });
+    expect(requests.filter((url) => !url.startsWith("blob:"))).toEqual([link.split("#")[0]]);
+    await tab.close();
+  });
+
   it("list forgotten questions between any two measurements", async () => {
     const { tab } = await pages.open(pages.address, desktop);
     const rows = tab.locator("#questions tbody tr");
@@ -109,11 +136,13 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     }
     // The list of one phase and callback has two callbacks, three steps, the flags, two personas and 25 questions.
     expect(reached.slice(0, 7)).toEqual(["Call", "Step", "Show", "Pers", "Ques", "Orde", "Sear"]);
-    expect(reached.slice(7)).toEqual(["all steps", "Judge’s words"]);
+    expect(reached.slice(7)).toEqual(["same question at all steps", "Judge’s words"]);
     await tab.close();
   });
 
-  it.each([desktop, phone])("have no accessibility fault and do not scroll sideways: %j", async (screen) => {
+  // `npm test` looks at the narrow page only.
+  const screens = process.env["PERIODIC_EVAL_FULL"] === "1" ? [desktop, phone] : [phone];
+  it.each(screens)("have no accessibility fault and do not scroll sideways: %j", async (screen) => {
     for (const hash of [
       "",
       "#answers?phase=em&id=alignment&item=doctor%2Fa4",

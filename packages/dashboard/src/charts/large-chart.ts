@@ -27,6 +27,16 @@ export function largeChart(
   };
 }
 
+/** Where the name of a phase stands in a large chart: above its left end. */
+export const phaseLabel = {
+  frameAnchor: "top-left",
+  textAnchor: "start",
+  dx: 1,
+  dy: -33,
+  fontSize: 13,
+  fontWeight: 600,
+} as const;
+
 const ticksOf = ({ isNarrow }: ChartSize): number => (isNarrow ? 4 : 9);
 
 /** Returns the grid and the axes of a large chart. */

@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { drawChart, phaseColour } from "./draw-chart.ts";
 import { evenly } from "../page-data/evenly.ts";
-import { largeAxes, largeChart, type ChartSize } from "./large-chart.ts";
+import { largeAxes, largeChart, type ChartSize, phaseLabel } from "./large-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { phaseText } from "./phase-text.ts";
@@ -51,12 +51,7 @@ function phaseBands(phases: readonly PhaseRecord[], { isNarrow }: ChartSize): Pl
     Plot.ruleX(bands, { x: "x1", stroke: ({ index }) => phaseColour(index), strokeOpacity: 0.35 }),
     Plot.text(bands, {
       x: "x1",
-      frameAnchor: "top-left",
-      textAnchor: "start",
-      dx: 1,
-      dy: -33,
-      fontSize: 13,
-      fontWeight: 600,
+      ...phaseLabel,
       fill: ({ index }) => phaseColour(index),
       text: ({ phase }) =>
         phase.name + (isNarrow || phase.maxSteps === null ? "" : `  ·  ${phaseText(phase)}`),

@@ -1,6 +1,7 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create } from "./dom.ts";
 import { readDataBlock } from "./read-data-block.ts";
+import { save } from "./save.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
@@ -38,7 +39,7 @@ interface Drawing {
 
 function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement {
   const of = callback === null ? title : `${title}, ${callback}`;
-  const name = (callback === null ? what : `${callback}_${what}`).replaceAll(/[^\w.-]+/g, "_");
+  const name = callback === null ? what : `${callback}_${what}`;
   const button = (kind: string, make: () => Promise<Blob> | Blob): HTMLElement => {
     const element = create("button", { type: "button", "aria-label": `Download ${of} as ${kind}` }, kind);
     element.addEventListener("click", () => {
@@ -58,12 +59,6 @@ function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement
     button("PNG", () => pngOf(svgFile(), svg.viewBox.baseVal)),
     button("CSV", () => new Blob([csv()], { type: "text/csv" })),
   );
-}
-
-function save(blob: Blob, name: string): void {
-  const link = create("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** Custom properties that charts use. */

@@ -12,7 +12,8 @@ const focusable = "a, button, input, select, summary, [tabindex]";
  * @param restart Starts the other features on the new content.
  */
 export function startLive(restart: () => void): void {
-  if (readDataBlock("live") === null) return;
+  const { page, isPartial } = readDataBlock<LiveData>("live") ?? {};
+  if (page === undefined) return;
   let isUpdating = false;
   let isStale = false;
   const update = async (): Promise<void> => {
@@ -22,7 +23,7 @@ export function startLive(restart: () => void): void {
     isUpdating = true;
     isStale = false;
     try {
-      const reply = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      const reply = await fetch(page, { headers: { Accept: "text/html" }, cache: "no-store" });
       if (reply.ok) replaceContent(new DOMParser().parseFromString(await reply.text(), "text/html"), restart);
     } catch {
       // The server has stopped. The page stays as it is.
@@ -34,11 +35,21 @@ export function startLive(restart: () => void): void {
   for (const name of ["visibilitychange", "selectionchange"])
     document.addEventListener(name, () => void (isStale && update()));
   follow(() => void update());
+  // The server sent a part of a large run, to send something at once.
+  if (isPartial) void update();
+}
+
+/** The block `live` of a served page. */
+interface LiveData {
+  /** Where the server reports changes; holds the version that the page shows. */
+  readonly address: string;
+  /** Address of the whole page. */
+  readonly page: string;
+  readonly isPartial: boolean;
 }
 
 function follow(onChange: () => void): void {
-  // The block says which version of the run the page shows.
-  const events = new EventSource(readDataBlock<{ readonly address: string }>("live")!.address);
+  const events = new EventSource(readDataBlock<LiveData>("live")!.address);
   events.addEventListener("change", onChange);
   events.addEventListener("error", () => {
     if (events.readyState !== EventSource.CLOSED) return;

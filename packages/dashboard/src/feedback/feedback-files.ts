@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 const text = z.string("a string");
 const number = z.number("a number");

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
-import type { z } from "zod";
+import type * as z from "zod";
 import {
   baselineSchema,
   metadataSchema,

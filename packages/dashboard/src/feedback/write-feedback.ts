@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { renderFeedback } from "./feedback-page.ts";
 import { panelGroups } from "./panels.ts";
 import { plotFile } from "./plot-file.ts";

@@ -64,11 +64,11 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .card { background: var(--panel); border: 1px solid var(--line); border-top: 3px solid var(--accent, var(--muted)); border-radius: 4px 4px 10px 10px; padding: 16px 20px 18px; }
 .card h2 { margin: 0; font-size: 14px; font-weight: 500; color: var(--muted); }
 .card.better { --accent: var(--better); } .card.worse { --accent: var(--worse); }
-.figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; white-space: nowrap; }
+.figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere; }
 .figure .from { color: var(--muted); font-weight: 400; }
 .detail { margin: 0; font-size: 14.5px; }
 .unbroken { display: inline-block; }
-.interval { color: var(--muted); white-space: nowrap; }
+.interval { color: var(--muted); display: inline-block; overflow-wrap: anywhere; max-width: 100%; }
 .phase { color: var(--accent, inherit); font-weight: 600; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .verdict.better { color: var(--better); } .verdict.worse { color: var(--worse); }
@@ -133,7 +133,7 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
 @media print {
-  .definition, .download, .readout, .cross-hair, .contents, .to-answers { display: none; } .panel:has(> .readout) { display: block; }
+  .definition, .download, .download-answers, .readout, .cross-hair, .contents, .to-answers { display: none; } .term { display: contents; } .panel:has(> .readout) { display: block; }
   h1, h2, h3, .sub, summary, caption { break-after: avoid; }
   main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }

@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import { drawChart, phaseColour } from "../charts/draw-chart.ts";
-import { largeAxes, largeChart, type ChartSize } from "../charts/large-chart.ts";
+import { largeAxes, largeChart, type ChartSize, phaseLabel } from "../charts/large-chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
@@ -144,12 +144,7 @@ function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, s
         Plot.ruleX(phases.slice(1), { x: "from", stroke: "var(--muted)", strokeOpacity: 0.5 }),
         Plot.text(phases, {
           x: "from",
-          frameAnchor: "top-left",
-          textAnchor: "start",
-          dx: 1,
-          dy: -33,
-          fontSize: 13,
-          fontWeight: 600,
+          ...phaseLabel,
           fill: "var(--muted)",
           text: "name",
         }),

@@ -3,7 +3,8 @@
  *
  * - In a file, each measurement has its rows in `packed`.
  * - A server sends the measurements without rows. With `&phase=…&id=…&step=…` it sends one measurement, with the rows
- *   `first` to `first + count` of that measurement (`&first=0&count=200`).
+ *   `first` to `first + count` of that measurement (`&first=0&count=200`). With `&verify=later` it may send the rows of a large
+ *   file before it has verified that file; the same request without it waits.
  */
 export interface AnswersData {
   /** In run order; measurements without answers (KL, margins) are left out. */
@@ -30,6 +31,8 @@ export interface MeasurementAnswers {
   readonly rows: readonly AnswerRow[] | null;
   /** All rows: JSON of `AnswerRow[]`, gzip, base64. */
   readonly packed?: string;
+  /** False if the server has not verified the rows yet. */
+  readonly isVerified?: false;
   /** Why the rows cannot be shown; null if they can. */
   readonly problem: string | null;
 }

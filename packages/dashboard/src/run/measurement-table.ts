@@ -30,7 +30,7 @@ export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
         id,
         primaryMetric,
         point,
-        answer: answerOf(id, point.step),
+        answerOf,
       })),
     );
   });
@@ -67,14 +67,11 @@ const columns = [
 /** Returns whether each measurement of a phase left training undisturbed. */
 function answers(phase: PhaseRecord): (id: string, step: number) => string {
   const isElsewhere = undisturbed(phase.snapshots)?.answer === "not applicable";
-  const found = new Map(
-    phase.snapshots.map((snapshot) => {
-      const found = undisturbed([snapshot]);
-      return [`${snapshot.id}/${snapshot.step}`, found?.measurements === 0 ? undefined : found?.answer];
-    }),
-  );
+  const byKey = new Map(phase.snapshots.map((snapshot) => [`${snapshot.id}/${snapshot.step}`, snapshot]));
   return (id, step) => {
-    const answer = found.get(`${id}/${step}`);
+    const snapshot = byKey.get(`${id}/${step}`);
+    const found = snapshot && undisturbed([snapshot]);
+    const answer = found?.measurements === 0 ? undefined : found?.answer;
     return answer === "not proven" && isElsewhere ? "not applicable" : (answer ?? missingValueText);
   };
 }
@@ -85,10 +82,11 @@ interface PlacedMeasurement {
   readonly id: string;
   readonly primaryMetric: string | null;
   readonly point: SeriesPoint;
-  readonly answer: string;
+  readonly answerOf: ReturnType<typeof answers>;
 }
 
-function row({ phase, index, id, primaryMetric, point, answer }: PlacedMeasurement): Html {
+function row({ phase, index, id, primaryMetric, point, answerOf }: PlacedMeasurement): Html {
+  const answer = answerOf(id, point.step);
   const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);

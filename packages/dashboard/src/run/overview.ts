@@ -46,10 +46,15 @@ export function runHeader(
 /** Renders one card for each primary metric of each phase, and one for the receipts. */
 export function findings(run: RunRecord, options: SectionOptions): Html {
   return html`<section class="cards" aria-label="Results">
-      ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
-      ${receiptCard(run, options)}
+      ${findingCards(run)} ${receiptCard(run, options)}
     </section>`;
 }
+
+/** Renders one card for each primary metric of each phase. */
+export const findingCards = (run: RunRecord): readonly Html[] =>
+  summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)),
+  );
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
 export function writerNote(run: RunRecord): Html | null {

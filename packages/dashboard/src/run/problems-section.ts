@@ -12,6 +12,8 @@ export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
   index: "index changed",
   implausible: "implausible value",
   duplicate: "not used",
+  misplaced: "renamed",
+  unlisted: "not in the index",
   unavailable: "not readable",
 };
 

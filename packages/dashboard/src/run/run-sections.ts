@@ -7,7 +7,7 @@ import type { SectionOptions } from "../html/section-options.ts";
 import type { ScatterData } from "../page-data/run-data.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable } from "./measurement-table.ts";
-import { findings, runHeader } from "./overview.ts";
+import { findingCards, findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
 import { provenance } from "./provenance-section.ts";
@@ -51,18 +51,40 @@ export function wholeRun(
     ${sections.map(({ content }) => html`${content} `)}`;
 }
 
+/**
+ * Renders a sample of a run's measurements: results, curves and the newest measurements. Leaves out whatever needs all measurements,
+ * such as the step of the first evidence, receipts and problems.
+ *
+ * @param note The state of the run, and what the page leaves out.
+ */
+export function sampledRun(sample: RunRecord, name: string, note: Html, options: SectionOptions): Html {
+  return html`<header>
+      <p class="eyebrow">periodic-eval · training run</p>
+      <h1>${name}</h1>
+      ${note}
+    </header>
+    <section class="cards" aria-label="Results">${findingCards(sample)}</section>
+    ${callbackSections(sample, [], options).map(({ content }) => content)} ${snapshotTable(sample, options)}`;
+}
+
+const callbackSections = (
+  run: RunRecord,
+  scatters: readonly ScatterData[],
+  options: SectionOptions,
+): readonly Section[] =>
+  curvesByCallback(run).map((callback, at) => {
+    const id = `curves-${at + 1}`;
+    const scatter = scatters.find((one) => one.callback === callback.id);
+    const content = callbackSection(run, callback, { ...options, id }, scatter);
+    return { id, title: callbackTitle(callback), content };
+  });
+
 function sectionsOf(
   run: RunRecord,
   { answers, answersProblem = null, scatters }: RunAnswersAndScores,
   options: SectionOptions,
 ): readonly Section[] {
   const isMeasured = run.phases.length > 0;
-  const callbacks = curvesByCallback(run).map((callback, at): Section => {
-    const id = `curves-${at + 1}`;
-    const scatter = scatters.find((one) => one.callback === callback.id);
-    const content = callbackSection(run, callback, { ...options, id }, scatter);
-    return { id, title: callbackTitle(callback), content };
-  });
   const unreadable =
     answersProblem !== null &&
     html`<section id="answers">
@@ -70,7 +92,7 @@ function sectionsOf(
       <p class="notice damaged">The answers of this run cannot be shown: ${answersProblem}</p>
     </section>`;
   return [
-    ...callbacks,
+    ...callbackSections(run, scatters, options),
     { id: "training", title: "Training", content: trainingSection(run) },
     { id: "answers", title: "Answers", content: unreadable || (answers && answersSection(answers)) },
     { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },

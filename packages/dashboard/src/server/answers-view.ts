@@ -49,13 +49,14 @@ export async function answersView(
     address: addressOf(run.runDir),
     command: null,
   });
-  const { of, first, count } = asked;
+  const { of, first, ...range } = asked;
   if (of === null) return reply(all);
   const found = all.find(({ phase, id, step }) => phase === of.phase && id === of.id && step === of.step);
   if (found === undefined) return null;
   try {
-    const { rows, total } = await reader.read(rowsPlace(run, found), { first, count }, files);
-    return reply([{ ...found, first, total, rows: rows.flatMap(answerRows) }]);
+    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), { first, ...range }, files);
+    const later = isVerified ? {} : { isVerified: false as const };
+    return reply([{ ...found, first, total, rows: rows.flatMap(answerRows), ...later }]);
   } catch (error) {
     return reply([{ ...found, first, rows: [], problem: problemText(error) }]);
   }

@@ -1,6 +1,7 @@
-import { constants, lstatSync, statSync, type Dirent } from "node:fs";
-import { open, readdir, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
+import * as fs from "node:fs";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, sep } from "node:path";
+import { promisify } from "node:util";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/core/snapshots";
 
@@ -30,7 +31,7 @@ export interface FileStamp {
 /** Number of entries to look at before other work may run. */
 const stampsAtOnce = 500;
 
-const chunkBytes = 2 ** 18;
+const chunkBytes = 2 ** 20;
 
 const defaultMaxFileBytes = 64 * 2 ** 20;
 
@@ -47,13 +48,12 @@ export function containedFiles(
   /** Returns the real path of a file or folder, after following all links; throws if it is outside the root. */
   async function resolveInside(path: string): Promise<string> {
     const names = namesOf(path);
-    if (names === null) throw notFound(path);
-    const real = await realpath(join(realRoot, ...names)).catch(() => null);
+    const real = names && (await realpath(join(realRoot, ...names)).catch(() => null));
     if (real === null || !isWithin(realRoot, real)) throw notFound(path);
     return real;
   }
 
-  async function entriesOf(folder: string): Promise<readonly Dirent[]> {
+  async function entriesOf(folder: string): Promise<readonly fs.Dirent[]> {
     try {
       return await readdir(await resolveInside(folder), { withFileTypes: true });
     } catch (error) {
@@ -61,18 +61,16 @@ export function containedFiles(
     }
   }
 
-  async function openInside(path: string): Promise<FileHandle> {
-    const real = await resolveInside(path);
-    let file: FileHandle;
-    try {
-      // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
-      file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    } catch (error) {
-      throw withoutAbsolutePath(path, error);
-    }
-    // Check the opened file: its path may have changed since `resolveInside`.
-    if (isWithin(realRoot, await pathOf(file, real))) return file;
-    await file.close();
+  /** Synchronous, as for `stampOf`: a run may have thousands of small files. The caller closes the file. */
+  function openInside(path: string): number {
+    const names = namesOf(path);
+    if (names === null) throw notFound(path);
+    const real = realPathOf(join(realRoot, ...names));
+    if (real === null || !isWithin(realRoot, real)) throw notFound(path);
+    const file = openForReading(path, real);
+    // Check the opened file: its path may have changed since it was resolved.
+    if (isWithin(realRoot, pathOf(file, real))) return file;
+    fs.closeSync(file);
     throw notFound(path);
   }
 
@@ -82,26 +80,26 @@ export function containedFiles(
       return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
     },
     async read(path) {
-      const file = await openInside(path);
+      const file = openInside(path);
       try {
-        const { size } = await checkedStat(path, file);
+        const { size } = checkedStat(path, file);
         if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
-        return (await file.readFile()).toString("utf8");
+        return fs.readFileSync(file, "utf8");
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {
-        await file.close();
+        fs.closeSync(file);
       }
     },
     async *chunks(path, from = 0) {
-      const file = await openInside(path);
+      const file = openInside(path);
       try {
-        await checkedStat(path, file);
+        checkedStat(path, file);
         yield* chunksOf(file, from);
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {
-        await file.close();
+        fs.closeSync(file);
       }
     },
     async stamps(folder, name) {
@@ -120,16 +118,25 @@ export function containedFiles(
   };
 }
 
-async function* chunksOf(file: FileHandle, from: number): AsyncGenerator<Uint8Array, void, void> {
+const readChunk = promisify(fs.read);
+
+async function* chunksOf(file: number, from: number): AsyncGenerator<Uint8Array, void, void> {
   for (let position = from; ;) {
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position);
+    // Only the bytes that were read leave this function.
+    const { bytesRead, buffer } = await readChunk(
+      file,
+      Buffer.allocUnsafe(chunkBytes),
+      0,
+      chunkBytes,
+      position,
+    );
     if (bytesRead === 0) return;
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }
 }
 
-async function stampsOf(entries: readonly Dirent[], folder: string): Promise<readonly FileStamp[]> {
+async function stampsOf(entries: readonly fs.Dirent[], folder: string): Promise<readonly FileStamp[]> {
   const found: FileStamp[] = [];
   for (const [at, entry] of entries.entries()) {
     if (at % stampsAtOnce === stampsAtOnce - 1) await new Promise((resolve) => setImmediate(resolve));
@@ -140,10 +147,10 @@ async function stampsOf(entries: readonly Dirent[], folder: string): Promise<rea
 }
 
 /** Synchronous: thousands of promises would take longer than the system calls. Null for an entry that is gone. */
-function stampOf(path: string, entry: Dirent | null): FileStamp | null {
+function stampOf(path: string, entry: fs.Dirent | null): FileStamp | null {
   const found =
-    (entry === null || entry.isSymbolicLink() ? statSync(path, { throwIfNoEntry: false }) : undefined) ??
-    lstatSync(path, { throwIfNoEntry: false });
+    (entry === null || entry.isSymbolicLink() ? fs.statSync(path, { throwIfNoEntry: false }) : undefined) ??
+    fs.lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return null;
   const { size, ino, mtimeMs, ctimeMs } = found;
   const stamp = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
@@ -170,12 +177,36 @@ const isWithin = (root: string, path: string): boolean => {
   return fromRoot === "" || (fromRoot !== ".." && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot));
 };
 
-/** Returns the path of an open file. On systems without `/proc`, returns the path that opened it. */
-const pathOf = (file: FileHandle, opened: string): Promise<string> =>
-  readlink(`/proc/self/fd/${file.fd}`).catch(() => opened);
+/** Returns a path with all links resolved; null if there is nothing. */
+function realPathOf(path: string): string | null {
+  try {
+    return fs.realpathSync.native(path);
+  } catch {
+    return null;
+  }
+}
 
-async function checkedStat(path: string, file: FileHandle): Promise<{ readonly size: number }> {
-  const found = await file.stat();
+function openForReading(path: string, real: string): number {
+  // O_NONBLOCK keeps `open` from waiting for the writer of a pipe.
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+  try {
+    return fs.openSync(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } catch (error) {
+    throw withoutAbsolutePath(path, error);
+  }
+}
+
+/** Returns the path of an open file. On systems without `/proc`, returns the path that opened it. */
+function pathOf(file: number, opened: string): string {
+  try {
+    return fs.readlinkSync(`/proc/self/fd/${file}`);
+  } catch {
+    return opened;
+  }
+}
+
+function checkedStat(path: string, file: number): { readonly size: number } {
+  const found = fs.fstatSync(file);
   // A second name may lie outside the served folder. A lock has two for a moment, and only its process is shown.
   if (found.isFile() && found.nlink > 1 && !path.endsWith(".lock"))
     throw unreadable(

@@ -43,6 +43,8 @@ export function keptResults<T>(maxSize: number, sizeOf: (result: T) => number) {
   }
 
   return {
+    /** Whether a result of some version is kept. */
+    has: (key: string): boolean => kept.has(key),
     /** Returns the result of a version, if it is kept or being made, and marks it as used. */
     find(key: string, version: RunVersion): Promise<T> | null {
       const entry = kept.get(key);

@@ -13,6 +13,7 @@ export type Turn = <T>(part: () => Promise<T>) => Promise<T>;
  */
 export function pageTurns(lightMs = 500) {
   const takeTurn = oneAtATime();
+  let lastBreak = performance.now();
   const takeHeavy = oneAtATime();
   return async <T>(signal: AbortSignal, work: (turn: Turn, hold: Hold) => Promise<T>): Promise<T> => {
     let workedMs = 0;
@@ -31,6 +32,11 @@ export function pageTurns(lightMs = 500) {
       signal.throwIfAborted();
       if (workedMs > lightMs) await (heavy ??= becomeHeavy());
       return takeTurn(async () => {
+        // Reading a small file is synchronous.
+        if (performance.now() - lastBreak > breakMs) {
+          await new Promise((resolve) => setImmediate(resolve));
+          lastBreak = performance.now();
+        }
         signal.throwIfAborted();
         const began = performance.now();
         try {
@@ -47,6 +53,9 @@ export function pageTurns(lightMs = 500) {
     }
   };
 }
+
+/** Milliseconds of work after which events are handled: connections, timers and other pages. */
+const breakMs = 15;
 
 /** Returns a queue that starts each task after the previous one has ended, successfully or not. */
 function oneAtATime() {

@@ -12,6 +12,8 @@ export interface Query {
   readonly isPaged: boolean;
   /** Whether the tables of one run show all rows. */
   readonly showsAllRows: boolean;
+  /** Whether the page of a run waits until all files are read and verified, however many there are. */
+  readonly isWhole: boolean;
   /** The answers that the script of a page requests; null for a page. */
   readonly answers: AnswersQuery | null;
   /** Paths of the runs to compare; null for another page. */
@@ -28,11 +30,13 @@ export interface AnswersQuery {
   /** 0-based. */
   readonly first: number;
   readonly count: number;
+  /** Whether rows of a large file may be sent before they are verified. */
+  readonly verifiesLater: boolean;
 }
 
 /** Largest number of rows in a reply. */
 const maxRows = 1000;
-const answersNames = ["phase", "id", "step", "first", "count"];
+const answersNames = ["phase", "id", "step", "first", "count", "verify"];
 
 const maxPerPage = 200;
 const defaultPerPage = 20;
@@ -64,13 +68,16 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     return value;
   };
   const view = valueOf("view");
-  if (view !== null && view !== "answers") throw parameterError("view", quoteValue(view), '"answers"');
+  if (view !== null && view !== "answers" && view !== "whole")
+    throw parameterError("view", quoteValue(view), '"answers" or "whole"');
   checkNames(
     given,
-    view === null
-      ? ["results_dir", "page", "per_page", "steps", "view", "runs"]
-      : ["results_dir", "view", ...answersNames],
+    view === "answers"
+      ? ["results_dir", "view", ...answersNames]
+      : ["results_dir", "page", "per_page", "steps", "view", "runs"],
   );
+  const verify = valueOf("verify");
+  if (verify !== null && verify !== "later") throw parameterError("verify", quoteValue(verify), '"later"');
   const [phase, id] = [valueOf("phase"), valueOf("id")];
   if (phase === null && id === null ? valueOf("step") !== null : phase === null || id === null)
     throw parameterError("phase, id, step", "some of them", "all or none");
@@ -82,14 +89,16 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     perPage: numberOf("per_page", defaultPerPage, maxPerPage),
     isPaged: valueOf("page") !== null || valueOf("per_page") !== null,
     showsAllRows: steps === "all",
+    isWhole: view === "whole",
     runs: parseRuns(valueOf("runs")),
     answers:
-      view === null
+      view !== "answers"
         ? null
         : {
             of: phase === null || id === null ? null : { phase, id, step: numberOf("step", 0, Infinity, 0) },
             first: numberOf("first", 0, Infinity, 0),
             count: numberOf("count", 200, maxRows),
+            verifiesLater: verify === "later",
           },
   };
 }
@@ -138,6 +147,7 @@ export function addressOf({
   page = 1,
   perPage = defaultPerPage,
   showsAllRows = false,
+  isWhole = false,
   runs = null,
 }: Partial<Query>): string {
   const query = new URLSearchParams();
@@ -145,6 +155,7 @@ export function addressOf({
   if (page !== 1) query.set("page", String(page));
   if (perPage !== defaultPerPage) query.set("per_page", String(perPage));
   if (showsAllRows) query.set("steps", "all");
+  if (isWhole) query.set("view", "whole");
   if (runs !== null) query.set("runs", runsText(runs));
   return `?${query.toString()}`;
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path/posix";
 import { readIfPresent, readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 import { isMap, ownValue } from "../html/json-field.ts";
+import { evenly } from "../page-data/evenly.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 
 /** The ends of a run's last phase, for its entry in a list. */
@@ -31,18 +32,53 @@ export async function readEnds(
 ): Promise<RunEnds | null> {
   const last = lines.at(-1);
   if (last === undefined) return null;
-  const ends = new Set<string>();
   const ofPhase = lines.filter(({ phase }) => phase === last.phase);
-  for (const id of new Set(ofPhase.map((line) => line.id))) {
-    const ofId = ofPhase.filter((line) => line.id === id);
-    for (const { file } of [ofId[0]!, ofId.at(-1)!]) ends.add(file);
+  const ends = byCallback(ofPhase).flatMap((ofId) => [ofId[0]!, ofId.at(-1)!]);
+  const run = await readSome(path, ends, files);
+  return run && { run, snapshots: lines.length };
+}
+
+/** Measurements of a sample: evenly spaced ones of all callbacks together, and the newest. */
+const [spacedMeasurements, newestMeasurements] = [240, 50];
+
+/**
+ * Reads measurements that stand for all of a run: of each callback in each phase its ends and evenly spaced ones between, and the
+ * newest of the run. Verifies these by their own hashes.
+ *
+ * @returns Null for a run that has to be read in full, as `readEnds`.
+ */
+export async function readSample(
+  path: string,
+  lines: RunLines,
+  files: ContainedFiles,
+): Promise<RunRecord | null> {
+  const groups = byCallback(lines);
+  const count = Math.max(2, Math.floor(spacedMeasurements / groups.length));
+  const spaced = groups.flatMap((group) => evenly(group, count));
+  return readSome(path, [...spaced, ...lines.slice(-newestMeasurements)], files);
+}
+
+/** Groups lines by phase and callback. */
+function byCallback(lines: RunLines): readonly RunLines[] {
+  const groups = new Map<string, IndexLine[]>();
+  for (const line of lines) {
+    const key = JSON.stringify([line.phase, line.id]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [line]);
+    else group.push(line);
   }
-  const root = join(path, "periodic_eval");
-  const run = await readRun(path, onlyFiles(root, [...ends], files), { rows: false });
+  return [...groups.values()];
+}
+
+/** Reads a run as if it had only these snapshots; null if one of them is missing or damaged. */
+async function readSome(path: string, lines: RunLines, files: ContainedFiles): Promise<RunRecord | null> {
+  const names = new Set(lines.map(({ file }) => file));
+  const view = onlyFiles(join(path, "periodic_eval"), [...names], files);
+  const run = await readRun(path, view, { rows: false });
   const found = run.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
   // The view has no index on purpose.
   const isDamaged = run.problems.some(({ kind }) => kind !== "index");
-  return isDamaged || found < ends.size ? null : { run, snapshots: lines.length };
+  return isDamaged || found < names.size ? null : run;
 }
 
 /** The lines of a run's index. */

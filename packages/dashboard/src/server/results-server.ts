@@ -14,7 +14,9 @@ import {
   overlayPage,
   runEntry,
   runPage,
+  sampledPage,
   shortEntry,
+  type Place,
 } from "./pages.ts";
 import { pageTurns, type Hold } from "./page-turns.ts";
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
@@ -30,7 +32,7 @@ import {
   strictPolicy,
   wantsJson,
 } from "./replies.ts";
-import { readEnds, readIndexLines } from "./read-ends.ts";
+import { readEnds, readIndexLines, readSample } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData } from "./run-json.ts";
 import type { ReadRun } from "./read-run.ts";
@@ -148,12 +150,30 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, served: Ser
     return sendDataWhenReady(c, data);
   }
   const place = { rootName, query, version: await served.look(query.resultsDir) };
-  const range = { first: (number - 1) * manyAnswers, count: manyAnswers };
-  const page = served.page(`run ${JSON.stringify(query)}`, [run], async () =>
+  const sampled = number > 1 || query.isWhole ? null : await replyWithSample(c, place, run, served);
+  if (sampled !== null) return sampled;
+  const range = {
+    first: (number - 1) * manyAnswers,
+    count: manyAnswers,
+    verifiesLater: !query.isWhole,
+  };
+  const page = served.page(`run ${JSON.stringify({ ...query, isWhole: true })}`, [run], async () =>
     runPage(place, await withAnswers(await read(run, range), served)),
   );
   hold(page);
   return sendWhenReady(c, headOf(place), page);
+}
+
+/** Measurements of a run from which on its page begins with a sample. */
+const sampledFrom = 1000;
+
+/** Sends a sample of a large run that is not in memory; null for another run. */
+async function replyWithSample(c: Context, place: Place, run: FoundRun, served: ServedFolder) {
+  const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
+  if (lines.length < sampledFrom || (await served.isKept(run))) return null;
+  const sample = await readSample(run.path, lines, served.files).catch(() => null);
+  served.signal.throwIfAborted();
+  return sample && sendPage(c, 200, sampledPage(place, run, sample, lines.length));
 }
 
 /** Sends several runs in the same charts. */
@@ -224,7 +244,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
   }
   const pages = pageCount(runs.length, query);
   if (isUnknown) return sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${pages}.`);
-  return sendData(c, {
+  const data = async () => ({
     results_dir: resultsDir,
     page,
     per_page: perPage,
@@ -234,6 +254,9 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     unreadable,
     runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, null))),
   });
+  const reply = data();
+  hold(reply);
+  return sendDataWhenReady(c, reply);
 }
 
 /** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */

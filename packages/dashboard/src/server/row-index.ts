@@ -18,6 +18,25 @@ interface RowIndex {
   readonly rows: number;
 }
 
+/** Files with more rows are read before they are verified, if the reader asks for it. */
+const largeRows = 20_000;
+
+/** Which rows to read. */
+export interface RowRange {
+  /** 0-based. */
+  readonly first: number;
+  readonly count: number;
+  /** Whether the rows of a large file may be read before the file is verified. Default: false. */
+  readonly verifiesLater?: boolean;
+}
+
+export interface ReadRows {
+  readonly rows: readonly Json[];
+  /** Number of all rows; of a file that is not verified yet, as the snapshot says. */
+  readonly total: number;
+  readonly isVerified: boolean;
+}
+
 /**
  * Reads rows by their number. The first request for a file reads it once, with the memory of one part of it, verifies it and keeps
  * where every 64th row begins; later requests read only the rows that they ask for, until the file changes.
@@ -25,9 +44,12 @@ interface RowIndex {
 export function rowReader() {
   const kept = new Map<string, RowIndex>();
 
+  const stampOfPlace = async (place: RowsPlace, files: ContainedFiles): Promise<string> =>
+    `${place.samples?.sha256 ?? ""} ${await stampOf(samplesPath(place.snapshotFile), files)}`;
+
   async function indexOf(place: RowsPlace, files: ContainedFiles): Promise<RowIndex> {
     const file = samplesPath(place.snapshotFile);
-    const stamp = `${place.samples?.sha256 ?? ""} ${await stampOf(file, files)}`;
+    const stamp = await stampOfPlace(place, files);
     const known = kept.get(file);
     kept.delete(file);
     const index = known?.stamp === stamp ? known : await build(place, stamp, files);
@@ -47,25 +69,44 @@ export function rowReader() {
      *
      * @throws Error if the rows are not those that the snapshot names.
      */
-    async read(
-      place: RowsPlace,
-      { first, count }: { readonly first: number; readonly count: number },
-      files: ContainedFiles,
-    ): Promise<{ readonly rows: readonly Json[]; readonly total: number }> {
-      const { positions, rows: total } = await indexOf(place, files);
-      const entry = Math.floor(first / rowsPerEntry);
-      if (first >= total || count < 1) return { rows: [], total };
-      const rows: Json[] = [];
-      let number = entry * rowsPerEntry;
+    async read(place: RowsPlace, range: RowRange, files: ContainedFiles): Promise<ReadRows> {
       const file = samplesPath(place.snapshotFile);
-      for await (const { line } of linesOf(file, files.chunks(file, positions[entry]))) {
-        if (line === "") continue;
-        if (number >= first) rows.push(JSON.parse(line) as Json);
-        if (++number >= first + count) break;
-      }
-      return { rows, total };
+      const isLater =
+        range.verifiesLater === true &&
+        (place.samples?.rows ?? 0) > largeRows &&
+        kept.get(file)?.stamp !== (await stampOfPlace(place, files));
+      // Rows before the wanted ones are found, but not hashed.
+      const { positions, rows: total } = isLater
+        ? { ...(await findRows(files.chunks(file), { until: range.first })), rows: place.samples!.rows }
+        : await indexOf(place, files);
+      return { rows: await rowsFrom(file, positions, range, files), total, isVerified: !isLater };
     },
   };
+}
+
+/** Reads rows from the position of the last 64th row before them. */
+async function rowsFrom(
+  file: string,
+  positions: readonly number[],
+  { first, count }: RowRange,
+  files: ContainedFiles,
+): Promise<readonly Json[]> {
+  const entry = Math.floor(first / rowsPerEntry);
+  const position = positions[entry];
+  const rows: Json[] = [];
+  if (position === undefined || count < 1) return rows;
+  let number = entry * rowsPerEntry;
+  for await (const { line } of linesOf(file, files.chunks(file, position))) {
+    if (line === "") continue;
+    if (number >= first) rows.push(JSON.parse(line) as Json);
+    if (++number >= first + count) break;
+  }
+  return rows;
+}
+
+interface FindOptions {
+  readonly onChunk?: (chunk: Uint8Array) => unknown;
+  readonly until?: number;
 }
 
 async function stampOf(file: string, files: ContainedFiles): Promise<string> {
@@ -80,7 +121,9 @@ async function build(
 ): Promise<RowIndex> {
   const file = samplesPath(snapshotFile);
   const hash = createHash("sha256");
-  const { positions, rows } = await findRows(files.chunks(file), (chunk) => hash.update(chunk));
+  const { positions, rows } = await findRows(files.chunks(file), {
+    onChunk: (chunk) => hash.update(chunk),
+  });
   const check =
     samples === null
       ? { state: "damaged" }
@@ -92,10 +135,14 @@ async function build(
   );
 }
 
-/** Finds where every 64th row begins, from the line ends alone: a million rows as strings would take seconds. */
+/**
+ * Finds where every 64th row begins, from the line ends alone: a million rows as strings would take seconds.
+ *
+ * @param options.until Ends after the part of the file that has this row. Default: the whole file.
+ */
 async function findRows(
   chunks: AsyncIterable<Uint8Array>,
-  onChunk: (chunk: Uint8Array) => unknown,
+  { onChunk = () => undefined, until = Infinity }: FindOptions,
 ): Promise<Pick<RowIndex, "positions" | "rows">> {
   const positions: number[] = [];
   let [rows, chunkStart, lineStart] = [0, 0, 0];
@@ -110,6 +157,7 @@ async function findRows(
       lineStart = chunkStart + end + 1;
     }
     chunkStart += chunk.length;
+    if (rows > until) return { positions, rows };
   }
   add(chunkStart - lineStart);
   return { positions, rows };

@@ -5,7 +5,7 @@ import { isIPv6, type AddressInfo } from "node:net";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { bareHost, configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { errnoOf } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { evalPath, resultsServer } from "./results-server.ts";
 import { serverOptions, type ResultsServerOptions } from "./server-options.ts";
 

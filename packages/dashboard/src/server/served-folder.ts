@@ -19,6 +19,8 @@ export interface ServedFolder {
   readonly signal: AbortSignal;
   readonly hold: Hold;
   readonly isShown: (run: FoundRun) => boolean;
+  /** Whether this version of a run is in memory. */
+  readonly isKept: (run: FoundRun) => Promise<boolean>;
   readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
   /** Returns the version of a folder, from which clients follow it. */
   readonly look: (folder: string) => Promise<string>;
@@ -41,7 +43,10 @@ export function servedFolder(
 ) {
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
-  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup }) => markup.length);
+  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup, isPartial }) =>
+    // A result of this size is not kept.
+    isPartial === true ? keptCharacters : markup.length,
+  );
   const rows = rowReader();
   const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
     phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
@@ -77,6 +82,13 @@ export function servedFolder(
         }
       },
     };
+    // A run has thousands of files, and a change after the first look is seen by the next request.
+    const versions = new Map<string, Promise<RunVersion>>();
+    const versionOnce = (run: FoundRun): Promise<RunVersion> => {
+      const version = versions.get(run.path) ?? versionOf(run, contained, "files");
+      versions.set(run.path, version);
+      return version;
+    };
     return {
       rootName: basename(root),
       files,
@@ -85,6 +97,7 @@ export function servedFolder(
       hold,
       isShown,
       look,
+      isKept: async (run) => records.has(run.path) && records.find(run.path, await versionOnce(run)) !== null,
       async read(run, answers) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
         const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
@@ -94,7 +107,7 @@ export function servedFolder(
         return read;
       },
       page: async (name, runs, make) =>
-        shared({ pages, name, version: await versionOfAll(runs, contained), signal }, make),
+        shared({ pages, name, version: await versionOfAll(runs, versionOnce), signal }, make),
     };
   };
   return {
@@ -151,10 +164,13 @@ async function versionBelow(
 }
 
 /** Returns the version of runs together; null if a run is of a kind whose files are not all known. */
-async function versionOfAll(runs: readonly FoundRun[], files: ContainedFiles): Promise<RunVersion | null> {
+async function versionOfAll(
+  runs: readonly FoundRun[],
+  versionOfOne: (run: FoundRun) => Promise<RunVersion>,
+): Promise<RunVersion | null> {
   if (runs.some(({ kind }) => kind !== "callbacks")) return null;
   const versions: RunVersion[] = [];
-  for (const run of runs) versions.push(await versionOf(run, files, "files"));
+  for (const run of runs) versions.push(await versionOfOne(run));
   const texts = versions.map(({ text }, at) => [runs[at]!.path, text]);
   return { text: JSON.stringify(texts), isSettled: versions.every(({ isSettled }) => isSettled) };
 }

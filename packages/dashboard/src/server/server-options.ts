@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from "node:fs";
-import { z } from "zod";
+import * as z from "zod";
 import type { ReadOptions } from "./read-run.ts";
 
 export interface ResultsServerOptions {

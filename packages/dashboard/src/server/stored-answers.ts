@@ -21,6 +21,8 @@ export interface StoredAnswers {
   readonly rows: readonly { readonly [key: string]: Json }[];
   /** Number of all rows with a generated text. */
   readonly count: number;
+  /** Whether the rows are those that the snapshot names. */
+  readonly isVerified: boolean;
 }
 
 /** Which answers of each callback to read. */
@@ -30,6 +32,8 @@ export interface AnswerRange {
   readonly count: number;
   /** Leaves out measurements with more rows. Default: none. */
   readonly maxRows?: number;
+  /** Whether rows of a large file may be read before they are verified. Default: false. */
+  readonly verifiesLater?: boolean;
 }
 
 /** Rows of the largest measurement that a part of its answers reads in full. */
@@ -53,10 +57,10 @@ export async function readStoredAnswers(
       if (last === undefined || last.samples!.rows > (range.maxRows ?? Infinity)) continue;
       const place = rowsPlace(run, last);
       const isIndexed = last.samples!.rows > maxScannedRows && range.count <= maxScannedRows;
-      const { rows, count } = isIndexed
+      const { rows, count, isVerified } = isIndexed
         ? await readIndexed(place, files, range, reader)
         : await readRange(place, files, range, budget);
-      if (count > 0) found.push({ phase, id, step: last.step, first: range.first, rows, count });
+      if (count > 0) found.push({ phase, id, step: last.step, first: range.first, rows, count, isVerified });
     }
   }
   return found;
@@ -67,10 +71,10 @@ async function readIndexed(
   files: ContainedFiles,
   range: AnswerRange,
   reader: ReturnType<typeof rowReader>,
-): Promise<Pick<StoredAnswers, "rows" | "count">> {
-  const { rows, total } = await reader.read(place, range, files);
+): Promise<Pick<StoredAnswers, "rows" | "count" | "isVerified">> {
+  const { rows, total, isVerified } = await reader.read(place, range, files);
   const isAnswer = (row: Json) => jsonField(row, "text") !== null;
-  return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total };
+  return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total, isVerified };
 }
 
 /** Returns stored answers for a page. Leaves out evaluations whose answers no page shows. */
@@ -105,8 +109,8 @@ async function readRange(
   files: ContainedFiles,
   range: AnswerRange,
   budget: Budget,
-): Promise<Pick<StoredAnswers, "rows" | "count">> {
-  if (samples === null) return { rows: [], count: 0 };
+): Promise<Pick<StoredAnswers, "rows" | "count" | "isVerified">> {
+  if (samples === null) return { rows: [], count: 0, isVerified: true };
   const { first, count: most } = range;
   const { left } = budget;
   const file = samplesPath(snapshotFile);
@@ -130,7 +134,7 @@ async function readRange(
     budget.left = left;
     return readRange({ snapshotFile, samples: check.samples }, files, range, budget);
   }
-  if (check.state === "sound") return { rows, count };
+  if (check.state === "sound") return { rows, count, isVerified: true };
   throw new Error(
     `${file}: got ${number} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
       "the snapshot names. Restore the file, or measure again.",

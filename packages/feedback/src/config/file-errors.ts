@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { changedError, parseOptions } from "@periodic-eval/core/internal";
-import type { z } from "zod";
+import type * as z from "zod";
 
 /**
  * Returns the location of a value for an error: file and line, or the name of the override that set it. Omits the value of an

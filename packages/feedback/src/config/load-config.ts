@@ -11,7 +11,7 @@ import {
   parseOptions,
   quoteValue,
 } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { atFile, parseFile } from "./file-errors.ts";
 import { withoutHydra } from "./hydra-config.ts";
 import { configSchema, metricPresets, type HarnessConfig } from "./schema.ts";

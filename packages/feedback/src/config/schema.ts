@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 const text = z.string("a non-empty string").min(1, "a non-empty string");
 const count = (minimum: number) => {
@@ -24,15 +24,20 @@ export const metricPresets: Readonly<Record<string, readonly MetricName[]>> = {
 const metricList = "an array of logprob, compliance, general and collapse, or one of the names all and quick";
 
 const trainingFields = {
-  learning_rate: share.default(3e-5),
-  /** Weight α of the generalised Jensen-Shannon divergence between student and teacher. */
-  alpha: share.default(0.5),
-  /** Upper limit of the importance ratios. */
-  is_clip: atLeast(1).default(5),
-  max_grad_norm: z.number("a number above 0").gt(0, "a number above 0").default(1),
-  kl_reg_weight: atLeast(0).default(0),
-  /** Number of the teacher's most likely tokens over which the divergence is computed. */
-  teacher_top_k: count(1).default(100),
+  learning_rate: share.default(3e-5).describe("Learning rate of AdamW, constant."),
+  alpha: share
+    .default(0.5)
+    .describe("Weight α of the generalised Jensen-Shannon divergence between student and teacher."),
+  is_clip: atLeast(1).default(5).describe("Upper limit of the importance ratios."),
+  max_grad_norm: z
+    .number("a number above 0")
+    .gt(0, "a number above 0")
+    .default(1)
+    .describe("Longer gradients are shortened to this norm."),
+  kl_reg_weight: atLeast(0).default(0).describe("Weight of the KL divergence from the base model."),
+  teacher_top_k: count(1)
+    .default(100)
+    .describe("Number of the teacher's most likely tokens over which the divergence is computed."),
 };
 
 export const trainingSchema = z.strictObject(trainingFields, "an object");
@@ -45,47 +50,73 @@ const url = z
 const wireRule = "native, claas, or null to find it by the service's replies";
 
 const fields = {
-  /** Where models are trained. `local`: in this process, or by the service at `service_url`. */
-  mode: z.literal("local", '"local"').default("local"),
-  /** A model folder or a name on the Hugging Face Hub. Null: the caller's default model. */
-  base_model: text.nullable().default(null),
-  /** Names of shipped preferences or of preferences in `preferences_dir`, or paths of YAML files. */
+  mode: z
+    .literal("local", '"local"')
+    .default("local")
+    .describe(
+      "Where models are trained: in this process, or by the service at `service_url`. The cloud modes of other harnesses (`modal`, `tinker`) are rejected without `service_url`, and ignored with it.",
+    ),
+  base_model: text
+    .nullable()
+    .default(null)
+    .describe("A model folder or a name on the Hugging Face Hub. Null: the caller's default model."),
   preferences: z
     .array(text, "an array of preferences")
     .min(1, "at least one preference")
-    .default(["no_emoji", "concise", "identity"]),
-  /** Folder in which preferences are found by name. Null: the shipped preferences for instruction-tuned models. */
-  preferences_dir: text.nullable().default(null),
-  /** A YAML file of collapse probes (`CollapseProbes`). Null: probes in plain English. */
-  collapse_probes: text.nullable().default(null),
-  /** A YAML file of general questions (`GeneralQuestion`). Null: a coding task and three instructions in English. */
-  general_probes: text.nullable().default(null),
+    .default(["no_emoji", "concise", "identity"])
+    .describe("Names of shipped preferences or of preferences in `preferences_dir`, or paths of YAML files."),
+  preferences_dir: text
+    .nullable()
+    .default(null)
+    .describe(
+      "Folder in which preferences are found by name. Null: the shipped preferences for instruction-tuned models.",
+    ),
+  collapse_probes: text
+    .nullable()
+    .default(null)
+    .describe("A YAML file `{ text, prompts }`. Null: probes in plain English."),
+  general_probes: text
+    .nullable()
+    .default(null)
+    .describe(
+      "A YAML file `{ questions: [{ prompt, says }] }` for `general`, at least 8. Null: a coding task and three instructions in English.",
+    ),
   metrics: z
     .array(z.enum(metricNames, metricList), metricList)
     .min(1, metricList)
-    .default([...metricNames]),
-  /** Batches of feedback per preference. */
-  num_steps: count(1).default(20),
-  /** Answers per batch. */
-  batch_size: count(1).default(4),
-  /** Gradient steps on each batch. */
-  steps_per_batch: count(1).default(4),
-  /** How many times the feedback is repeated in a turn. */
-  feedback_repetitions: count(1).default(1),
-  /** Steps, counted from 0, after which collapse is measured. Steps beyond the last one are ignored. */
-  collapse_steps: z.array(count(0), "an array of steps").default([0, 5, 10, 15, 19]),
-  plots: z.boolean("true or false").default(true),
-  seed: count(0).default(42),
-  lora_id_prefix: text.default("eval"),
-  /** Default: `./runs/feedback-<UTC timestamp>`. */
-  output_dir: text.optional(),
-  /** A service that answers and trains, such as `periodic-eval feedback serve`. Null: this process does both. */
-  service_url: url,
-  /** A gateway that answers instead of the service. Null: the service answers. */
-  gateway_url: url,
-  /** How the service reports its updates. Null: found by its replies. */
-  wire: z.enum(["native", "claas"], wireRule).nullable().default(null),
-  training: trainingSchema.prefault({}),
+    .default([...metricNames])
+    .describe("Metrics, or one of the names `all` and `quick` (logprob and compliance)."),
+  num_steps: count(1).default(20).describe("Batches of feedback per preference."),
+  batch_size: count(1).default(4).describe("Answers per batch."),
+  steps_per_batch: count(1).default(4).describe("Gradient steps on each batch."),
+  feedback_repetitions: count(1).default(1).describe("How many times the feedback is repeated in a turn."),
+  collapse_steps: z
+    .array(count(0), "an array of steps")
+    .default([0, 5, 10, 15, 19])
+    .describe(
+      "Steps, counted from 0, after which collapse is measured. Steps beyond the last one are ignored.",
+    ),
+  plots: z
+    .boolean("true or false")
+    .default(true)
+    .describe("Whether the command writes `plots/` and `index.html` at the end."),
+  seed: count(0).default(42).describe("Seed of training and of the measurements."),
+  lora_id_prefix: text.default("eval").describe("Prefix of the adapters' names."),
+  output_dir: text
+    .optional()
+    .describe("Folder of the run's files. Default: `./runs/feedback-<UTC timestamp>`."),
+  service_url: url.describe(
+    "A service that answers and trains, such as `periodic-eval feedback serve`; also `claas_url`. Null: this process does both.",
+  ),
+  gateway_url: url.describe(
+    "A gateway that answers instead of the service; also `openclaw_url`. Its token is read only from the environment variable `OPENCLAW_GATEWAY_TOKEN`. Null: the service answers.",
+  ),
+  wire: z
+    .enum(["native", "claas"], wireRule)
+    .nullable()
+    .default(null)
+    .describe("How the service reports its updates. Null: found by its replies."),
+  training: trainingSchema.prefault({}).describe("Options of self-distillation."),
 };
 
 export const trainingNames: readonly string[] = Object.keys(trainingFields);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import type { TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { isCount, parseOptions } from "@periodic-eval/core/internal";
 import { at, isString, jsonService, requestLimits, type JsonService } from "@periodic-eval/remote";
-import { z } from "zod";
+import * as z from "zod";
 import { initAdapter, openClaas } from "./claas-engine.ts";
 import { sampleAnswers, type Trace } from "./sample-answers.ts";
 import { serviceModel } from "./service-model.ts";

@@ -1,24 +1,37 @@
 import { verifierGrader, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
-import { configError, nearest } from "@periodic-eval/core/internal";
+import {
+  configError,
+  frozenCopy,
+  nearest,
+  ownerOf,
+  runOwnedOnce,
+  type Reporter,
+} from "@periodic-eval/core/internal";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
+import { customGrader } from "../user-code/custom-grader.ts";
+import { processReporter } from "../user-code/reporter.ts";
 import { earlierGraders, shippedGrader, shippedVerifiers } from "./shipped.ts";
 
 /**
  * Opens the grader of a preference and grades the answers of the preference's pairs. A verifier that throws, or returns
  * something other than a reward from 0 to 1, therefore fails before training.
  *
+ * @param reporter Receives errors of a custom verifier during training. Default: `process.emitWarning`.
  * @throws PeriodicEvalError `config` for a verifier that is missing, does not load, gets wrong arguments or fails on an answer.
  */
 export async function openVerifier(
   { name, verifier, folder, logprob_pairs: pairs }: Preference,
   options: CallOptions = { signal: new AbortController().signal },
+  reporter: Reporter = processReporter,
 ): Promise<Grader> {
   const where = `preference ${name}, verifier`;
   const grader =
-    "module" in verifier ? await moduleGrader(name, verifier, folder) : namedGrader(verifier, where);
+    "module" in verifier
+      ? customGrader(await moduleGrader(name, verifier, { folder, where, reporter }), { where, reporter })
+      : namedGrader(verifier, where);
   await grader.check?.(options);
   const requests = pairs.flatMap(({ prompt, chosen, rejected }) =>
     [chosen, rejected].map((answer) => ({ question: prompt, answer })),
@@ -56,9 +69,7 @@ export const rewardOf = (verdict: Verdict): number | null =>
   verdict.status === "graded" ? (verdict.scores["reward"] ?? null) : null;
 
 function faultOf(verdict: Verdict): string | null {
-  if (verdict.status !== "graded") return `"${verdict.raw ?? verdict.status}"`;
-  const reward = verdict.scores["reward"];
-  return reward !== undefined && reward >= 0 && reward <= 1 ? null : `a reward of ${reward}`;
+  return verdict.status === "graded" ? null : `"${verdict.raw ?? verdict.status}"`;
 }
 
 function namedGrader(
@@ -79,14 +90,19 @@ function namedGrader(
 async function moduleGrader(
   preference: string,
   { module: path, export: exported, args }: Extract<Preference["verifier"], { readonly module: string }>,
-  folder: string,
+  {
+    folder,
+    where,
+    reporter,
+  }: { readonly folder: string; readonly where: string; readonly reporter: Reporter },
 ): Promise<Grader> {
-  const loaded = await loadVerifierModule(folder, path);
+  const owner = ownerOf(where, reporter);
+  const loaded = await runOwnedOnce(owner, () => loadVerifierModule(folder, path));
   const verifier = findVerifier(loaded, exported);
   if ("grade" in verifier) return verifier;
   const fingerprint = hashJson([loaded.hash, args]);
   return verifierGrader(`${path}#${exported}`, fingerprint, async ({ question, answer }, { signal }) => {
-    const task = { id: preference, question, answer: null, metadata: {}, args };
+    const task = frozenCopy({ id: preference, question, answer: null, metadata: {}, args });
     return toVerdict(await withVerifierTimeout(signal, async () => verifier(answer, task)));
   });
 }

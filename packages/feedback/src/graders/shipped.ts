@@ -2,7 +2,7 @@ import { ruleGrader, type Grader, type GradeRequest } from "@periodic-eval/core"
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { parseOptions, quoteValue } from "@periodic-eval/core/internal";
 import { stripThinking } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { findEmoji } from "./emoji.ts";
 import { countSentences, countWords, isCutOff } from "./sentences.ts";
 

@@ -41,15 +41,18 @@ describe("runHarness with the embedded model in this process", () => {
     expect(tf.memory().numTensors).toBe(numTensors);
   });
 
-  it("learns to answer without emoji in four steps, from below 60 % to above 90 %", async () => {
-    const few = ["preferences=[no_emoji]", "metrics=[logprob,compliance,general]", "num_steps=4"];
-    const summary = (await run("no_emoji", few))["no_emoji"]!;
-    expect(summary).toMatchObject({ verdict: "learned", steps: 4 });
-    expect(summary.baseline_compliance).toBeLessThan(0.6);
-    expect(summary.final_compliance).toBeGreaterThan(0.9);
-    // Both scores are known: the model answers general questions before and after.
-    expect(summary.capability_ratio).toBeGreaterThan(0.8);
-  });
+  it.runIf(isFull)(
+    "learns to answer without emoji in four steps, from below 60 % to above 90 %",
+    async () => {
+      const few = ["preferences=[no_emoji]", "metrics=[logprob,compliance,general]", "num_steps=4"];
+      const summary = (await run("no_emoji", few))["no_emoji"]!;
+      expect(summary).toMatchObject({ verdict: "learned", steps: 4 });
+      expect(summary.baseline_compliance).toBeLessThan(0.6);
+      expect(summary.final_compliance).toBeGreaterThan(0.9);
+      // Both scores are known: the model answers general questions before and after.
+      expect(summary.capability_ratio).toBeGreaterThan(0.8);
+    },
+  );
 
   // npm test covers this crash in a run with a service (../service).
   it.runIf(isFull)("resumes bit for bit after a crash between an update and its line", async () => {

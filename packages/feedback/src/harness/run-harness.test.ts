@@ -194,14 +194,21 @@ describe("runHarness", () => {
     async (moment, step) => {
       await cp(await wholeRun(), file("whole", ""), { recursive: true });
       const cut = new Error("cut off");
-      const engine = fakeEngine((at, number) => {
+      const stop = new AbortController();
+      const { open, ...rest } = fakeEngine((at, number) => {
         if (at === moment && number === step) throw cut;
       });
-      const onStep = (_: string, line: StepLine | null) => {
-        if (moment === "line" && line?.step === step - 1) throw cut;
-        if (moment === "baseline" && line === null) throw cut;
+      const engine: HarnessPorts["engine"] = {
+        ...rest,
+        // After the last step, an abort comes too late to end the run.
+        open: async (request) => ({ ...(await open(request)), dispose: () => stop.signal.throwIfAborted() }),
       };
-      await expect(runHarness(await configOf("cut"), { engine, onStep })).rejects.toBe(cut);
+      const onStep = (_: string, line: StepLine | null) => {
+        if (moment === "line" && line?.step === step - 1) stop.abort(cut);
+        if (moment === "baseline" && line === null) stop.abort(cut);
+      };
+      const ports = { engine, onStep, signal: stop.signal };
+      await expect(runHarness(await configOf("cut"), ports)).rejects.toBe(cut);
       await runHarness(await configOf("cut"), { engine: fakeEngine() });
       expect((await linesOf("cut")).map(timeless)).toEqual((await linesOf("whole")).map(timeless));
       const [one, other] = await Promise.all(

@@ -1,7 +1,14 @@
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { printable } from "@periodic-eval/core/internal";
+import {
+  deepFreeze,
+  errorMessage,
+  frozenCopy,
+  ownerOf,
+  runOwned,
+  type Reporter,
+} from "@periodic-eval/core/internal";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -19,6 +26,8 @@ import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-q
 import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
 import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
 import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
+import { reporterTo, safeWarning } from "../user-code/reporter.ts";
+import { WeightWatch } from "../user-code/weight-watch.ts";
 import { promptsOf } from "./batches.ts";
 import { checkLengths } from "./check-lengths.ts";
 import {
@@ -44,9 +53,13 @@ export interface HarnessPorts {
   readonly signal?: AbortSignal;
   /** Receives, before training, a line for each result that a preference cannot give. Default: `process.emitWarning`. */
   readonly onWarning?: (message: string) => void;
-  /** Called after each stored step, and after the baseline (with `line` null). */
+  /**
+   * Called after each stored step, and after the baseline (with `line` null), with frozen copies. What it throws becomes a warning.
+   */
   readonly onStep?: (preference: string, line: StepLine | null, summary: PreferenceSummary) => void;
 }
+
+type OnStep = NonNullable<HarnessPorts["onStep"]>;
 
 /** Maximum length of a training answer, in tokens. */
 const answerTokens = 256;
@@ -78,8 +91,9 @@ interface Draft {
  */
 export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
-  const { onWarning = (message) => process.emitWarning(printable(message), "PeriodicEvalWarning") } = ports;
-  const prepared = await prepare(config, signal);
+  const onWarning = safeWarning(ports.onWarning);
+  const reporter = reporterTo(onWarning);
+  const prepared = await prepare(config, signal, reporter);
   const probes =
     config.collapse_probes === null ? collapseProbes : await readCollapseProbes(config.collapse_probes);
   const questions = config.general_probes === null ? null : await readGeneralQuestions(config.general_probes);
@@ -92,17 +106,29 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
-    const report = async (name: string, line: StepLine | null, summary: PreferenceSummary): Promise<void> => {
+    const report: Running["report"] = async (name, line, summary, watch) => {
       summaries[name] = summary;
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
-      ports.onStep?.(name, line, summary);
+      if (ports.onStep === undefined) return;
+      const call = () => callHook(ports, [name, frozenCopy(line), frozenCopy(summary)], reporter);
+      await (watch === null ? call() : watch.around("onStep", call));
     };
     const placed = prepared.map((one) => one.placed);
     for (const one of prepared)
-      await runPreference(one, { config, placed, probes, questions, engine, now, signal, report });
+      await runPreference(one, { config, placed, probes, questions, engine, now, signal, reporter, report });
     return fileOf(summaries, now());
   } finally {
     await release();
+  }
+}
+
+/** Calls the hook `onStep`. What it throws, or a promise of it rejects with, becomes a warning. */
+function callHook({ onStep }: HarnessPorts, given: Parameters<OnStep>, reporter: Reporter): void {
+  const where = `onStep of preference ${given[0]}`;
+  try {
+    runOwned(ownerOf("onStep", reporter), () => onStep?.(...given), undefined);
+  } catch (error) {
+    reporter.warn(where, errorMessage(error));
   }
 }
 
@@ -116,7 +142,11 @@ const fileOf = (preferences: SummaryFile["preferences"], at: Date): SummaryFile 
 const reservedNames = [basename(summaryPath("")), "plots", "index.html"];
 
 /** Reads all preferences and opens their graders, so that their errors appear before training. */
-async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<readonly Prepared[]> {
+async function prepare(
+  config: HarnessConfig,
+  signal: AbortSignal,
+  reporter: Reporter,
+): Promise<readonly Prepared[]> {
   const prepared: Prepared[] = [];
   for (const named of config.preferences) {
     const placed = await readPlacedPreference(named, config.preferences_dir);
@@ -138,7 +168,7 @@ async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<read
         expected: "unique names",
         fix: "Rename one in its file: its results are stored in a folder with its name.",
       });
-    prepared.push({ preference, placed, grader: await openVerifier(preference, { signal }) });
+    prepared.push({ preference, placed, grader: await openVerifier(preference, { signal }, reporter) });
   }
   return prepared;
 }
@@ -152,11 +182,12 @@ interface Running {
   readonly engine: FeedbackEngine;
   readonly now: () => Date;
   readonly signal: AbortSignal;
-  readonly report: (name: string, line: StepLine | null, summary: PreferenceSummary) => Promise<void>;
+  readonly reporter: Reporter;
+  readonly report: (...step: [...Parameters<OnStep>, WeightWatch | null]) => Promise<void>;
 }
 
 async function runPreference({ preference, ...prepared }: Prepared, running: Running): Promise<void> {
-  const { config, placed, engine, now, signal, report: publish, probes, questions } = running;
+  const { config, placed, engine, now, signal, reporter, report: publish, probes, questions } = running;
   const paths = runPaths(config.output_dir, preference.name);
   const earlier = await readEarlier(paths);
   const grader = earlierGrader(preference, earlier.metadata?.grader.fingerprint) ?? prepared.grader;
@@ -179,7 +210,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     earlier.metadata,
   );
   if (earlier.baseline !== null && earlier.lines.length >= config.num_steps)
-    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config));
+    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config), null);
   const { training, steps_per_batch: stepsPerBatch, seed } = config;
   const model = await engine.open({
     loraId: metadata.lora_id,
@@ -192,7 +223,9 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     signal,
   });
   const { loraId = metadata.lora_id, unknown = {} } = model;
+  const watch = new WeightWatch(model.guards ?? [], reporter);
   try {
+    await watch.begin();
     // The base model is the same for all preferences, so this also checks the later ones before any training.
     checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
@@ -202,7 +235,7 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const inputs = { config, preference, grader, probes, questions, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
-    await publish(preference.name, null, summaryOf(baseline, lines, config));
+    await publish(preference.name, null, summaryOf(baseline, lines, config), watch);
     while (lines.length < config.num_steps) {
       signal.throwIfAborted();
       const step = lines.length;
@@ -212,13 +245,16 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
       const { record, report } =
         updates > step && last?.step === step
           ? { record: last, report: last.report }
-          : await train(inputs, step);
+          : await train(inputs, step, watch);
       const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
-      await publish(preference.name, line, summaryOf(baseline, lines, config));
+      await publish(preference.name, line, summaryOf(baseline, lines, config), watch);
     }
+    await watch.end();
+    watch.check(lines.length);
   } finally {
+    watch.close();
     await model.dispose();
   }
 }
@@ -244,6 +280,7 @@ async function writeBaseline(
 async function train(
   { config, preference, grader, model, signal }: MeasureInputs,
   step: number,
+  watch: WeightWatch,
 ): Promise<{ readonly record: UpdateRecord; readonly report: UpdateReport }> {
   const { name, train_prompts: prompts } = preference;
   const asked = promptsOf(prompts, step, config.batch_size, config.seed);
@@ -253,12 +290,10 @@ async function train(
     seed: seedOf(String(config.seed), name, "training", step, at),
   }));
   const answers = await model.sample(requests, signal);
-  const rewards = (
-    await grader.grade(
-      answers.map(({ text, finish }, at) => ({ question: asked[at]!, answer: text, finish })),
-      { signal },
-    )
-  ).map(rewardOf);
+  if (answers.length !== requests.length) throw wrongAnswers(answers.length, requests.length);
+  const graded = answers.map(({ text, finish }, at) => ({ question: asked[at]!, answer: text, finish }));
+  const verdicts = await watch.around(`the verifier of ${name}`, () => grader.grade(graded, { signal }));
+  const rewards = verdicts.map(rewardOf);
   const feedback = feedbackOf(preference, config.feedback_repetitions);
   const rollouts = answers.map(({ text }, at): Rollout => ({
     of: "training",
@@ -283,8 +318,22 @@ async function train(
       teacherTurn: teacherTurnOf(preference, { prompt, response: answer.text, feedback }),
     };
   });
-  return { record, report: await model.update(batch, record, signal) };
+  await watch.end();
+  watch.check(step);
+  const report = await model.update(batch, deepFreeze(record), signal);
+  await watch.begin();
+  watch.check(step);
+  return { record, report };
 }
+
+const wrongAnswers = (got: number, expected: number) =>
+  new PeriodicEvalError({
+    code: "model",
+    where: "the engine's sample",
+    got: `${got} answers`,
+    expected: `${expected}, one per request`,
+    fix: "Correct the engine: it returns answers in the order of the requests.",
+  });
 
 interface Trained {
   readonly record: UpdateRecord;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { configError } from "@periodic-eval/core/internal";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { z } from "zod";
+import * as z from "zod";
 import { parseFile } from "../config/file-errors.ts";
 
 /** The text and the prompts on which collapse is measured. */

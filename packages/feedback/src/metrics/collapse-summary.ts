@@ -1,5 +1,5 @@
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 /** Thresholds beyond which a sign is an alert. */
 export interface CollapseThresholds {

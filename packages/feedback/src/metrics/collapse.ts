@@ -2,7 +2,7 @@ import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@
 import { hashJson } from "@periodic-eval/core/random";
 import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches, type SamplingOptions } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { collapseProbes, minProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { readProbe, readText, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";

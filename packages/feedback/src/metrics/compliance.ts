@@ -19,7 +19,7 @@ import {
   type CompletionRow,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { rewardOf } from "../graders/open-verifier.ts";
 import type { Preference } from "../preferences/preference.ts";
 

@@ -1,7 +1,7 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { metricNames, type MetricName } from "../config/schema.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { configError } from "@periodic-eval/core/internal";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { z } from "zod";
+import * as z from "zod";
 import { parseFile } from "../config/file-errors.ts";
 import { saysOneOf } from "../graders/shipped.ts";
 import type { GeneralProbe } from "./general-probes.ts";

@@ -9,7 +9,7 @@ import {
   type CompletionRow,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { generalProbes } from "./general-probes.ts";
 import { probeOf, type GeneralQuestion } from "./general-questions.ts";
 

@@ -10,7 +10,7 @@ import {
 import { hashJson } from "@periodic-eval/core/random";
 import { isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";
 
 export interface PreferenceMarginOptions {

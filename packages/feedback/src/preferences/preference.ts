@@ -5,7 +5,7 @@ import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { checkName, configError, nearest, quoteValue } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { atFile, parseFile, placeIn } from "../config/file-errors.ts";
 import { isPath } from "../config/load-config.ts";
 import { namesIn } from "../config/yaml-names.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
 export type SandboxResult =

@@ -5,7 +5,7 @@ import { canonicalJson } from "@periodic-eval/core/random";
 import { errorMessage, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { readIfPresent, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { HTTPException } from "hono/http-exception";
-import { z } from "zod";
+import * as z from "zod";
 import { jsonText } from "../harness/run-files.ts";
 import { refused } from "./refusals.ts";
 import { initSchema, loraIdPattern, type InitBody } from "./wire.ts";

@@ -17,6 +17,7 @@ import {
   scoreBatchSchema,
   scoreSchema,
 } from "./wire.ts";
+import { asError } from "../user-code/as-error.ts";
 
 export interface AppOptions extends Learning, Admission, BodyLimits {
   /** Description of the engine, for `/v1/health`. */
@@ -45,7 +46,9 @@ export function feedbackApp(options: AppOptions): Hono {
       if (isClosing()) throw closing();
       const signal = disconnectSignal(context);
       signal.throwIfAborted();
-      return context.json(await work(signal));
+      // The router answers errors only, and a model of the user may throw anything.
+      const body = await work(signal).catch((thrown: unknown) => Promise.reject(asError(thrown)));
+      return context.json(body);
     });
   addGuards(app, options);
   addHealth(app, options);

@@ -3,7 +3,7 @@ import { parseOptions } from "@periodic-eval/core/internal";
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import type { z } from "zod";
+import type * as z from "zod";
 
 /** Creates an error reply with an HTTP status and a code that programs can read. */
 export function refused(

@@ -2,10 +2,18 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
-import { configError, errorMessage, isLoopback, parseOptions } from "@periodic-eval/core/internal";
+import {
+  configError,
+  errorMessage,
+  isLoopback,
+  ownerOf,
+  parseOptions,
+  runOwned,
+} from "@periodic-eval/core/internal";
+import { processReporter } from "../user-code/reporter.ts";
 import { nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
-import { z } from "zod";
+import * as z from "zod";
 import { tokenEnv } from "../engine/token.ts";
 import type { LocalEngineOptions } from "../engine/local-engine.ts";
 import { adapterStore } from "./adapters.ts";
@@ -64,8 +72,8 @@ const lastRepliesMs = 1000;
  */
 export async function serveFeedback(options: ServeFeedbackOptions): Promise<FeedbackService> {
   parseOptions(where, optionsSchema, options);
-  const { openModel, describe, model, host = "127.0.0.1", port = 8000 } = options;
-  const { maxBodyBytes = 16 * 2 ** 20, onFailure = () => {} } = options;
+  const { describe, model, host = "127.0.0.1", port = 8000, maxBodyBytes = 16 * 2 ** 20 } = options;
+  const { onFailure, openModel } = safeHooks(options);
   const root = resolve(options.root);
   const token = process.env[tokenEnv]?.trim() || null;
   if (!isLoopback(host) && token === null)
@@ -134,6 +142,24 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   return {
     url: `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${bound}`,
     close: () => (closed ??= close()),
+  };
+}
+
+/** Returns the user's functions. An error that `onFailure` throws, or that either leaves behind, becomes a warning. */
+function safeHooks({
+  onFailure,
+  openModel,
+}: ServeFeedbackOptions): Required<Pick<ServeFeedbackOptions, "onFailure" | "openModel">> {
+  return {
+    onFailure(error) {
+      const owner = ownerOf("onFailure", processReporter);
+      try {
+        runOwned(owner, () => onFailure?.(error), undefined);
+      } catch (thrown) {
+        processReporter.warn("onFailure", errorMessage(thrown));
+      }
+    },
+    openModel: (adapter) => runOwned(ownerOf("openModel", processReporter), openModel, adapter),
   };
 }
 

@@ -1,9 +1,11 @@
 import { Server } from "node:net";
+import { Hono } from "hono";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
 import { ask, microWorldService } from "./service-client.test-data.ts";
 import { serveFeedback } from "./index.ts";
+import { waitingBodies } from "./waiting-bodies.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
@@ -60,4 +62,17 @@ it("reports an error of the listening server and keeps serving", async () => {
   expect(failures.splice(0)).toEqual([error]);
   expect((await ask(service.url, "/v1/health")).status).toBe(200);
   await service.close();
+});
+
+it("refuses a body whose connection ends, as an error of the client", async () => {
+  const app = new Hono();
+  app.use(waitingBodies({ maxBodyBytes: 1000 }));
+  const refused: unknown[] = [];
+  app.onError((error, context) => {
+    refused.push(error);
+    return context.text("");
+  });
+  const body = new ReadableStream({ pull: (controller) => controller.error(new Error("aborted")) });
+  await app.request("/", { method: "POST", body, duplex: "half" } as RequestInit);
+  expect(refused).toMatchObject([{ status: 400, message: "incomplete_body" }]);
 });

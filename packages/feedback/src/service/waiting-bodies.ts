@@ -79,7 +79,9 @@ export function waitingBodies({
     let bytes = new Uint8Array(1024);
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        const { done, value } = await reader.read().catch(() => {
+          throw incomplete();
+        });
         signal.throwIfAborted();
         if (done) return textOf(bytes.subarray(0, body.bytes));
         reserve(context, body, value.length);
@@ -159,6 +161,15 @@ const tooMany = (size: number, waiting: number, limit: number) =>
     got: `a request of ${size} bytes and ${waiting} bytes of waiting requests`,
     expected: `at most ${limit} bytes in total`,
     fix: `Retry in ${retrySeconds} seconds.`,
+  });
+
+/** The client that left does not read it; a status of 500 would be reported as a failure of the service. */
+const incomplete = () =>
+  refused(400, "incomplete_body", {
+    where: "the body",
+    got: "a connection that ended",
+    expected: "a whole body",
+    fix: "Send the request again.",
   });
 
 const tooSlow = (seconds: number) =>

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { z } from "zod";
+import * as z from "zod";
 import { trainingNames, trainingSchema } from "../config/schema.ts";
 
 /** Pattern of adapter names, which become folder names. */

@@ -11,7 +11,7 @@ import {
 } from "@periodic-eval/core/internal";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
-import { z } from "zod";
+import * as z from "zod";
 
 /** Where and how the console logger prints. */
 export interface ConsoleOptions {

@@ -1,7 +1,7 @@
 import type { Logger, Snapshot } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";

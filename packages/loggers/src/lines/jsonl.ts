@@ -1,6 +1,6 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { jsonNumbers } from "../json-number.ts";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";

@@ -1,11 +1,21 @@
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { at, begins, capabilityAt, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
 import { csvLogger } from "./csv.ts";
 import { jsonlLogger } from "./jsonl.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+
+/**
+ * Returns the path of a file in a copy of its folder. A killed process has no files open, unlike a logger that a test abandons, and
+ * Windows does not replace open files.
+ */
+function copied(path: string): string {
+  const folder = join(temporaryFolder(), "copy");
+  cpSync(dirname(path), folder, { recursive: true });
+  return join(folder, basename(path));
+}
 
 describe("JSONL", () => {
   const read = (path: string) =>
@@ -15,10 +25,13 @@ describe("JSONL", () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
   it("contains each step and snapshot once after kills, in the order of logging", async () => {
-    const path = join(temporaryFolder(), "logs", "run.jsonl");
+    let path = join(temporaryFolder(), "logs", "run.jsonl");
     await logKilledRun(
       () => jsonlLogger({ path }),
-      () => appendFileSync(path, '{"kind": "train", "pha'),
+      () => {
+        path = copied(path);
+        appendFileSync(path, '{"kind": "train", "pha');
+      },
     );
     const records = read(path);
     const losses = records
@@ -115,10 +128,13 @@ describe("JSONL", () => {
 
 describe("CSV", () => {
   it("contains each value once under one header, and leaves unknown values empty", async () => {
-    const path = join(temporaryFolder(), "run.csv");
+    let path = join(temporaryFolder(), "run.csv");
     await logKilledRun(
       () => csvLogger({ path }),
-      () => appendFileSync(path, "em,7,17"),
+      () => {
+        path = copied(path);
+        appendFileSync(path, "em,7,17");
+      },
     );
     const [header, ...rows] = readFileSync(path, "utf8").trimEnd().split("\r\n");
     expect(header).toBe(

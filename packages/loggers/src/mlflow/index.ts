@@ -1,6 +1,6 @@
 import type { Logger } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { wallClock } from "../options.ts";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { mlflowDestination, type MlflowPlace } from "./destination.ts";

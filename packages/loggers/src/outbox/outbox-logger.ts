@@ -1,7 +1,7 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
 import { errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { join } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars } from "../scalars.ts";
 import type { Point } from "./journal-line.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Logger, Snapshot } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";
 import { newEventFile, type EventFile } from "./event-file.ts";

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { Logger } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
 import { checkSdk } from "./sdk-version.ts";

@@ -8,12 +8,12 @@ export interface Engine {
   readonly packages: readonly string[];
   /** The command that installs it, where `npm install` of the packages is not enough. */
   readonly command?: string;
-  /** The fix for an engine that is installed but does not start, as the first half of a sentence. Default: the command. */
+  /** The fix for a backend that is installed but does not start, as the first half of a sentence. Default: the command. */
   readonly remedy?: string;
   /**
    * Imports the packages, which registers the backend.
    *
-   * @param isRequested Whether the user named this engine. If not, an engine that would be slow here throws.
+   * @param isRequested Whether the user named this backend. If not, a backend that would be slow here throws.
    * @throws Error if a package is missing or does not load.
    */
   load(isRequested: boolean): Promise<void>;

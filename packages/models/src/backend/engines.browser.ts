@@ -1,9 +1,10 @@
+import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Engine } from "./engine.ts";
 import { cpu, wasm } from "./portable-engines.ts";
 
-/** The part of `navigator.gpu` that this engine uses. */
+/** The part of `navigator.gpu` that this backend uses. */
 interface Gpu {
   requestAdapter(): Promise<{
     readonly info?: { readonly description: string; readonly isFallbackAdapter?: boolean };
@@ -33,15 +34,24 @@ const webgpu: Engine = {
   },
 };
 
-/** Throws: browsers have no native engines. */
-export function nativeEngineFolder(): never {
-  throw configError({
-    where: "nativeEngineFolder",
+function inBrowser(where: string): PeriodicEvalError {
+  return configError({
+    where,
     got: "a browser",
     expected: "Node",
-    fix: "Use the engines webgpu and wasm.",
+    fix: "Use the backends webgpu and wasm.",
   });
 }
 
-/** Every engine, the fastest first. */
+/** Throws: browsers have no native backends. */
+export function nativeEngineFolder(): never {
+  throw inBrowser("nativeEngineFolder");
+}
+
+/** Throws: browsers have no native backends. */
+export function nativeKernels(): never {
+  throw inBrowser("nativeKernels");
+}
+
+/** Every backend, the fastest first. */
 export const engines: readonly Engine[] = [webgpu, wasm, cpu];

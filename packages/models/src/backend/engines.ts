@@ -1,11 +1,11 @@
 import util from "node:util";
 import { configError } from "@periodic-eval/core/internal";
 import { importOptional, type Engine } from "./engine.ts";
-import { builtEngine, commandHere, hasEngine } from "./installed-engines.ts";
+import { builtEngine, commandHere, hasEngine, loadNativeKernels } from "./installed-engines.ts";
 import { cpu, wasm } from "./portable-engines.ts";
 import { webgpu } from "./webgpu.ts";
 
-export { nativeEngineFolder } from "./installed-engines.ts";
+export { nativeEngineFolder, nativeKernels, type NativeKernelFiles } from "./installed-engines.ts";
 
 /** Native TensorFlow on the CPU. */
 const tfjsNode = native("tfjs-node", "");
@@ -13,13 +13,13 @@ const tfjsNode = native("tfjs-node", "");
 /** Native TensorFlow on an NVIDIA GPU; without a GPU it computes on the CPU. */
 const tfjsNodeGpu = native("tfjs-node-gpu", "--gpu");
 
-/** Every engine, the fastest first. */
+/** Every backend, the fastest first. */
 export const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
 
 /** The package of native TensorFlow that this process has loaded: a second library in one process may crash it. */
 let loaded: string | null = null;
 
-/** An engine that runs TensorFlow's C library. `args` of `periodic-eval native` build it. */
+/** A backend that runs TensorFlow's C library. `args` of `periodic-eval native` build it. */
 function native(name: string, args: string): Engine {
   const packageName = `@tensorflow/${name}`;
   // The command builds on Linux only.
@@ -35,8 +35,8 @@ function native(name: string, args: string): Engine {
         throw configError({
           where: `useBackend ${name}`,
           got: `a process that has loaded ${loaded}`,
-          expected: "one native engine per process",
-          fix: "Start another process, or name the loaded engine.",
+          expected: "one native backend per process",
+          fix: "Start another process, or name the loaded backend.",
         });
       // The C++ library logs to standard error on every start.
       process.env["TF_CPP_MIN_LOG_LEVEL"] ??= "3";
@@ -47,6 +47,7 @@ function native(name: string, args: string): Engine {
       old.isNullOrUndefined ??= (value) => value === null || value === undefined;
       await importOptional(builtEngine(packageName) ?? packageName);
       loaded = packageName;
+      loadNativeKernels(packageName);
     },
   };
 }

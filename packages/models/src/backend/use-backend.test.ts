@@ -27,16 +27,16 @@ describe("useBackend", () => {
   beforeEach(() => void vi.stubEnv("PERIODIC_EVAL_BACKEND", ""));
   afterEach(() => void vi.unstubAllEnvs());
 
-  it("starts the requested engine and prefers the option to the environment variable", async () => {
+  it("starts the requested backend and prefers the option to the environment variable", async () => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "cpu");
     expect(await useBackend()).toEqual({ name: "cpu", tfBackend: "cpu", unusable: [] });
     expect(await useBackend({ backend: "wasm" })).toEqual({ name: "wasm", tfBackend: "wasm", unusable: [] });
     expect(tf.getBackend()).toBe("wasm");
   });
 
-  it("starts the fastest installed engine by default", async () => {
+  it("starts the fastest installed backend by default", async () => {
     const { name, tfBackend } = await useBackend();
-    // Native engines are optional; wasm is always installed, so the default is at least as fast.
+    // Native backends are optional; wasm is always installed, so the default is at least as fast.
     expect(name).not.toBe("cpu");
     expect(tf.getBackend()).toBe(tfBackend);
   });
@@ -54,12 +54,12 @@ describe("useBackend", () => {
     expect(tf.getBackend()).toBe("wasm");
   });
 
-  it("starts the same engine for concurrent calls without a name", async () => {
+  it("starts the same backend for concurrent calls without a name", async () => {
     const [first, second] = await Promise.all([useBackend(), useBackend()]);
     expect(second.name).toBe(first.name);
   });
 
-  it("starts no other engine while a part of this package uses one", async () => {
+  it("starts no other backend while a part of this package uses one", async () => {
     const engine = () =>
       onBackend(async () => {
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -74,7 +74,7 @@ describe("useBackend", () => {
     expect([first, second]).toEqual(["cpu", "wasm"]);
   });
 
-  it("rejects an unknown option, which would start another engine", async () => {
+  it("rejects an unknown option, which would start another backend", async () => {
     await expect(useBackend({ engine: "cpu" } as object)).rejects.toMatchObject({
       code: "config",
       path: ["engine"],
@@ -83,7 +83,7 @@ describe("useBackend", () => {
     });
   });
 
-  it("rejects an unknown engine and lists the known ones", async () => {
+  it("rejects an unknown backend and lists the known ones", async () => {
     const expected = '"tfjs-node-gpu" or "tfjs-node" or "webgpu" or "wasm" or "cpu"';
     const error = { code: "config", got: '"wsam"', expected };
     await expect(useBackend({ backend: "wsam" })).rejects.toMatchObject({ ...error, path: ["backend"] });
@@ -109,7 +109,7 @@ describe("useBackend", () => {
   it.each([
     ["Node", Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" })],
     ["Vite", new Error('Could not resolve "@tensorflow/tfjs-node-gpu" imported by "@periodic-eval/models".')],
-  ])("names the environment variable that requests an engine which %s does not find", async (_, missing) => {
+  ])("names the environment variable that requests a backend which %s does not find", async (_, missing) => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "tfjs-node-gpu");
     await withPackages(
       () => Promise.reject(missing),
@@ -140,7 +140,7 @@ describe("useBackend", () => {
       () => Promise.resolve(dawnWith(null)),
       (fresh) =>
         expect(fresh({ backend: "webgpu" })).rejects.toThrow(
-          "useBackend options.backend: got webgpu: no driver reports a GPU, expected an engine that starts. Install the GPU's driver",
+          "useBackend options.backend: got webgpu: no driver reports a GPU, expected a backend that starts. Install the GPU's driver",
         ),
     );
   });

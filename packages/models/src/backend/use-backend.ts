@@ -3,19 +3,19 @@ import { process } from "@periodic-eval/core/platform";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { isMissing, type Engine } from "./engine.ts";
 
 export interface BackendOptions {
   /**
    * `tfjs-node-gpu`, `tfjs-node`, `webgpu`, `wasm` or `cpu`. Default: the environment variable PERIODIC_EVAL_BACKEND,
-   * else the fastest engine that is installed and starts.
+   * else the fastest one that is installed and starts.
    */
   readonly backend?: string;
 }
 
 const backendName = z.enum(engines.map(({ name }) => name)).meta({
-  fix: "Name one of these engines, or omit the option to use the fastest that is installed.",
+  fix: "Name one of these backends, or omit the option to use the fastest that is installed.",
 });
 
 const optionsSchema = z.strictObject({
@@ -23,15 +23,15 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof BackendOptions, z.ZodType>);
 
 export interface Backend {
-  /** The engine in use, as `BackendOptions` names it. */
+  /** The backend in use, as `BackendOptions` names it. */
   readonly name: string;
   /** The value of `tf.getBackend()`. */
   readonly tfBackend: string;
-  /** Faster engines that are installed but did not start, each with the reason. */
+  /** Faster backends that are installed but did not start, each with the reason. */
   readonly unusable: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** The last start. TensorFlow.js mixes up engines that start at the same time, so each start waits for the one before. */
+/** The last start. TensorFlow.js mixes up backends that start at the same time, so each start waits for the one before. */
 let lastStart: Promise<unknown> = Promise.resolve();
 
 function afterLastStart<T>(run: () => Promise<T>): Promise<T> {
@@ -41,17 +41,17 @@ function afterLastStart<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Starts an engine and makes it the backend of TensorFlow.js. Concurrent calls run one after the other, so the last one counts.
+ * Starts a backend of TensorFlow.js and makes it the current one. Concurrent calls run one after the other, so the last one counts.
  *
- * @throws PeriodicEvalError `config` if the requested engine is unknown, is not installed or does not start.
+ * @throws PeriodicEvalError `config` if the requested backend is unknown, is not installed or does not start.
  */
 export async function useBackend(options: BackendOptions = {}): Promise<Backend> {
   return afterLastStart(() => startBackend(options));
 }
 
 /**
- * Calls `run` once all earlier calls of `useBackend` are done, on the engine that they started, or on the default one if none
- * is running. Later calls of `useBackend` wait for `run`, so the engine stays the same meanwhile. `run` must not call it.
+ * Calls `run` once all earlier calls of `useBackend` are done, on the backend that they started, or on the default one if none
+ * is running. Later calls of `useBackend` wait for `run`, so the backend stays the same meanwhile. `run` must not call it.
  */
 export const onBackend = <T>(run: () => Promise<T>): Promise<T> =>
   afterLastStart(async () => {
@@ -77,10 +77,10 @@ async function startBackend(options: BackendOptions): Promise<Backend> {
     }
   }
   const reasons = unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ");
-  throw notStarted({ where }, reasons || "no engine");
+  throw notStarted({ where }, reasons || "no backend");
 }
 
-/** The option or the environment variable that named the engine. */
+/** The option or the environment variable that named the backend. */
 interface Origin {
   readonly where: string;
   readonly path?: readonly string[];
@@ -118,5 +118,5 @@ function notStarted(origin: Origin, got: string, engine?: Engine, cause?: unknow
   const { command, remedy = command === undefined ? "Reinstall its packages" : `Run \`${command}\`` } =
     engine ?? {};
   const fix = `${remedy}, or choose another backend: this package installs \`wasm\`.`;
-  return configError({ ...origin, got, expected: "an engine that starts", fix, cause });
+  return configError({ ...origin, got, expected: "a backend that starts", fix, cause });
 }

@@ -71,7 +71,7 @@ export const checkedKernel = (kernel: tf.KernelConfig): tf.KernelConfig => ({
   ...kernel,
   kernelFunc(params) {
     const outputs = kernel.kernelFunc(params);
-    // The engine does not know these tensors yet.
+    // The backend does not know these tensors yet.
     if (failure !== null)
       for (const { dataId } of [outputs].flat()) (params.backend as WasmBackend).disposeData(dataId);
     throwFailure();

@@ -1,13 +1,13 @@
 import { importOptional, type Engine } from "./engine.ts";
 import { commandHere } from "./installed-engines.ts";
 
-/** The part of npm `webgpu` (Dawn's bindings for Node) that this engine uses. */
+/** The part of npm `webgpu` (Dawn's bindings for Node) that this backend uses. */
 interface Dawn {
   create(flags: readonly string[]): Gpu;
   readonly globals: object;
 }
 
-/** The part of `navigator.gpu` that this engine uses. */
+/** The part of `navigator.gpu` that this backend uses. */
 interface Gpu {
   requestAdapter(): Promise<{ readonly info: AdapterInfo } | null>;
 }

@@ -1,7 +1,7 @@
 import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { requireBackend } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
@@ -12,7 +12,7 @@ import { fastRandom } from "../ops/fast-random.ts";
 import { createModel, dropoutRate, type CheckpointLM } from "./model.ts";
 
 export interface CreateOptions {
-  /** Determines the initial weights: the same seed gives the same bits on every engine. */
+  /** Determines the initial weights: the same seed gives the same bits on every backend. */
   readonly seed: string;
   /** Standard deviation of the embedding and the linear maps. Default: the configuration's `initializer_range`, else 0.02. */
   readonly initStd?: number;
@@ -69,7 +69,7 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
 
 const limits = { size: 2 ** 28, layers: 2 ** 16, fix: "Correct the configuration." };
 
-/** A model of 16 GiB, more than an engine of this process can train. */
+/** A model of 16 GiB, more than a backend of this process can train. */
 const mostWeights = 2 ** 32;
 
 function checkSize(specs: ReturnType<typeof weightSpecs>, where: string): void {

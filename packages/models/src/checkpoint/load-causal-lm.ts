@@ -1,7 +1,7 @@
 import { join } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { requireBackend } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import type { DecoderDescription } from "../decoder/description.ts";
 import { loadWeight, sizeOf } from "../decoder/variables.ts";

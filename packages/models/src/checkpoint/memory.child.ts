@@ -1,5 +1,5 @@
 // Loads a model in a separate process, optionally measures it, and prints the peak of memory after each step.
-// Arguments: engine, model folder, optional file of questions.
+// Arguments: backend, model folder, optional file of questions.
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
@@ -11,7 +11,7 @@ const [backend, folder, questions] = process.argv.slice(2) as [string, string, s
 const peak = () => process.resourceUsage().maxRSS * 1024;
 
 await useBackend({ backend });
-// The first product allocates the engine's own memory.
+// The first product allocates the backend's own memory.
 tf.tidy(() => tf.matMul(tf.ones([8, 8]), tf.ones([8, 8])).dataSync());
 const before = peak();
 const model = await loadCausalLM(folder);

@@ -1,5 +1,5 @@
 import { basename, resolve } from "@periodic-eval/core/platform";
-import { z } from "zod";
+import * as z from "zod";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import { listWeights } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";

@@ -2,7 +2,7 @@ import { join, readdir, readFile, resolve } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
-import { z } from "zod";
+import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";

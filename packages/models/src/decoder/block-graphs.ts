@@ -10,7 +10,7 @@ import { readBlock, type BlockReader, type ReadBlock } from "./read-block.ts";
 import { listWeights, mapWeights } from "./weights.ts";
 
 /**
- * Reads blocks with graphs, on engines that run graphs: the same operations without the overhead of 2,000 separate calls.
+ * Reads blocks with graphs, on backends that run graphs: the same operations without the overhead of 2,000 separate calls.
  * Builds a graph for all sizes when it first reads a block of a kind, and passes the weights at each call. See
  * docs/decisions/2026-11-21-graphs.md.
  */
@@ -24,7 +24,7 @@ export class BlockGraphs {
     this.#weights = listWeights(reader.weights);
   }
 
-  /** Returns null if the engine runs no graphs or building one failed. The results belong to the caller. */
+  /** Returns null if the backend runs no graphs or building one failed. The results belong to the caller. */
   read(
     inputs: BlockInputs<tf.Tensor>,
     isShared: readonly boolean[],

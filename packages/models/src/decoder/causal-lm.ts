@@ -149,7 +149,7 @@ function checkWeights(weights: readonly LiveWeight[]): void {
   throw modelError({ where: "model", got: "a disposed model", expected, fix });
 }
 
-/** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
+/** Rejects ids outside the vocabulary, for which some backends read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
   const place = {
     where: "token ids",
@@ -160,7 +160,7 @@ function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescrip
     const expected = `at least one sequence of 1 to ${contextLength} tokens`;
     throw modelError({ ...place, got: `[${batch}, ${length}]`, expected });
   }
-  // The webgpu engine reads rows outside the table as zeros, so ids on it need no check.
+  // The webgpu backend reads rows outside the table as zeros, so ids on it need no check.
   const outside = readIntegersNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
   if (outside !== undefined)
     throw modelError({ ...place, got: `id ${outside}`, expected: `ids from 0 to ${vocabSize - 1}` });

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeKernels, runNative, withFewRows } from "../native-kernels/native-kernels.ts";
 import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
 import { byHead, byHeadTransposed, type AttentionShape } from "../ops/heads.ts";
 import { rotate } from "../ops/rotary.ts";
@@ -35,15 +36,17 @@ export function readBlock(
   const shape = { batch, length, heads, keyValueHeads, headDim };
   const kept: LayerCache[] = [];
   try {
-    const states = finalStates(
-      description,
-      weights,
-      {
-        ids: inputs.ids as tf.Tensor1D,
-        positions: inputs.positions as tf.Tensor1D,
-        attend: attention(description, plan, inputs, shape, isKept ? kept : null),
-      },
-      { rows: (inputs.rows ?? tf.zeros([0])) as tf.Tensor1D },
+    const states = withFewRows(length === 1, () =>
+      finalStates(
+        description,
+        weights,
+        {
+          ids: inputs.ids as tf.Tensor1D,
+          positions: inputs.positions as tf.Tensor1D,
+          attend: attention(description, plan, inputs, shape, isKept ? kept : null),
+        },
+        { rows: (inputs.rows ?? tf.zeros([0])) as tf.Tensor1D },
+      ),
     );
     return { states: inputs.rows === null ? null : states, kept };
   } catch (error) {
@@ -63,8 +66,8 @@ function attention(
   const rotationOf = memoized((rotary: RotaryDescription) => {
     const angles = inputs.rotaries[plan.rotaries.indexOf(rotary)]!;
     return {
-      key: rotation(angles, keyValueHeads, 1),
-      query: memoized((scale: number) => rotation(angles, heads, scale)),
+      key: rotation(angles, rotary, keyValueHeads, 1),
+      query: memoized((scale: number) => rotation(angles, rotary, heads, scale)),
     };
   });
   // Created before the first layer, because each layer disposes its own tensors.
@@ -103,10 +106,15 @@ function joined(before: LayerCache, after: LayerCache): LayerCache {
 /** Returns a function that rotates x [N, heads·D] by the positions of the block's tokens, and scales it. */
 function rotation(
   { cosines, sines, swap }: BlockRotary<tf.Tensor>,
+  { frequencies }: RotaryDescription,
   heads: number,
   scale: number,
 ): (x: tf.Tensor2D) => tf.Tensor2D {
-  // Repeated for each head, because engines combine equal shapes faster than they broadcast.
+  if (hasNativeKernels()) {
+    const parameters = { pairs: frequencies.length, scale };
+    return (x) => runNative("PeriodicRotate", [x, cosines, sines], parameters) as tf.Tensor2D;
+  }
+  // Repeated for each head, because backends combine equal shapes faster than they broadcast.
   const table = (angles: tf.Tensor) => {
     const scaled = scale === 1 ? angles : tf.mul(angles, scale);
     return tf.tile(scaled as tf.Tensor2D, [1, heads]);

@@ -15,7 +15,7 @@ import { listTables, mapTables, type TracedSizes } from "./tables.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /**
- * Runs the layers in training as two graphs, forward and backward, on engines that run graphs: the same operations in two
+ * Runs the layers in training as two graphs, forward and backward, on backends that run graphs: the same operations in two
  * calls instead of thousands. See docs/decisions/2026-11-22-training-step.md.
  */
 export class TrainingGraphs {
@@ -36,7 +36,7 @@ export class TrainingGraphs {
   }
 
   /**
-   * Computes `finalStates` of the rows, differentiable in the trainables. Returns null if the engine runs no graphs or
+   * Computes `finalStates` of the rows, differentiable in the trainables. Returns null if the backend runs no graphs or
    * building one failed. New tensors belong to the surrounding `tf.tidy`.
    */
   states(

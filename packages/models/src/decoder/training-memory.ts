@@ -81,19 +81,20 @@ export function trainingMemory(
 
 /** Returns how many values a layer keeps. Outside native TensorFlow's graphs, every kept tensor is a copy, also of a weight. */
 function keptValues(
-  { hiddenSize, attention, mlp }: DecoderDescription,
+  description: DecoderDescription,
   layer: Layer<SizedWeight>,
   { rows, tokens, backend }: TrainingPassSize,
   rates: DropoutRates,
 ): number {
   const isCopied = backend !== "tensorflow";
+  const { hiddenSize, attention, mlp } = description;
   const { querySize, keySize } = widthsOf(attention);
   const ofHeads = layer.queryNorm === null ? 0 : querySize + keySize;
   const scores = attention.heads * tokens * (attention.softCap === null ? 1 : 2);
   const activated = (keptByActivation[mlp.activation] + (mlp.kind === "plain" ? 0 : 1)) * mlp.size;
   const masks = rates.dropout > 0 ? 2 * hiddenSize : 0;
   const ofNorms = normsOf(layer).length * hiddenSize;
-  const inputs = inputValues(layer, rates, isCopied);
+  const inputs = inputValues(description, layer, rates, isCopied);
   const perToken = ofNorms + ofHeads + querySize + 2 * keySize + scores + activated + masks + inputs;
   const copies = isCopied ? sizesOf(linearsOf(layer).map(({ weight }) => weight)) : 0;
   return rows * tokens * perToken + copies;
@@ -139,19 +140,34 @@ const normsOf = (layer: Layer<SizedWeight>) =>
     (norm) => norm !== null,
   );
 
-/** Returns how many values per token the linear maps of a layer keep of their inputs. */
-function inputValues(layer: Layer<SizedWeight>, { adapterDropout }: DropoutRates, isCopied: boolean): number {
+/**
+ * Returns how many values per token the linear maps of a layer keep of their inputs. Native TensorFlow's graphs compute inputs that
+ * are products again: results of RMS norms and of gated activations.
+ */
+function inputValues(
+  { norm, block, mlp }: DecoderDescription,
+  layer: Layer<SizedWeight>,
+  { adapterDropout }: DropoutRates,
+  isCopied: boolean,
+): number {
   const keeps = ({ weight, adapter }: Linear<SizedWeight>) => weight.isTrained || adapter !== undefined;
-  const kept = (maps: readonly Linear<SizedWeight>[]): number => {
+  const isNormRepeated = !isCopied && block.norms.before && norm.kind === "rms";
+  const isActivationRepeated = !isCopied && mlp.kind !== "plain";
+  const kept = (maps: readonly Linear<SizedWeight>[], isRepeated = false): number => {
     const keeping = maps.filter(keeps);
     const [width = 0] = keeping[0]?.weight.shape ?? [];
-    // Other engines share the values of maps with the same input.
-    const copies = isCopied ? keeping.length : Math.min(1, keeping.length);
+    // Other backends share the values of maps with the same input.
+    const copies = isRepeated ? 0 : isCopied ? keeping.length : Math.min(1, keeping.length);
     const ranks = keeping.flatMap(({ adapter }) => (adapter ? [adapter.a.shape[1]!] : []));
     const dropped = adapterDropout > 0 ? (isCopied ? 1 : 2) * ranks.length * width : 0;
     return copies * width + dropped + sum(ranks);
   };
-  return sum([layer.queryKeyValue, [layer.output], layer.up, [layer.down]].map(kept));
+  return sum([
+    kept(layer.queryKeyValue, isNormRepeated),
+    kept([layer.output]),
+    kept(layer.up, isNormRepeated),
+    kept([layer.down], isActivationRepeated),
+  ]);
 }
 
 /** Returns the values of the attention tables, which each layer keeps: cosines and sines of queries and keys, and the swap. */

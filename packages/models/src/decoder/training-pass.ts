@@ -32,7 +32,7 @@ interface TrainedRows {
   readonly documentStarts: Int32Array | undefined;
 }
 
-/** Returns the forward pass in training: with dropout, graphs where the engine runs them, and activation checkpointing. */
+/** Returns the forward pass in training: with dropout, graphs where the backend runs them, and activation checkpointing. */
 export function trainingPass(parts: TrainingPassParts) {
   const { description, weights, trainables } = parts;
   const graphs = new TrainingGraphs(description, weights, trainables);

@@ -21,7 +21,7 @@ const pieceSize = 2 ** 22;
 
 /** Creates the variable of a weight like `createWeight`, but reads a large weight in pieces to save memory. */
 export async function loadWeight(spec: WeightSpec, read: ReadValues): Promise<LiveWeight> {
-  // Other engines copy the values at once or hold the array itself, so that pieces save nothing.
+  // Other backends copy the values at once or hold the array itself, so that pieces save nothing.
   if (!isNative() || sizeOf(spec) <= pieceSize) return createWeight(spec, await read());
   const whole = await tensorOfPieces(spec, read);
   return weightOf(spec, spec.transposed ? transposedTensor(whole as tf.Tensor2D) : whole);

@@ -58,7 +58,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
 
   async function checkOn(backend: string): Promise<void> {
     await useBackend({ backend });
-    // Equal descriptions compute equal results, so the second layout is loaded on one engine only.
+    // Equal descriptions compute equal results, so the second layout is loaded on one backend only.
     for (const configFile of backend === testedEngines[0] ? present : present.slice(0, 1)) {
       const model = await loadCausalLM(folder, { configFile });
       await withExpected(folder, async (expected) => {

@@ -13,7 +13,7 @@ export class GraphSet<Graph extends { dispose(): void }> {
     this.#doing = doing;
   }
 
-  /** Returns null if the engine runs no graphs or a build failed; a process warning reports the failure once. */
+  /** Returns null if the backend runs no graphs or a build failed; a process warning reports the failure once. */
   get(kind: string, make: (backend: GraphBackend) => Graph): Graph | null {
     const backend = graphBackend();
     if (backend === null || this.#isBroken) return null;

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { attributesOf, type NativeKernel } from "../native-kernels/native-kernels.ts";
 import type { GraphType } from "./node.ts";
 import type { Tracer, Value } from "./tracer.ts";
 
@@ -35,8 +36,23 @@ const reduction =
     return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
   };
 
+/** A kernel of ours whose result has the shape of its first input. */
+const ours =
+  (name: NativeKernel): TraceKernel =>
+  (tracer, inputs, parameters) =>
+    tracer.node(name, inputs, attributesOf(parameters), inputs[0]!);
+
 /** The kernels that can be traced, by their names in TensorFlow.js. */
 export const traceKernels: Readonly<Record<string, TraceKernel>> = {
+  PeriodicRmsNorm: ours("PeriodicRmsNorm"),
+  PeriodicGatedSilu: ours("PeriodicGatedSilu"),
+  PeriodicRotate: ours("PeriodicRotate"),
+  PeriodicAttend: ours("PeriodicAttend"),
+  PeriodicMatMul(tracer, [x, w]) {
+    const shape = [x!.shape[0]!, w!.shape[1]!];
+    return tracer.node("PeriodicMatMul", [x!, w!], {}, { type: x!.type, shape });
+  },
+
   Add: binary("AddV2"),
   Sub: binary("Sub"),
   Multiply: binary("Mul"),

@@ -6,6 +6,7 @@ export type Attribute =
   | { readonly type: GraphType }
   | { readonly b: boolean }
   | { readonly i: number }
+  | { readonly f: number }
   | { readonly shape: readonly number[] }
   | { readonly tensor: ConstantTensor };
 

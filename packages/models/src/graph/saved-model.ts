@@ -47,6 +47,7 @@ function writeNode(out: BinaryWriter, { name, op, inputs, attributes }: GraphNod
 
 function writeAttribute(out: BinaryWriter, attribute: Attribute): void {
   if ("i" in attribute) out.tag(3, WireType.Varint).int64(attribute.i);
+  else if ("f" in attribute) out.tag(4, WireType.Bit32).float(attribute.f);
   else if ("b" in attribute) out.tag(5, WireType.Varint).bool(attribute.b);
   else if ("type" in attribute) out.tag(6, WireType.Varint).int32(types[attribute.type]);
   else if ("shape" in attribute) message(out, 7, (shape) => writeShape(shape, attribute.shape));

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { Sizes } from "./dimensions.ts";
+import { tracingName } from "../native-kernels/native-kernels.ts";
 import { traceKernels } from "./kernels.ts";
 import type { GraphNode, GraphType } from "./node.ts";
 import { Tracer, type ShapeInput, type Value } from "./tracer.ts";
@@ -78,8 +79,6 @@ export function whileTracing<T>(sizes: Sizes, run: (tracer: Tracer, tensors: Tra
     tracing.end();
   }
 }
-
-const tracingName = "periodic-eval-trace";
 
 let registered: TracingBackend | null = null;
 

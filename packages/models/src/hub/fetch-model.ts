@@ -12,7 +12,7 @@ import {
   type HubFile,
   type HubId,
 } from "@periodic-eval/core/hub";
-import { z } from "zod";
+import * as z from "zod";
 import { companions, rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";

@@ -13,7 +13,7 @@ import {
   parseOptions,
   type LocalJudgeName,
 } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { onBackend } from "../backend/use-backend.ts";
 import { openCheckpoint } from "../open-checkpoint.ts";
 import { openTransformers, openTransformersShape } from "../transformers/open-transformers.ts";
@@ -35,7 +35,7 @@ const where = "judge model";
 /**
  * Opens a judge that needs no key and no server: it runs in this process.
  *
- * - `folder:PATH` and `hf:owner/name`: a model that this library's engine runs (`loadCausalLM`), on the current backend,
+ * - `folder:PATH` and `hf:owner/name`: a model that this library runs (`loadCausalLM`), on the current backend,
  *   which is that of the last call of `useBackend`. Without one it starts the default backend.
  * - `transformers:SOURCE`: an ONNX model that `@huggingface/transformers` runs (`openTransformers`): a folder, or `owner/name` on the
  *   hub. `transformers:SOURCE?dtype=q4&device=webgpu` selects the dtype (default `fp32`) and the device (default `cpu`).

@@ -1,7 +1,7 @@
 import { join, readdir } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
-import { z } from "zod";
+import * as z from "zod";
 import { modelName, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { tensorOf } from "../checkpoint/save.ts";
 import { checkShapes, readFloats, shapeText } from "../checkpoint/tensors.ts";

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, nearest, parseOptions } from "@periodic-eval/core/internal";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { z } from "zod";
+import * as z from "zod";
 import { dropoutRate, type CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
 import { hubNameOf } from "@periodic-eval/core/hub";
@@ -31,7 +31,7 @@ export interface LoraOptions {
   readonly alphaPattern?: Readonly<Record<string, number>>;
   /** Scales by alpha / √rank, so that large ranks learn as fast as small ones (Kalajdzievski 2023). Default: false. */
   readonly rsLora?: boolean;
-  /** Determines the initial A: the same seed gives the same bits on every engine. Default: "0". */
+  /** Determines the initial A: the same seed gives the same bits on every backend. Default: "0". */
   readonly seed?: string;
 }
 

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { differentiable } from "./differentiable.ts";
 
 export type Activation =
@@ -24,6 +25,8 @@ export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
 
 /** gate, up [N, F] → activation(gate) · up [N, F] (gated linear units, Shazeer 2020). */
 export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
+  if (kind === "silu" && hasNativeKernels())
+    return runNative("PeriodicGatedSilu", [gate, up], {}) as tf.Tensor2D;
   const { run, slope } = activations[kind];
   return differentiable([gate, up], (keep) => {
     const { value: activated, kept } = run(gate);

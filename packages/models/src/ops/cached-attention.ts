@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
 import { batchMatMul } from "./mat-mul.ts";
 import { tanh } from "./soft-cap.ts";
@@ -27,10 +28,27 @@ export function cachedAttention(
   softCap: number | null,
   shape: AttentionShape,
 ): tf.Tensor2D {
+  if (softCap === null && hasNativeKernels()) return nativeAttention(query, pieces, shape);
   return tf.tidy(() => {
     const queries = inGroups(byHead(query, shape, shape.heads), shape);
     const parts = pieces.map((piece) => attendTo(queries, piece, softCap, shape, pieces.length > 1));
     return byToken(outOfGroups(combined(parts), shape), shape, shape.heads);
+  });
+}
+
+function nativeAttention(
+  query: tf.Tensor2D,
+  pieces: readonly AttendedPiece[],
+  { heads, keyValueHeads }: AttentionShape,
+): tf.Tensor2D {
+  return tf.tidy(() => {
+    const all = [
+      ...pieces.map(({ keys }) => keys),
+      ...pieces.map(({ values }) => values),
+      ...pieces.map(({ mask }) => mask ?? tf.tensor1d([], "float32")),
+    ];
+    const parameters = { heads, keyValueHeads, pieces: pieces.length };
+    return runNative("PeriodicAttend", [query, ...all], parameters) as tf.Tensor2D;
   });
 }
 

@@ -1,7 +1,7 @@
 import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Whether the engine is native TensorFlow. */
+/** Whether the backend is native TensorFlow. */
 export const isNative = (): boolean => tf.getBackend() === "tensorflow";
 
 /**

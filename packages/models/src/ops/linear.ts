@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeProduct, runNative } from "../native-kernels/native-kernels.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 
@@ -9,7 +10,7 @@ export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | 
     const isWeightWanted = isWanted(weight);
     const isBiasWanted = bias !== null && isWanted(bias);
     keep(isWeightWanted ? [weight, x] : [weight]);
-    const product = tf.matMul(x, weight) as tf.Tensor2D;
+    const product = timesWeight(x, weight);
     return {
       value: bias === null ? product : tf.add<tf.Tensor2D>(product, bias),
       backward: (gradient, kept) => {
@@ -23,6 +24,10 @@ export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | 
     };
   });
 }
+
+/** x [N, in], weight [in, out] → x·weight [N, out]. */
+const timesWeight = (x: tf.Tensor2D, weight: tf.Tensor2D): tf.Tensor2D =>
+  hasNativeProduct() ? (runNative("PeriodicMatMul", [x, weight], {}) as tf.Tensor2D) : tf.matMul(x, weight);
 
 /** The head of a model with tied embeddings: x [N, D], embedding [V, D] → x·embeddingᵀ [N, V]. */
 export function tiedHead(x: tf.Tensor2D, embedding: tf.Tensor2D): tf.Tensor2D {
@@ -57,9 +62,9 @@ export function addLora(
   return differentiable(inputs, (keep) => {
     const isXWanted = isWanted(x);
     // Scales the narrow factor, which is cheaper.
-    const low = tf.mul<tf.Tensor2D>(tf.matMul(x, a), scale);
+    const low = tf.mul<tf.Tensor2D>(timesWeight(x, a), scale);
     keep([x, a, b, low]);
-    const added = tf.add<tf.Tensor2D>(output, tf.matMul(low, b));
+    const added = tf.add<tf.Tensor2D>(output, timesWeight(low, b));
     return {
       value: bias === null ? added : tf.add<tf.Tensor2D>(added, tf.mul(bias, scale)),
       backward: (gradient, kept) => {

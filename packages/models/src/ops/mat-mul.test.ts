@@ -89,7 +89,7 @@ function counting(shape: [number, number, number], salt: number): tf.Tensor3D {
   );
 }
 
-/** Adds 0, because engines differ in the sign of zero. */
+/** Adds 0, because backends differ in the sign of zero. */
 const valuesOf = (x: tf.Tensor): number[] => Array.from(x.dataSync(), (value) => value + 0);
 
 function product(a: tf.Tensor3D, b: tf.Tensor3D): number[] {

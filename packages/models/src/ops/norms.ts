@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
@@ -34,6 +35,8 @@ export function layerNorm(
  * (Zhang and Sennrich 2019).
  */
 export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, offset: 0 | 1): tf.Tensor2D {
+  if (hasNativeKernels())
+    return runNative("PeriodicRmsNorm", [x, weight], { epsilon, offset }) as tf.Tensor2D;
   const width = weight.size;
   const parts: [number, number] = [x.size / width, width];
   return differentiable([x, weight], (keep) => {

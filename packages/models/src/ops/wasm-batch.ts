@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { checkedKernel } from "../backend/wasm-memory.ts";
 
 /*
- * The batched product on wasm. The engine's own kernel computes a batch of several matrices in a plain loop (2 GFLOP/s),
+ * The batched product on wasm. The backend's own kernel computes a batch of several matrices in a plain loop (2 GFLOP/s),
  * and a batch of one with XNNPACK. This kernel calls it for each pair of matrices separately, through views into the
  * operands' memory, without copies.
  */

@@ -1,7 +1,7 @@
 import { join } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import { trainingMemory } from "../decoder/training-memory.ts";
 import { mapWeights, weightSpecs, withAdapters } from "../decoder/weights.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";

@@ -7,7 +7,7 @@ import {
   type Codec,
 } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
-import { z } from "zod";
+import * as z from "zod";
 import { modelError, quoteShort } from "../folder/model-error.ts";
 
 export interface CharTokenizerOptions {

@@ -22,7 +22,7 @@ export function limitLattice(model: Model, { type, vocab }: Readonly<Record<stri
       depth ??= deepestPrefixes(tokens);
       if (length * depth > maxNodes)
         throw new RangeError(
-          `a text of ${length} characters without a break, which this tokenizer cannot hold in memory`,
+          `a text of ${length} characters without a break, for which this tokenizer needs too much memory`,
         );
     }
     return encode(pieces);

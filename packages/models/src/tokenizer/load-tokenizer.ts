@@ -11,7 +11,7 @@ import {
   type Codec,
 } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
-import { z } from "zod";
+import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";

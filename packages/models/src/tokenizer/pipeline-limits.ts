@@ -30,7 +30,7 @@ export function holdsSlowPattern(part: unknown): boolean {
   );
 }
 
-/** Whether a model may take seconds for a text of a thousand characters, unlike every published one. */
+/** Whether a model may take seconds for a text of a thousand characters. No published model does. */
 export function isSlowModel(model: Readonly<Record<string, unknown>>): boolean {
   const { max_input_chars_per_word: longest = 100, continuing_subword_prefix: prefix = "##" } = model;
   // WordPiece takes the cube of a word's length, and writes the prefix at each try.

@@ -19,7 +19,7 @@ import {
   type TransformersTokenizer,
 } from "@periodic-eval/core/internal";
 import { namedStream } from "@periodic-eval/core/random";
-import { z } from "zod";
+import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";
 import { openEngine, type OnnxEngine } from "./engine.ts";
 import { generateAll } from "./generation.ts";

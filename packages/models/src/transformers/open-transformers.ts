@@ -1,7 +1,7 @@
 import { join, readdir, resolve } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { missingOnnx, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { modelError } from "../folder/model-error.ts";

@@ -3,7 +3,7 @@ import { configError, parseOptions, printable } from "@periodic-eval/core/intern
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
+import * as z from "zod";
 import { readCheckpointFolder } from "./checkpoint-folder.ts";
 import type { LoggedMetrics, TrainerState } from "./trainer-state.ts";
 

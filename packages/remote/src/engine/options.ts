@@ -1,6 +1,6 @@
 import type { EvaluableModel, OpenCheckpoint, Tokenizer } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { requestLimits } from "../http/request-limits.ts";
 import { environmentValue } from "../http/secrets.ts";
 

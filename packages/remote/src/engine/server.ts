@@ -21,7 +21,7 @@ import { openAdapters } from "./served-adapters.ts";
  *
  * Log-likelihoods come from prompt log-probs over this library's token ids, which equal those of a model in memory, and
  * completions are sampled by the server from the same ids. Two tokens less than `--max-model-len` can be scored. Replicas share
- * the requests; a request that fails on one is repeated on another. See docs/guides/engines.md for the settings of a server.
+ * the requests; a request that fails on one is repeated on another. See docs/guides/servers.md for the settings of a server.
  *
  * @throws PeriodicEvalError `config` for a wrong option or an unknown model; `model` for a server that cannot be reached, for another
  *   tokenizer than the server's, and for replicas that differ.

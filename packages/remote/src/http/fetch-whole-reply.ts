@@ -60,7 +60,7 @@ function expectJson(body: string): void {
   try {
     JSON.parse(body);
   } catch {
-    throw new TypeError("the reply is not complete JSON");
+    throw new TypeError("a reply that is not complete JSON");
   }
 }
 

@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
 import { configError, maskSecret, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
-import { z } from "zod";
+import * as z from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
 import { at, isString } from "./reply-fields.ts";
 import { requestLimits } from "./request-limits.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 export interface RequestLimits {
   /** Time limit of one attempt, including the body of the reply. */

@@ -13,7 +13,7 @@ import { divertMathRandom } from "@periodic-eval/core/session";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import pLimit from "p-limit";
-import { z } from "zod";
+import * as z from "zod";
 import { abortable } from "../http/abortable.ts";
 import { totalTokens } from "../http/reply-fields.ts";
 import { concurrentCallsFor, requestLimits } from "../http/request-limits.ts";

@@ -8,7 +8,7 @@ import {
 } from "@periodic-eval/core";
 import { errorMessage, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { findingsOf, type AuditedPrompt, type Finding } from "./findings.ts";
 import { shownTokens, type ShownToken } from "./shown-tokens.ts";
 

@@ -8,7 +8,7 @@ import {
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { configError, dataError, didYouMean, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";

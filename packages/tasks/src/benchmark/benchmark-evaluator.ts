@@ -15,7 +15,7 @@ import {
 } from "@periodic-eval/core";
 import { logWarning } from "@periodic-eval/core/session";
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
 import {
   benchmarkShape,

@@ -1,6 +1,6 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { benchmarkMetrics, findMetrics, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
 import { isEngine, type BenchmarkEngine } from "./engine.ts";
 import { chatTemplateShape, type BenchmarkChatTemplate } from "./chat-template.ts";

@@ -1,5 +1,5 @@
 import type { Message, Prompt, TemplateKwargs } from "@periodic-eval/core";
-import { z } from "zod";
+import * as z from "zod";
 
 /** How tasks become chats. Both splits, in the loop and in the final test, use the same template. */
 export interface BenchmarkChatTemplate {

@@ -13,7 +13,7 @@ import {
   type Usage,
 } from "@periodic-eval/core";
 import { describeZodIssue, quoteValue } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 /** A chat for an engine function. */
 export interface EnginePrompt {

@@ -6,7 +6,7 @@ import {
   type Grader,
 } from "@periodic-eval/core";
 import { configError, importJudgeOpener, parseOptions, yamlOption } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
 import { pairOptions } from "./pair-judge.ts";
 import { promptsEvaluation, readAnswers, readPrompts, type PromptChoice } from "./prompt-file.ts";

@@ -16,7 +16,7 @@ import {
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
 
 export interface PairPrompt extends Row {

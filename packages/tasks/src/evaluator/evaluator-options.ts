@@ -7,7 +7,7 @@ import type {
 } from "@periodic-eval/core";
 import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import type { EvaluatorTasks } from "./own-evaluations.ts";
 import type { MissingData } from "../suite/fetch-data.ts";
 import type { SuiteDefinition } from "../suite/suite-file.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type * as yaml from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "@periodic-eval/core";
 import { errorMessage, isMissingFile, isRecord } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";

@@ -8,7 +8,7 @@ import {
   writeFileAtomic,
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { differences } from "../results/differences.ts";
 import { dateId } from "../harness/results-file.ts";
 import { harnessPartSchema } from "../harness/task-part.ts";

@@ -1,6 +1,6 @@
 import type { AnyEvaluation, Json } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { withSampling } from "../families/evaluate.ts";
 import { callSamplingShape, type CallSampling } from "../families/evaluate-options.ts";
 import type { ChosenTask } from "../suite/open-tasks.ts";

@@ -1,5 +1,5 @@
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 const positiveInteger = z.int("a positive integer").positive("a positive integer");
 const argumentsSchema = z.strictObject({

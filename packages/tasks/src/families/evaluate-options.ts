@@ -1,6 +1,6 @@
 import type { EvaluableModel, MeasureOptions } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 export type Reduce = "mean" | "sum" | "none";
 

@@ -13,7 +13,7 @@ import type {
 } from "@periodic-eval/core";
 import { dataError, parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
 import type { OnSequence } from "./token-sequence.ts";
 

@@ -1,6 +1,6 @@
 import type { Awaitable, Json, Metric, MetricKit, Row } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { runUserCode } from "./user-code.ts";
 import type { FamilyParts, FamilyRow } from "./family.ts";
 

@@ -1,6 +1,6 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import {
   choicesFamily,
   type ChoicesItem,

@@ -1,5 +1,5 @@
 import type { Row } from "@periodic-eval/core";
-import { z } from "zod";
+import * as z from "zod";
 import { indexOfHighest } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,

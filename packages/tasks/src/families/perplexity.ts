@@ -1,6 +1,6 @@
 import type { Row } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
 

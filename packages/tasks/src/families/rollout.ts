@@ -2,7 +2,7 @@ import type { GenerateRequest, Json, Metric, MetricKit, Prompt, Row, Sampling } 
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import {
   familyParts,
   promptOf,

@@ -9,7 +9,7 @@ import type {
 } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import {
   familyParts,
   type Family,

@@ -1,5 +1,5 @@
 import type { Json, Metric, MetricValue, Row, Snapshot } from "@periodic-eval/core";
-import { z } from "zod";
+import * as z from "zod";
 import { placeOf } from "./metric-key.ts";
 import type { ChosenTask } from "../suite/open-tasks.ts";
 import type { Entry } from "./entries.ts";

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 
 /** The numbers of a run in `metrics.json`, by `task/metric,filter`. */
 interface RunNumbers {

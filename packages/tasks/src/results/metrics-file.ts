@@ -9,7 +9,7 @@ import {
   type FileReader,
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { checkValues } from "./check-values.ts";
 import { differences } from "./differences.ts";
 import { parseJson, parseValue } from "./parse-json.ts";

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
 import { abbreviated, describeZodIssue, pathText, quoteValue } from "@periodic-eval/core/internal";
-import type { z } from "zod";
+import type * as z from "zod";
 
 /** The fixed parts of the error for a wrong value. */
 export interface ErrorPlace {

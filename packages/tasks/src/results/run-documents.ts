@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/core/internal";
 import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import type { MetricsRun } from "./metrics-file.ts";
 import { parseJson } from "./parse-json.ts";
 

@@ -3,7 +3,7 @@ import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkName, isRecord, parseOptions } from "@periodic-eval/core/internal";
 import { readYaml } from "@periodic-eval/core/evaluations";
-import { z } from "zod";
+import * as z from "zod";
 import type { TaskOptions } from "../tasks/task.ts";
 import { placeInRoot, sourceOfTask, type DataRoot } from "./task-data.ts";
 

@@ -1,5 +1,5 @@
 import { parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import type { ChatOptions, TaskOptions } from "./task.ts";
 
 const places = "a folder, a file, or hf:owner/dataset";

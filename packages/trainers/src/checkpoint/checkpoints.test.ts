@@ -62,6 +62,15 @@ describe("tidy", () => {
     await writeFile(path, "");
   };
 
+  /** Returns the paths of all files in a folder, with `/` on every system. */
+  const filesIn = async (folder: string) => {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+    return paths.map((path) => relative(folder, path).replaceAll("\\", "/")).toSorted();
+  };
+
   it("removes the leftovers of interrupted processes, and checkpoints that a kill kept", async () => {
     const runDir = await temporaryFolder();
     const path = (name: string) => join(runDir, name);
@@ -71,8 +80,8 @@ describe("tidy", () => {
     const dead = ["", "checkpoints/", "saved/train/step_1/", "verdicts/ab/"].map(
       (folder) => `${folder}.file.json.4194305.3.tmp`,
     );
-    // Process 1 runs always; this process still writes.
-    const alive = [".file.1.1.tmp", `.file.${process.pid}.9.tmp`];
+    // The parent process runs too; this process still writes.
+    const alive = [`.file.${process.ppid}.1.tmp`, `.file.${process.pid}.9.tmp`];
     for (const name of [...others, ...dead, ...alive]) await touch(path(name));
     await touch(path(`verdicts/.old.${process.pid}.1.tmp`));
     await utimes(path(`verdicts/.old.${process.pid}.1.tmp`), 1, 1);
@@ -88,9 +97,7 @@ describe("tidy", () => {
     for (const name of folders) await touch(path(`checkpoints/train/${name}/weights`));
     for (const name of ["step_2", ".step_3.draft"]) await touch(path(`saved/train/${name}/weights`));
     await of(runDir).tidy({ step: 4, best: { step: 1 } } as TrainerState);
-    const left = await readdir(runDir, { recursive: true, withFileTypes: true });
-    const files = left.filter((entry) => entry.isFile());
-    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(
+    expect(await filesIn(runDir)).toEqual(
       [
         ...others,
         ...alive,
@@ -111,11 +118,7 @@ describe("tidy", () => {
     for (const name of [...mine, "checkpoints/train/.step_1.removed/a"]) await touch(join(runDir, name));
     await of(runDir).tidy(null);
     await of(runDir).newest();
-    const left = await readdir(runDir, { recursive: true, withFileTypes: true });
-    const files = left.filter((entry) => entry.isFile());
-    expect(files.map((entry) => relative(runDir, join(entry.parentPath, entry.name))).toSorted()).toEqual(
-      mine,
-    );
+    expect(await filesIn(runDir)).toEqual(mine);
   });
 
   it("keeps every checkpoint of a phase that starts over", async () => {

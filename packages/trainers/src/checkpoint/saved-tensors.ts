@@ -10,7 +10,7 @@ const optimizerFile = "optimizer.safetensors";
 
 /**
  * Writes the model in Hugging Face's format, for other programs, and two files for a resume: the trainable variables in the
- * layout of the engine, which may differ from Hugging Face's, and the optimizer's slots. Both hold float32.
+ * layout of the backend, which may differ from Hugging Face's, and the optimizer's slots. Both hold float32.
  */
 export async function saveTensors(folder: string, model: TrainableLM, optimizer: Optimizer): Promise<void> {
   await model.save(folder);

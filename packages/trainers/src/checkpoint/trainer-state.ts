@@ -3,7 +3,7 @@ import type { Json, SessionState } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import { filesIn } from "./whole-folder.ts";
 
 export const stateFile = "trainer_state.json";

@@ -1,7 +1,7 @@
 import { accessSync, constants, createReadStream, process, statSync } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
-import { configError, errorMessage, repeatedKey } from "@periodic-eval/core/internal";
+import { configError, errorMessage, joinBytes, repeatedKey } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
@@ -141,7 +141,7 @@ async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, 
     else parts = [];
   };
   const end = (): Line => {
-    const line = size <= maxBytes ? { bytes: joined(parts, size) } : { tooLong: size };
+    const line = size <= maxBytes ? { bytes: joinBytes(parts, size) } : { tooLong: size };
     parts = [];
     size = 0;
     return line;
@@ -156,16 +156,6 @@ async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, 
     take(chunk.subarray(from));
   }
   if (size > 0) yield end();
-}
-
-function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
 
 function unreadable(path: string, cause: unknown): PeriodicEvalError {

@@ -1,5 +1,5 @@
 import { configError } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { parseTrainingConfig, trainingFields } from "../trainer/training-config.ts";
 
 const dpoConfigSchema = z.strictObject({

@@ -2,7 +2,7 @@ import { dirname, readFile } from "@periodic-eval/core/platform";
 import { createHasher } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
 import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
-import { z } from "zod";
+import * as z from "zod";
 import type { PairLogProbs } from "./reference.ts";
 
 const fileSchema = z.object({
@@ -32,7 +32,7 @@ export interface StoredReference {
 
 /**
  * Returns the log-probs in the file if it holds them under the same key; otherwise computes them with `read`. A resumed run
- * thus need not run its reference again, and continues with the same bits on a machine whose engine rounds differently. A
+ * thus need not run its reference again, and continues with the same bits on a machine whose backend rounds differently. A
  * damaged or changed file is ignored.
  */
 export async function loadOrRead(

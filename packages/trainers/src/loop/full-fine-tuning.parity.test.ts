@@ -61,7 +61,7 @@ describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)"
       model.dispose();
     });
 
-    // The slow engine cpu has its short form above.
+    // The slow backend cpu has its short form above.
     it.skipIf(backend === "cpu" && !isFull)(
       "equals PyTorch when norms do not decay (on cpu in test:full)",
       async () => {

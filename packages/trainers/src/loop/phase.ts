@@ -21,7 +21,7 @@ export interface Phase extends ResumeConditions {
   /** Returns the data of the step after `step` completed ones. Depends on nothing else. */
   work(step: number): StepWork;
   warn(where: string, message: string): void;
-  /** Returns the error to throw for an error of a step: a `memory` error if the engine ran out of memory. */
+  /** Returns the error to throw for an error of a step: a `memory` error if the backend ran out of memory. */
   explain(error: unknown, doing: string): unknown;
 }
 

@@ -18,7 +18,7 @@ export function sequenceLogProbs(losses: tf.Tensor1D, counts: readonly number[])
   return logProbs(losses);
 }
 
-/** [N] → [S]. Scatters each sequence to its own row: colliding indexes would be summed in an order that engines choose. */
+/** [N] → [S]. Scatters each sequence to its own row: colliding indexes would be summed in an order that backends choose. */
 function sumOfEach(values: tf.Tensor1D, counts: readonly number[]): tf.Tensor1D {
   const places = counts.flatMap((count, i) => Array.from({ length: count }, (_, j) => [i, j]));
   const index = tf.tensor2d(places, [places.length, 2], "int32");

@@ -1,6 +1,6 @@
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 /** A server on which a training's adapter is measured. */
 export interface MeasureOn {

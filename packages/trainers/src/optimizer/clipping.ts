@@ -1,7 +1,7 @@
 import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Computes gradient norms. On engines that run graphs, each norm is one call of a graph that is kept until `dispose`. */
+/** Computes gradient norms. On backends that run graphs, each norm is one call of a graph that is kept until `dispose`. */
 export class GradientNorm {
   readonly #call = new FusedCall("The norm of gradients", (gradients) => [
     tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),

@@ -17,7 +17,7 @@ type CheckOptions = Pick<CheckedPipelineOptions, "tokenizer" | "config" | "runDi
  * tokenizer, which then need not read them again. Reads no weights. Lists bad rows below `runDir` as the trainer does, even
  * if the training cannot start.
  *
- * If an engine has been started, a training that needs more memory than it has is a problem too.
+ * If a backend has been started, a training that needs more memory than it has is a problem too.
  *
  * @returns The problems of both sources: the `data` error that the trainer would throw, or the `config` error for a `loss`
  *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows, or the `memory` error.

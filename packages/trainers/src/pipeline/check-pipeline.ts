@@ -1,6 +1,6 @@
 import { join } from "@periodic-eval/core/platform";
 import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { checkEarlierPhases } from "../checkpoint/phase-start.ts";
 import { describeValue } from "../data/describe-value.ts";

@@ -1,5 +1,5 @@
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import { dpoMethod, DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { sftMethod, SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import type { OutlinedLM } from "../trainer/check-parts.ts";

@@ -24,7 +24,7 @@ import {
  * @returns One result per phase that ran.
  * @throws PeriodicEvalError before the first step, for any phase: `config` for a wrong option or configuration, for a
  *   duplicate name, or if the checkpoints have the phases in another order; `data` for a dataset that cannot be read or has no
- *   usable row; `memory` for a training that the engine cannot hold. The requests of callbacks are only checked when their
+ *   usable row; `memory` for a training that the backend cannot hold. The requests of callbacks are only checked when their
  *   phase begins.
  */
 export async function runPipeline(

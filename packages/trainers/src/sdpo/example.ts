@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ErrorDetails, type Prompt, type Tokenizer } from "@periodic-eval/core";
 import { errorMessage, parseOptions, quoteValue } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { uncheckedField } from "../trainer/trainer-options.ts";
 
 /** An answer of the model, and feedback on it. */

@@ -1,5 +1,5 @@
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 import { trainingFields } from "../trainer/training-config.ts";
 
 const { maxGradNorm, weightDecay, decay, adamBetas, adamEpsilon, seed, keepCheckpoints } = trainingFields;

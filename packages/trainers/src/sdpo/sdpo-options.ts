@@ -1,6 +1,6 @@
 import type { Json, Logger, SessionState, Tokenizer } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import type { ModelConfigs } from "../trainer/model-identity.ts";
 import { objectsSchema, uncheckedField } from "../trainer/trainer-options.ts";
 import type { SDPOConfig } from "./sdpo-config.ts";

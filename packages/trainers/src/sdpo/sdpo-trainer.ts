@@ -8,7 +8,7 @@ import {
 } from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { collate } from "../data/collate.ts";
 import { Learner, resumeModes, type Resume } from "../loop/learner.ts";

@@ -40,7 +40,7 @@ interface Start {
 const engines = ["wasm", "cpu", nativeEngine];
 /**
  * Forty steps in float32 against float64, on numbers up to 82. The largest differences on six models are 3.6e-5 in a norm of
- * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How an engine sums decides both.
+ * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How a backend sums decides both.
  */
 const tolerance = { absolute: 3e-5, relative: 3e-6 };
 /** Adam turns the rounding of a gradient near 0 into part of a step, so weights differ more than losses. */
@@ -63,7 +63,7 @@ const made: Start = {
   teacherPrompt: ({ teacherPrompt }) => teacherPrompt!,
 };
 
-/** Runs the ten updates with SDPOTrainer on the current engine. */
+/** Runs the ten updates with SDPOTrainer on the current backend. */
 async function train({ base: load, tokenizer, batches }: Start, { isLora, config }: UpdatesCase) {
   const base = await load();
   const model = isLora ? startedLora(base) : base;

@@ -46,7 +46,7 @@ export interface Reference extends ReferenceRun {
 
 export const readReference = <T>(file: string): T => JSON.parse(readFileSync(file, "utf8")) as T;
 
-/** A tensor in the engine's layout. */
+/** A tensor in the backend's layout. */
 export interface HeldTensor {
   readonly name: string;
   readonly tensor: { data(): Promise<ArrayLike<number>> };

@@ -29,7 +29,7 @@ export function settingsOf({ config, adapterConfig }: ModelConfigs): Record<stri
   return Object.fromEntries([...entriesOf("model", config), ...adapter.map(sortEntry)]);
 }
 
-/** Hashes every byte of a list of weights, on every engine. */
+/** Hashes every byte of a list of weights, on every backend. */
 export type HashWeights = (weights: readonly NamedWeight[]) => Promise<string>;
 
 const hashWeights: HashWeights = (weights) => fingerprintWeights(weights, { method: "exact" });

@@ -1,6 +1,6 @@
 import type { Guard, Logger, Tokenizer, TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import { z } from "zod";
+import * as z from "zod";
 import { resumeModes, type Resume } from "../loop/learner.ts";
 import type { SessionSettings } from "../loop/phase.ts";
 import { measureOnSchema, type MeasureOn } from "../measuring/measure-on.ts";

@@ -12,7 +12,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
-import type { z } from "zod";
+import type * as z from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { summarizeBadRows, type BadRow } from "../data/bad-row.ts";

@@ -1,5 +1,5 @@
 import { configError, parseOptions } from "@periodic-eval/core/internal";
-import { z } from "zod";
+import * as z from "zod";
 
 const positiveInteger = z.int("a positive integer").positive("a positive integer");
 const nonNegativeInteger = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");

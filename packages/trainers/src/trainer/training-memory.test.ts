@@ -155,7 +155,7 @@ it("estimates the tensors of a whole step, moments included, within a factor of 
     return [];
   });
   const estimate = estimateTrainingMemory(lm, { ...size, rows: 8, tokens: longest, backend: "cpu" })!;
-  // The copies that wasm makes of weights are no tensors, so the estimate of an engine without copies is compared.
+  // The copies that wasm makes of weights are no tensors, so the estimate of a backend without copies is compared.
   const ratio = estimate.total / (peakBytes - before + weights);
   expect(ratio).toBeGreaterThan(0.8);
   expect(ratio).toBeLessThan(1.6);

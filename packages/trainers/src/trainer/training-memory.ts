@@ -52,7 +52,7 @@ export interface TrainingMemory {
   /** Both moments of AdamW. */
   readonly optimizer: number;
   readonly activations: number;
-  /** Temporary tensors, logits among them, and copies that the engine makes of weights. */
+  /** Temporary tensors, logits among them, and copies that the backend makes of weights. */
   readonly workspace: number;
   readonly total: number;
 }
@@ -97,12 +97,12 @@ export interface MemoryCheck {
   readonly where: string;
   readonly model: EstimatedLM;
   readonly size: TrainingSize;
-  /** Default: that of the engine in use. */
+  /** Default: that of the backend in use. */
   readonly memory?: EngineMemory;
 }
 
 /**
- * Compares the estimate with what the engine can hold, before the first step. Returns a warning if it is tight, else null.
+ * Compares the estimate with what the backend can hold, before the first step. Returns a warning if it is tight, else null.
  *
  * @throws PeriodicEvalError `memory` if it cannot fit into the heap of wasm, with the settings that would.
  */

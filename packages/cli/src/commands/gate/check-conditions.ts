@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { quoteValue, shellWord } from "@periodic-eval/core/internal";
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
 import { unitText } from "@periodic-eval/core/statistics";
 import {
@@ -64,7 +64,7 @@ function whyInconclusive(run: RunRecord): Inconclusive | null {
     const more = problems.length === 1 ? "" : ` (and ${problems.length - 1} more)`;
     return {
       reason: `the run is damaged: ${file}: ${message}${more}`,
-      fix: `npx periodic-eval verify ${runDir} lists all damage. Restore the files from a copy, or resume the run.`,
+      fix: `npx periodic-eval verify ${shellWord(runDir)} lists all damage. Restore the files from a copy, or resume the run.`,
     };
   }
   const { state, explanation } = runState(run);

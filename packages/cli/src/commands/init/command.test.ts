@@ -21,13 +21,13 @@ async function schemaOf(path: string): Promise<string> {
 }
 
 it("writes a training file that is valid, holds the defaults and names a copy of the shipped schema", async () => {
-  const path = join(folder, "new/train.yaml");
+  const path = join(folder, "a new/train.yaml");
   const { code, out } = await init(path);
   expect(code).toBe(0);
-  expect(out).toContain(`npx periodic-eval train ${path}`);
+  expect(out).toContain(`npx periodic-eval train "${path}"`);
   const { config, errors } = parseTrainingFile(await readConfigFile(path));
   expect(errors).toEqual([]);
-  expect(config).toMatchObject({ seed: 42, resume: "auto", run_dir: join(folder, "new/runs/1") });
+  expect(config).toMatchObject({ seed: 42, resume: "auto", run_dir: join(folder, "a new/runs/1") });
   const { budget, ...block } = periodicEvalConfig(config, "train");
   const { budget: _, ...defaults } = periodicEvalConfig({}, "train");
   expect(block).toEqual(defaults);

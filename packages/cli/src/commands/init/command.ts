@@ -10,10 +10,11 @@ export function addInit(program: Command, terminal: Terminal): void {
     .option("--force", "replace the file if it exists", false)
     .action(async (file: string, { force }: { readonly force: boolean }) => {
       const { writeTemplate } = await import("./run.ts");
+      const { shellWord } = await import("@periodic-eval/core/internal");
       const written = await writeTemplate(file, force);
       terminal.out(
         `wrote ${written.join(" and ")}. Set model, dataset and questions (null downloads ARC-Challenge), then run:\n` +
-          `  npx periodic-eval plan ${file}\n  npx periodic-eval train ${file}`,
+          `  npx periodic-eval plan ${shellWord(file)}\n  npx periodic-eval train ${shellWord(file)}`,
       );
     });
 }

@@ -2,20 +2,34 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/core/internal";
+import { nativeKernels } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
+import { compileKernels } from "./kernels.ts";
 import { packageOf, type EngineName } from "./modules.ts";
 import { runTool } from "./steps.ts";
 
+/** Compiles the binding of an engine, and the kernels for it. */
+export function compileEngine(
+  { engine, built }: { readonly engine: EngineName; readonly built: string },
+  library: LibTensorFlow,
+  compiler: string,
+  terminal: Terminal,
+): void {
+  compileBinding({ engine, built }, library, compiler, terminal);
+  const root = join(built, "node_modules", packageOf(engine));
+  compileKernels(root, library, { compiler, headers: nodeHeaders(built) }, terminal);
+}
+
 /**
- * Compiles the engine's binding to TensorFlow's C library, unless it is compiled for these libraries already. The binding finds them
+ * Compiles the backend's binding to TensorFlow's C library, unless it is compiled for these libraries already. The binding finds them
  * through its rpath, in `deps/lib` of the package, which holds links to them; they find each other there, because all of them
  * search their own folder.
  *
- * @param built The folder of the cache that holds the engine.
+ * @param built The folder of the cache that holds the backend.
  * @param compiler The command of a C++ compiler.
  */
-export function compileBinding(
+function compileBinding(
   { engine, built }: { readonly engine: EngineName; readonly built: string },
   { libraries, include }: LibTensorFlow,
   compiler: string,
@@ -74,7 +88,7 @@ function nodeHeaders(built: string): string {
   });
 }
 
-/** An engine that works. */
+/** A backend that works. */
 export interface WorkingEngine {
   /** The version of TensorFlow's library. */
   readonly tensorflow: string;
@@ -82,7 +96,7 @@ export interface WorkingEngine {
 }
 
 /**
- * Loads an engine in a separate process and multiplies two matrices: an incompatible library crashes the process.
+ * Loads a backend in a separate process and multiplies two matrices: an incompatible library crashes the process.
  *
  * @param path The placed package.
  * @throws PeriodicEvalError `config` if it does not load or multiplies wrongly.
@@ -94,13 +108,15 @@ export function checkEngine(path: string): WorkingEngine {
     util.isNullOrUndefined ??= (value) => value === null || value === undefined;
     const tf = require(${JSON.stringify(path)});
     const product = [...tf.matMul([[1, 2], [3, 4]], [[5, 6], [7, 8]]).dataSync()];
+    const kernels = ${JSON.stringify(join(path, "lib", "napi-v8", nativeKernels().file))};
+    if (require("node:fs").existsSync(kernels)) require(kernels);
     const { binding, isUsingGpuDevice } = tf.backend();
     console.log(JSON.stringify({ product, tensorflow: binding.TF_Version, isUsingGpu: isUsingGpuDevice }));`;
   const failureOf = (got: string) =>
     configError({
       where: path,
       got,
-      expected: "an engine that multiplies",
+      expected: "a backend that multiplies",
       fix: "Run the command again with --force; if that does not help, use the backend wasm.",
     });
   const said = runTool(process.execPath, ["-e", code], failureOf).trim().split("\n").at(-1)!;

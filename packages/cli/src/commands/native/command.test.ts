@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { driverWarning, parseDriverVersion, type Machine } from "./machine.ts";
+import { compileKernels } from "./kernels.ts";
 import { buildNative } from "./run.ts";
 
 const folder = temporaryFolder(afterAll);
@@ -66,11 +66,11 @@ describe("native", () => {
     [null, "none", "Install NVIDIA's driver"],
     ["470.57.02", "470.57.02", "Update NVIDIA's driver"],
     ["525.60.11", "525.60.11", "Update NVIDIA's driver"],
-  ])("with NVIDIA's driver %s warns that the engine computes on the processor", async (version, got, fix) => {
+  ])("with NVIDIA's driver %s warns that the backend computes on the CPU", async (version, got, fix) => {
     const { printed } = await failureOn({ driverVersion: () => version, freeBytes: () => 0 }, true);
     expect(printed).toContain(`NVIDIA's driver: got ${got}, expected 525.60.13 or newer`);
     expect(printed).toContain(fix);
-    expect(printed).toContain("until then this engine computes on the processor");
+    expect(printed).toContain("until then this backend computes on the CPU");
   });
 
   it("accepts newer drivers, and needs none without --gpu", async () => {
@@ -103,7 +103,7 @@ describe("native", () => {
     },
   );
 
-  it("removes with --force only what it downloaded for this engine", async () => {
+  it("removes with --force only what it downloaded for this backend", async () => {
     const used = join(folder, "used");
     const own = ["libtensorflow-2.15.1", "tfjs-node-4.22.0", "tfjs-4.22.0"];
     const others = ["libtensorflow-gpu-2.15.1", "tfjs-node-gpu-4.22.0", "photos"];
@@ -115,15 +115,26 @@ describe("native", () => {
   });
 
   it.each([
-    ["", join(homedir(), ".cache")],
-    ["relative", join(homedir(), ".cache")],
+    ["", join(folder, "home", ".cache")],
+    ["relative", join(folder, "home", ".cache")],
     [join(folder, "xdg"), join(folder, "xdg")],
   ])('with XDG_CACHE_HOME "%s" keeps its cache in %s', async (variable, parent) => {
+    // A build in the user's own folder would make the build succeed.
+    for (const name of ["HOME", "USERPROFILE"]) vi.stubEnv(name, join(folder, "home"));
     vi.stubEnv("XDG_CACHE_HOME", variable);
     const options = { gpu: false, force: false };
     const build = buildNative(options, recordingTerminal(), { ...machine, freeBytes: () => 0 });
     const where = join(parent, "periodic-eval", "native");
     await expect(build).rejects.toMatchObject({ code: "config", where });
+  });
+
+  it("reports kernels that do not compile, and leaves an engine without them", async () => {
+    const root = join(folder, "engine");
+    const terminal = recordingTerminal();
+    const tools = { compiler: join(folder, "no compiler"), headers: folder };
+    compileKernels(root, { libraries: [], include: folder }, tools, terminal);
+    expect(terminal.errors.join("\n")).toContain("the kernels for native TensorFlow");
+    expect(existsSync(root)).toBe(false);
   });
 
   it("rejects a folder without TensorFlow's library", async () => {

@@ -6,7 +6,7 @@ import type { NativeOptions } from "./run.ts";
 export function addNative(program: Command, terminal: Terminal): void {
   program
     .command("native")
-    .description("build native TensorFlow (Linux), the fastest engine; --gpu adds NVIDIA GPUs")
+    .description("build native TensorFlow (Linux), the fastest backend; --gpu adds NVIDIA GPUs")
     .option("--gpu", "build tfjs-node-gpu: TensorFlow for NVIDIA GPUs with NVIDIA's libraries", false)
     .option(
       "--libtensorflow <folder>",

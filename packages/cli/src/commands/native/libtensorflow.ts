@@ -35,7 +35,7 @@ export const libraryFolder = (gpu: boolean): string =>
 const wheelPython = "3.11";
 
 /** Measured: the extracted files, and twice the wheel in hand, because pip copies what it has downloaded; rounded up. */
-const neededBytes = { processor: 1.1e9, gpu: 4.6e9 } as const;
+const neededBytes = { cpu: 1.1e9, gpu: 4.6e9 } as const;
 
 const pipCandidates: readonly (readonly [python: string, pip: readonly string[]])[] = [
   ["python3", ["python3", "-m", "pip"]],
@@ -78,7 +78,7 @@ export function libTensorFlow(
   terminal: Terminal,
 ): LibTensorFlow {
   if (named !== undefined) return namedLibTensorFlow(named);
-  const [available, kind] = gpu ? ([gpuWheels, "gpu"] as const) : ([wheels, "processor"] as const);
+  const [available, kind] = gpu ? ([gpuWheels, "gpu"] as const) : ([wheels, "cpu"] as const);
   const wheel = machine.platform === "linux" ? available[machine.arch] : undefined;
   if (wheel === undefined) throw unsupported(machine, `linux on ${Object.keys(available).join(" or ")}`);
   const folder = join(cache, libraryFolder(gpu));

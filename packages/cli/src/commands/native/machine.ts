@@ -62,7 +62,7 @@ export function driverWarning(version: string | null): string | null {
     where: "NVIDIA's driver",
     got,
     expected: `${oldestDriver} or newer, for CUDA 12`,
-    fix: `${fix} to compute on the GPU (Debian: \`apt-get install nvidia-driver\`); until then this engine computes on the processor.`,
+    fix: `${fix} to compute on the GPU (Debian: \`apt-get install nvidia-driver\`); until then this backend computes on the CPU.`,
   }).message;
 }
 

@@ -14,10 +14,10 @@ import { configError } from "@periodic-eval/core/internal";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { makeFolder, makeStep, runTool } from "./steps.ts";
 
-/** The version of TensorFlow.js: of the engine, and of its core in @periodic-eval/models. */
+/** The version of TensorFlow.js: of the backend, and of its core in @periodic-eval/models. */
 export const tfjsVersion = "4.22.0";
 
-/** An engine: the package name without its scope. */
+/** A backend: the package name without its scope. */
 export type EngineName = "tfjs-node" | "tfjs-node-gpu";
 
 export const packageOf = (engine: EngineName): string => `@tensorflow/${engine}`;
@@ -25,12 +25,12 @@ export const packageOf = (engine: EngineName): string => `@tensorflow/${engine}`
 /** The parts of TensorFlow.js that register kernels: a second copy of them would have its own tensors. */
 const shared = ["tfjs-core", "tfjs-backend-cpu"];
 
-/** The folders of the cache that hold an engine, and TensorFlow.js for projects without it. */
+/** The folders of the cache that hold a backend, and TensorFlow.js for projects without it. */
 export const engineFolder = (engine: EngineName): string => `${engine}-${tfjsVersion}`;
 export const tfjsFolder = `tfjs-${tfjsVersion}`;
 
 /**
- * Downloads an engine's JavaScript and what it imports, except TensorFlow.js, into a folder of the cache.
+ * Downloads a backend's JavaScript and what it imports, except TensorFlow.js, into a folder of the cache.
  *
  * @returns The folder that holds `node_modules`.
  */
@@ -106,7 +106,7 @@ const tarFailure = (tarball: string, got: string) =>
   });
 
 /**
- * Copies an engine from the cache into the folder from which `useBackend` loads it. It shares the project's TensorFlow.js, so its
+ * Copies a backend from the cache into the folder from which `useBackend` loads it. It shares the project's TensorFlow.js, so its
  * files must be inside the project.
  *
  * @param folder `nativeEngineFolder()` of @periodic-eval/models.

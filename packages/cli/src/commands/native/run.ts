@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { nativeEngineFolder } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { checkEngine, compileBinding, type WorkingEngine } from "./binding.ts";
+import { checkEngine, compileEngine, type WorkingEngine } from "./binding.ts";
 import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
 import { driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
 import {
@@ -27,7 +27,7 @@ export interface NativeOptions {
 /**
  * Builds native TensorFlow for TensorFlow.js, for machines that cannot reach the download of its own installer: JavaScript from npm,
  * TensorFlow's library from PyPI, and a binding between the two that is compiled here. Downloads and builds are kept in a cache,
- * and the engine is copied into the project's node_modules/.cache, where `useBackend` finds it. A second run only copies.
+ * and the backend is copied into the project's node_modules/.cache, where `useBackend` finds it. A second run only copies.
  *
  * @returns A line for the terminal.
  * @throws PeriodicEvalError `config` for everything that is missing.
@@ -46,17 +46,17 @@ export async function buildNative(
   // Everything that may be missing is checked before the downloads.
   const compiler = findCompiler();
   if (options.force)
-    // The cache may hold other engines and, where the user named a folder, other files.
+    // The cache may hold other backends and, where the user named a folder, other files.
     for (const name of [libraryFolder(options.gpu), engineFolder(engine), tfjsFolder])
       rmSync(join(cache, name), { recursive: true, force: true });
   const library = libTensorFlow(options, cache, machine, terminal);
   const built = fetchEngine(engine, cache, terminal);
-  compileBinding({ engine, built }, library, compiler, terminal);
+  compileEngine({ engine, built }, library, compiler, terminal);
   const placed = placeEngine({ engine, built, folder: nativeEngineFolder() }, cache, terminal);
   try {
     return sentence(engine, checkEngine(placed), driver);
   } catch (error) {
-    // `useBackend` starts what it finds, so a broken engine must not stay.
+    // `useBackend` starts what it finds, so a broken backend must not stay.
     rmSync(placed, { recursive: true });
     throw error;
   }
@@ -69,10 +69,10 @@ function defaultCache(): string {
 }
 
 function sentence(engine: EngineName, working: WorkingEngine, driver: string | null): string {
-  const variable = `PERIODIC_EVAL_BACKEND=${engine}`;
+  const variable = `Programs in this project start it. To name it: PERIODIC_EVAL_BACKEND=${engine}`;
   const works = `${engine} ${tfjsVersion} works on TensorFlow ${working.tensorflow}`;
-  if (engine === "tfjs-node") return `${works}: ${variable}`;
-  if (working.isUsingGpu) return `${works} and computes on the GPU: ${variable}`;
+  if (engine === "tfjs-node") return `${works}. ${variable}`;
+  if (working.isUsingGpu) return `${works} and computes on the GPU. ${variable}`;
   const why = driver === null ? " (TF_CPP_MIN_LOG_LEVEL=0 makes TensorFlow print why)" : "";
-  return `${works}, found no GPU and computes on the processor${why}: ${variable}`;
+  return `${works}, found no GPU and computes on the CPU${why}. ${variable}`;
 }

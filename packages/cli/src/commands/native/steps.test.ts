@@ -17,7 +17,7 @@ describe("makeFolder", () => {
     expect(readdirSync(parent).toSorted()).toEqual(["engine", running!].toSorted());
   });
 
-  it("keeps its own draft while it builds another folder beside it", () => {
+  it("keeps its own draft while it builds another folder in the same place", () => {
     makeFolder(folder, (draft) => {
       makeFolder(join(parent, "inner"), () => undefined);
       expect(existsSync(draft)).toBe(true);

@@ -1,7 +1,7 @@
 import { periodicEvalJsonSchema } from "@periodic-eval/core/config";
 import { loraJsonSchema } from "@periodic-eval/models";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
-import { z } from "zod";
+import * as z from "zod";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { trainingSchema } from "./training-file.ts";
 

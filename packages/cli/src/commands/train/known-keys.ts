@@ -2,7 +2,7 @@ import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
 import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/config";
 import { isRecord, nearest, unknownOption } from "@periodic-eval/core/internal";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
-import { z } from "zod";
+import * as z from "zod";
 import { valueAt } from "../../config/config-paths.ts";
 import { fileError } from "../../config/config-place.ts";
 

@@ -2,7 +2,7 @@ import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { describeZodIssue, isRecord, quoteValue, unknownOption } from "@periodic-eval/core/internal";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
-import { z } from "zod";
+import * as z from "zod";
 import { errorsOf, throwAll } from "../../config/collect-errors.ts";
 import {
   resolveBlockPaths,

@@ -1,9 +1,11 @@
-import { appendFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { resultsServer } from "@periodic-eval/dashboard/server";
 import { beforeEach, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { readResults } from "../../run/read-results.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 
 let runDir: string;
@@ -104,6 +106,70 @@ it("names damage on the standard error of compare and export", async () => {
     expect(code).toBe(0);
     expect(err).toContain(`damaged rows: ${samples}`);
   }
+});
+
+const exchange = async (one: string, other: string) => {
+  for (const ending of [".json", ".samples.jsonl"]) {
+    await rename(at(one + ending), at("kept"));
+    await rename(at(other + ending), at(one + ending));
+    await rename(at("kept"), at(other + ending));
+  }
+};
+
+describe.each([
+  [
+    "two exchanged snapshots",
+    () => exchange("em/capability_step_0", "em/capability_step_20"),
+    { kind: "misplaced", file: snapshot, effect: "it counts by its content, not by its name" },
+    ["renamed", 3, 2],
+  ],
+  [
+    "a snapshot of another run",
+    async () => {
+      const otherRun = temporaryFolder();
+      const store = fileStore(otherRun);
+      await store.put(exampleSnapshot({ phase: "em", step: 0, seed: 7 }), rows);
+      await store.close!();
+      await copyFile(join(otherRun, "periodic_eval", snapshot), at(snapshot));
+    },
+    { kind: "edited", file: snapshot, effect: lost },
+    ["edited or damaged", 2, 1],
+  ],
+] as const)("%s", (_, attack, problem, [name, verified, problems]) => {
+  beforeEach(async () => {
+    await attack();
+  });
+
+  it("is named by verify, with exit code 1", async () => {
+    const { code, out } = await runCommand(["verify", runDir, "--json"]);
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({
+      snapshots: { verified, problems },
+      problems: expect.arrayContaining([expect.objectContaining(problem)]),
+    });
+  });
+
+  it("is named by report, its page, export, compare and replay", async () => {
+    const report = await runCommand(["report", runDir, "--json"]);
+    expect(JSON.parse(report.out).problems).toContainEqual(expect.objectContaining(problem));
+    expect(await readFile(at("index.html"), "utf8")).toContain(`<td class="left">${name}</td>`);
+    for (const args of [
+      ["export", runDir],
+      ["compare", runDir, "--group-by", "run"],
+      ["replay", at(snapshot), "--model", "none", "--questions", "none"],
+    ]) {
+      const { err } = await runCommand(args);
+      expect(err).toContain(`${name}: ${snapshot}`);
+      expect(err).toContain(problem.effect);
+    }
+  });
+
+  it("is in the JSON of serve", async () => {
+    const server = resultsServer({ root: runDir, readResults });
+    const reply = await server.request("/v1/eval", { headers: { Accept: "application/json" } });
+    const { problems: found } = (await reply.json()) as { readonly problems: unknown };
+    expect(found).toContainEqual(expect.objectContaining(problem));
+  });
 });
 
 it("does not count older files as problems, and says how many there are", async () => {

@@ -45,12 +45,14 @@ export async function verifyRun(runDir: string): Promise<VerifiedRun> {
     runDir,
     snapshots: {
       ...countHashes(snapshots.map(({ sha256 }) => sha256)),
-      problems: badValues.size + bad(["unreadable", "edited", "missing", "duplicate"]).length,
+      problems: badValues.size + bad(badFiles).length,
     },
     rows: { ...countHashes(samples.map((one) => one.samples?.sha256)), problems: badRows.size },
     problems,
   };
 }
+
+const badFiles = ["unreadable", "edited", "missing", "duplicate", "misplaced", "unlisted"] as const;
 
 const keyOf = ({ phase, id, step }: NonNullable<RunProblem["key"]>): string => `${phase}/${id}/${step}`;
 

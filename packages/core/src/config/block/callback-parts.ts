@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { periodicShape, type PeriodicOptions } from "../../callback/periodic-callback.ts";
 import { configError } from "../../internal/config-error.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { namePattern } from "../../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);

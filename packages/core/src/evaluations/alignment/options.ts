@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";

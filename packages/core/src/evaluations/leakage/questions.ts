@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";

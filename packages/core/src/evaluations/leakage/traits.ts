@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Json } from "../../contracts/json.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";

@@ -2,7 +2,7 @@ import type { MetricKit } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { encodePair } from "../../model/encode-pair.ts";
 import { parseOptions } from "../../internal/parse-options.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Prompt } from "../../contracts/model.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { filledString, integerFromZero } from "../../internal/option-schemas.ts";

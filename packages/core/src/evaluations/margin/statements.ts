@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { namePattern } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { ErrorCode, ValuePath } from "../../errors.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { Sampling, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { jsonFault } from "../../internal/json.ts";

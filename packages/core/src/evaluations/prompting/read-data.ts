@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { PeriodicEvalError, type SourceOption, type ValuePath } from "../../errors.ts";
 import type { Json } from "../../contracts/json.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";

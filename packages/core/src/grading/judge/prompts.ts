@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { configError } from "../../internal/config-error.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import type { JudgeMethodName } from "./method.ts";

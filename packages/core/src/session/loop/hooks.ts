@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
 import { configError } from "../../internal/config-error.ts";
 import { frozenCopy } from "../../internal/frozen.ts";

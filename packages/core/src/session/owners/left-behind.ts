@@ -35,6 +35,11 @@ export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given
   return owners === null ? work(given) : owners.run(owner, work, given);
 }
 
+/** Runs user code as `runOwned` does, unless it already runs on behalf of somebody, such as a callback of a session. */
+export function runOwnedOnce<T>(owner: OnLeftBehind, work: () => T): T {
+  return owners?.current() === undefined ? runOwned(owner, work, undefined) : work();
+}
+
 /**
  * Returns the name of the callback or logger of a session on whose behalf the code that asks is running, be it in a timer or a
  * promise; null for other code, and in browsers.

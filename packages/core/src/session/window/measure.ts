@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";

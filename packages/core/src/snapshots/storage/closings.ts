@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { PhaseClosing } from "../../contracts/snapshot.ts";
 import { writeFileAtomic } from "./atomic-file.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";

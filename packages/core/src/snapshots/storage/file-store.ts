@@ -1,5 +1,5 @@
 import { process } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
@@ -8,6 +8,7 @@ import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
+import { readIfPresent } from "./read-file.ts";
 import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
@@ -54,7 +55,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const finder = snapshotFinder(paths.root, layout, fs);
   let release: (() => Promise<void>) | null = null;
   let problems: readonly RunProblem[] = [];
-  const { inTurn, change } = turns(async () => {
+  const { inTurn, change, completeChange } = turns(async () => {
     if (release === null) return;
     await finishWrites(paths.root, fs);
     await reindex();
@@ -63,9 +64,10 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   async function open(): Promise<void> {
     if (release !== null) return;
     await makeFolder(paths.root, fs);
+    const wasKilled = (await readIfPresent(paths.lock, fs)) !== null;
     const unlock = await takeLock(paths.lock, fs, owner);
     try {
-      const repaired = await repairRun(runDir, fs, warn);
+      const repaired = await repairRun(runDir, fs, { warn, wasKilled });
       finder.rememberAll(repaired.found);
       ({ problems } = repaired);
     } catch (error) {
@@ -116,6 +118,8 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     ),
     close: () =>
       inTurn(async () => {
+        // On a disk that still fails, the next session completes the change.
+        await completeChange().catch(() => undefined);
         await release?.();
         release = null;
       }),
@@ -157,7 +161,7 @@ async function writeAnnounced(
 
 /**
  * Returns a queue of writes: background grading may write while a window does. `change` is for those of several steps: after one
- * that failed half-way, it first calls `complete`.
+ * that failed half-way, it first calls `complete`, as `completeChange` does.
  */
 function turns(complete: () => Promise<void>) {
   let queue: Promise<unknown> = Promise.resolve();
@@ -167,12 +171,16 @@ function turns(complete: () => Promise<void>) {
     queue = turn.catch(() => undefined);
     return turn;
   }
+  async function completeChange(): Promise<void> {
+    if (isHalfway) await complete();
+    isHalfway = false;
+  }
   const change = (work: () => Promise<void>) =>
     inTurn(async () => {
-      if (isHalfway) await complete();
+      await completeChange();
       isHalfway = true;
       await work();
       isHalfway = false;
     });
-  return { inTurn, change };
+  return { inTurn, change, completeChange };
 }

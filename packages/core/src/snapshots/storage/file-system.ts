@@ -60,7 +60,13 @@ export const nodeFiles: FileSystem = {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
   },
-  read: (path) => readFile(path, "utf8"),
+  async read(path) {
+    const found = await stat(path);
+    // A pipe would be waited for, and a device may never end.
+    if (!found.isFile() && !found.isDirectory())
+      throw Object.assign(new Error(`${path} is a pipe, socket or device`), { code: "EINVAL" });
+    return readFile(path, "utf8");
+  },
   async open(path, mode) {
     const handle = await open(path, mode === "create" ? "wx" : "a");
     return {

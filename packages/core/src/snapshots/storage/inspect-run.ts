@@ -7,8 +7,10 @@ import { keyText } from "../run-order.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { knownByCheckpoints } from "./known-by-checkpoints.ts";
 import { fileName, runPaths, samplesPath, snapshotName } from "./layout.ts";
+import type { Misplaced } from "./places.ts";
 import { problemOf } from "./problem.ts";
-import { readIndex, rebuildIndex, type IndexLine } from "./run-index.ts";
+import { readIfPresent } from "./read-file.ts";
+import { readIndex, rebuildIndex, type IndexLine, type RunIndex } from "./run-index.ts";
 import { scanSnapshots, sealOf } from "./scan-snapshots.ts";
 import { readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
@@ -17,6 +19,8 @@ export interface Inspection {
   /** In run order, without unreadable and edited snapshots. */
   readonly found: readonly FoundSnapshot[];
   readonly problems: readonly RunProblem[];
+  /** Those of `found` whose file was renamed or exchanged with another. */
+  readonly misplaced: readonly Misplaced[];
   /** Lines of the index whose snapshot is gone. */
   readonly missing: readonly IndexLine[];
 }
@@ -26,20 +30,28 @@ export interface InspectOptions {
   readonly rows?: boolean;
 }
 
-/** Reads all snapshots of a run and verifies them, their rows and the index. Takes no lock and changes nothing. */
+/**
+ * Reads all snapshots of a run and verifies them, their rows and the index. Takes no lock and changes nothing.
+ *
+ * @param wasKilled Whether the last session was killed. Default: whether there is a lock.
+ */
 export async function inspectRun(
   runDir: string,
   fs: FileReader,
   { rows = true }: InspectOptions = {},
+  wasKilled?: boolean,
 ): Promise<Inspection> {
-  const { root, index } = runPaths(runDir);
-  const { found, problems, index: known } = await scanSnapshots(root, fs);
+  const { root, index, lock } = runPaths(runDir);
+  const isLocked = async () => wasKilled ?? (await readIfPresent(lock, fs)) !== null;
+  const wasLocked = await isLocked();
+  const { found, problems, misplaced, index: known } = await scanSnapshots(root, fs);
   const { lines = [], brokenAt = null } = known ?? {};
   const missing = await missingLines(runDir, lines, { found, problems }, fs);
   const accounted = [...found.map(({ snapshot }) => snapshot), ...missing];
   const forgotten = await missingKeys(runDir, { accounted, problems }, fs);
   return {
     found,
+    misplaced,
     missing,
     problems: [
       ...problems,
@@ -52,7 +64,10 @@ export async function inspectRun(
       // A process that is killed between its first snapshot and the index leaves one snapshot without an index.
       ...(known === null && found.length > 1 ? [missingIndex()] : []),
       ...(brokenAt === null ? [] : [brokenIndex(brokenAt)]),
-      ...(known !== null && brokenAt === null ? await unlisted(index, found, fs) : []),
+      ...(known === null || brokenAt !== null
+        ? []
+        : // Read after the snapshots, so that it has the lines of a session that runs now.
+          unlisted(root, found, await readIndex(index, fs), wasLocked || (await isLocked()))),
     ],
   };
 }
@@ -157,23 +172,35 @@ function implausibleValues(root: string, { path, snapshot }: FoundSnapshot): rea
 }
 
 /**
- * Reports that lines at the end of the index were removed, which its chain does not show. A process that is killed between a
- * snapshot and its line leaves one snapshot without a line.
+ * Reports snapshots without a line: lines at the end of the index were removed, which its chain does not show, or snapshots were
+ * added. A process that is killed between a snapshot and its line leaves the newest snapshot without a line, and its lock.
  */
-async function unlisted(
-  index: string,
+function unlisted(
+  root: string,
   found: readonly FoundSnapshot[],
-  fs: FileReader,
-): Promise<readonly RunProblem[]> {
-  // Read after the snapshots, so that it has the lines of a session that runs now.
-  const { lines = [] } = (await readIndex(index, fs)) ?? {};
+  index: RunIndex | null,
+  isLocked: boolean,
+): readonly RunProblem[] {
+  const { lines = [] } = index ?? {};
   const listed = new Set(lines.map(keyText));
-  const { length } = found.filter(
+  const without = found.filter(
     ({ snapshot }) => snapshot.sha256 !== undefined && !listed.has(keyText(snapshot)),
   );
-  if (length < 2) return [];
-  const about = { file: "index.jsonl", kind: "index", key: null } as const;
-  return [problemOf({ ...about, got: `no lines of ${length} snapshots`, expected: "a line of each" })];
+  const [one] = without;
+  if (one === undefined) return [];
+  if (without.length > 1) {
+    const about = { file: "index.jsonl", kind: "index", key: null } as const;
+    return [
+      problemOf({ ...about, got: `no lines of ${without.length} snapshots`, expected: "a line of each" }),
+    ];
+  }
+  const isNewest = lines.every((line) => line.created_at <= one.snapshot.created_at);
+  if (isNewest && isLocked) return [];
+  const { phase, id, step } = one.snapshot;
+  const about = { file: fileName(root, one.path), kind: "unlisted", key: { phase, id, step } } as const;
+  return [
+    problemOf({ ...about, got: "a snapshot without a line in index.jsonl", expected: "a line of each" }),
+  ];
 }
 
 const missingIndex = (): RunProblem =>

@@ -1,4 +1,5 @@
-import { appendFile, readFile, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { appendFile, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Paired, Snapshot } from "../../contracts/snapshot.ts";
@@ -24,6 +25,12 @@ beforeEach(async () => {
   for (const step of [0, 20]) await store.put(exampleSnapshot({ phase: "em", step }), rows);
   await store.close!();
 });
+
+async function put(one: Snapshot): Promise<void> {
+  const store = fileStore(runDir);
+  await store.put(one, []);
+  await store.close!();
+}
 
 const edit = async (name: string, change: (text: string) => string) =>
   writeFile(at(name), change(await readFile(at(name), "utf8")));
@@ -92,6 +99,21 @@ it("names a damaged baseline in an earlier run, and does not read its rows", asy
   expect(PeriodicEvalError.is(error, "store") && error.got).toMatch(/^20 rows with SHA-256/);
 });
 
+it.skipIf(process.platform === "win32")(
+  "names pipes and devices in the place of files, and waits for none",
+  async () => {
+    await rm(at(samples));
+    execFileSync("mkfifo", [at(samples), at("em/capability_step_40.json")]);
+    await symlink("/dev/zero", at("em/capability_step_60.json"));
+    const { problems } = await readRun(runDir);
+    expect(problems.map(({ kind, file }) => [kind, file])).toEqual([
+      ["unavailable", "em/capability_step_40.json"],
+      ["unavailable", "em/capability_step_60.json"],
+      ["unavailable", samples],
+    ]);
+  },
+);
+
 describe("the hashes", () => {
   it("are those of the file's bytes and of the canonical JSON", async () => {
     const written = JSON.parse(await readFile(at(snapshot), "utf8")) as Snapshot;
@@ -150,10 +172,11 @@ describe("the index", () => {
     expect((await readRun(runDir)).problems).toEqual([]);
   });
 
-  it("shows that lines at its end were removed, but accepts one snapshot without a line", async () => {
+  it("shows that lines at its end were removed, but accepts one snapshot without a line after a kill", async () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ phase: "em", step: 40 }), rows);
     await store.close!();
+    await writeFile(at(".lock"), "of a process that was killed");
     await edit("index.jsonl", (text) => text.split("\n").slice(0, 2).join("\n") + "\n");
     expect((await readRun(runDir)).problems).toEqual([]);
     await edit("index.jsonl", (text) => text.split("\n").slice(0, 1).join("\n") + "\n");
@@ -273,7 +296,7 @@ it.each([
 ])("names %s", async (_, change, got) => {
   const example = exampleSnapshot({ phase: "em", step: 40 });
   const metrics = { accuracy: { ...example.metrics["accuracy"]!, ...change } };
-  await writeSnapshot(at("em/capability_step_40.json"), { ...example, metrics }, [], nodeFiles);
+  await put({ ...example, metrics });
   expect((await readRun(runDir)).problems).toMatchObject([{ kind: "implausible", got }]);
 });
 
@@ -283,7 +306,7 @@ it.each([
   [{ correct: 1, total: 4, accuracy: 0.5 }, "accuracy 0.5"],
 ])("names counts that contradict: %j", async (plain, got) => {
   const example = exampleSnapshot({ phase: "em", step: 40, ...plain });
-  await writeSnapshot(at("em/capability_step_40.json"), example, [], nodeFiles);
+  await put(example);
   expect((await readRun(runDir)).problems).toMatchObject([{ kind: "implausible", got }]);
 });
 
@@ -310,7 +333,7 @@ it.each([
   ] as const) {
     const example = exampleSnapshot({ phase: "em", step: 40 });
     const compared = { ...example, paired: { baseline: { accuracy: paired }, previous: null } };
-    await writeSnapshot(at("em/capability_step_40.json"), compared, [], nodeFiles);
+    await put(compared);
     expect((await readRun(runDir)).problems).toMatchObject(problems);
   }
 });

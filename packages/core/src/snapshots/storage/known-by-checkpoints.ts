@@ -1,5 +1,5 @@
 import { join } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { SnapshotKey } from "../../contracts/snapshot.ts";
 import { keysOfSteps } from "../run-order.ts";
 import type { FileReader } from "./file-system.ts";

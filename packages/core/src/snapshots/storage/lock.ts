@@ -1,5 +1,5 @@
 import { createHash, hostname, process, randomUUID, readFileSync, sleep } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { Writer } from "../../contracts/run-record.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isRunning } from "../../internal/is-running.ts";

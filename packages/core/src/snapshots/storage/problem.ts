@@ -26,6 +26,8 @@ function effectOf({ kind, key }: Found, isStart: boolean): string {
   if (kind === "index") return "deleted snapshots cannot be seen";
   if (kind === "implausible") return "its values cannot be trusted";
   if (kind === "duplicate") return "this file is not used";
+  if (kind === "misplaced") return "it counts by its content, not by its name";
+  if (kind === "unlisted") return "it may be of another run";
   if (kind === "unavailable") return "it is not verified";
   if (key === null) return "this measurement is lost";
   const lost = effectOfLoss(key, isStart);

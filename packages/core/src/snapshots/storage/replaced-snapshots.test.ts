@@ -168,13 +168,17 @@ it("names a snapshot that is nested too deeply to verify", async () => {
   expect((await readRun(runDir)).problems).toMatchObject([{ kind: "unreadable", invalid: true }]);
 });
 
-it("ignores files and folders with line breaks in their names", async () => {
-  const [file, folder] = ["x\nem/capability_step_0.json", "x\nem"].map((name) => name.replaceAll("/", "_"));
-  await mkdir(at(folder!));
-  await copyFile(at(snapshot), at(file!));
-  await copyFile(at(snapshot), at(folder!, "capability_step_0.json"));
-  expect((await readRun(runDir)).problems).toEqual([]);
-});
+// Windows has no such names.
+it.skipIf(process.platform === "win32")(
+  "ignores files and folders with line breaks in their names",
+  async () => {
+    const [file, folder] = ["x\nem/capability_step_0.json", "x\nem"].map((name) => name.replaceAll("/", "_"));
+    await mkdir(at(folder!));
+    await copyFile(at(snapshot), at(file!));
+    await copyFile(at(snapshot), at(folder!, "capability_step_0.json"));
+    expect((await readRun(runDir)).problems).toEqual([]);
+  },
+);
 
 it("reads a list of superseded snapshots with lines of other types", async () => {
   await mkdir(at("superseded/em"), { recursive: true });

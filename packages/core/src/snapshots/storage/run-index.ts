@@ -19,6 +19,8 @@ export interface RunIndex {
   readonly lines: readonly IndexLine[];
   /** By key, the `sha256` of each line up to the first that does not continue the chain. */
   readonly seals: ReadonlyMap<string, readonly (string | undefined)[]>;
+  /** By key, the file that the last of these lines names. */
+  readonly files: ReadonlyMap<string, string>;
   /** The number of the first line that does not continue the chain; null if all do, or the index is of an older version. */
   readonly brokenAt: number | null;
 }
@@ -57,6 +59,7 @@ const chained = (line: string, previous: string): string =>
 export function parseIndex(text: string): RunIndex {
   const lines: IndexLine[] = [];
   const seals = new Map<string, (string | undefined)[]>();
+  const files = new Map<string, string>();
   let [brokenAt, previous]: [number | null, string] = [null, ""];
   for (const [at, line] of completeLines(text).entries()) {
     const parsed = parseLine(line);
@@ -68,9 +71,12 @@ export function parseIndex(text: string): RunIndex {
       continue;
     }
     lines.push(parsed);
-    if (brokenAt === null) seals.set(keyText(parsed), [...(seals.get(keyText(parsed)) ?? []), parsed.sha256]);
+    if (brokenAt !== null) continue;
+    const key = keyText(parsed);
+    seals.set(key, [...(seals.get(key) ?? []), parsed.sha256]);
+    files.set(key, parsed.file);
   }
-  return { lines, seals, brokenAt };
+  return { lines, seals, files, brokenAt };
 }
 
 /** Reads the index; null if there is none. */

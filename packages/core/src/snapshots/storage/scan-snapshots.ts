@@ -1,4 +1,4 @@
-import { join } from "#platform";
+import { dirname, join } from "#platform";
 import type { Layout, RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { grouped } from "../../statistics/grouping.ts";
@@ -6,6 +6,7 @@ import { inRunOrder, keyText } from "../run-order.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
 import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { isNamedByStore, misplacedProblem, misplacedSnapshots, type Misplaced } from "./places.ts";
 import { problemOf } from "./problem.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
 import { readIndex, type RunIndex } from "./run-index.ts";
@@ -15,6 +16,8 @@ export interface Scan {
   /** In run order, without unreadable, edited and replaced snapshots. */
   readonly found: readonly FoundSnapshot[];
   readonly problems: readonly RunProblem[];
+  /** Those of `found` whose file was renamed or exchanged with another. */
+  readonly misplaced: readonly Misplaced[];
   /** As it was before the snapshots were read: a session that runs now adds a snapshot first and its line later. */
   readonly index: RunIndex | null;
 }
@@ -34,7 +37,8 @@ export async function scanSnapshots(
   const keys = new Map(index?.lines.map(({ file, phase, id, step }) => [file, { phase, id, step }]));
   const sound: FoundSnapshot[] = [];
   const problems: RunProblem[] = [];
-  for (const path of await snapshotFiles(root, fs)) {
+  const files = await snapshotFiles(root, fs);
+  for (const path of files) {
     const file = fileName(root, path);
     try {
       const { snapshot, edited } = parseSealed(await fs.read(path), path);
@@ -61,7 +65,9 @@ export async function scanSnapshots(
   const { found, problems: replaced } = await withoutReplaced(root, chosen, { index, indexPath, fs });
   const byPlace = new Map<SnapshotKey, FoundSnapshot>(found.map((one) => [one.snapshot, one]));
   const ordered = inRunOrder(found.map(({ snapshot }) => snapshot)).map((snapshot) => byPlace.get(snapshot)!);
-  return { found: ordered, problems: [...problems, ...replaced], index };
+  const misplaced = misplacedSnapshots(dirname(indexPath), ordered, { folder: root, index, files });
+  const renamed = misplaced.map((one) => misplacedProblem(root, one));
+  return { found: ordered, problems: [...problems, ...replaced, ...renamed], misplaced, index };
 }
 
 function snapshotProblem(
@@ -72,12 +78,6 @@ function snapshotProblem(
   const { phase, id, step, crossed } = snapshot;
   const file = fileName(root, path);
   return problemOf({ file, key: { phase, id, step }, ...about }, crossed.includes("start"));
-}
-
-/** Whether the store writes a snapshot to this path, in either layout. */
-function isNamedByStore(root: string, { path, snapshot }: FoundSnapshot): boolean {
-  const paths = [...snapshotPaths(root, "nested", snapshot), ...snapshotPaths(root, "flat", snapshot)];
-  return paths.includes(path);
 }
 
 /**
@@ -141,7 +141,8 @@ export async function sealOf(path: string, fs: FileReader): Promise<unknown> {
 
 function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunProblem {
   const expected = "a snapshot";
-  if (error instanceof RangeError)
+  // Node's RangeErrors about files have a code.
+  if (error instanceof RangeError && errnoOf(error) === null)
     return problemOf({ file, kind: "unreadable", key, got: "JSON that is nested too deeply", expected });
   if (!PeriodicEvalError.is(error))
     return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });

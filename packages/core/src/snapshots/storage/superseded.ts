@@ -1,5 +1,5 @@
 import { basename, dirname, join, relative } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { SupersededFile } from "../../contracts/run-record.ts";
 import { appendLines, writeFileAtomic } from "./atomic-file.ts";
 import { storeError, type FileReader, type FileSystem } from "./file-system.ts";

@@ -1,5 +1,5 @@
 import { basename } from "#platform";
-import { z } from "zod";
+import * as z from "zod";
 import type { TrainingPoint } from "../../contracts/run-record.ts";
 import { writeFileAtomic } from "./atomic-file.ts";
 import { storeError, type FileReader, type FileSystem } from "./file-system.ts";

@@ -5,11 +5,11 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { describeBytes, fullHeapCode, joinRemedies } from "../../internal/memory-errors.ts";
 import { isOnDevice } from "./device.ts";
 
-/** The memory of the engine in use. */
+/** The memory of the backend in use. */
 export interface EngineMemory {
   /** The value of `tf.getBackend()`. */
   readonly backend: string;
-  /** Bytes that the engine holds: the size of the wasm heap, which never shrinks; elsewhere the bytes of all tensors. */
+  /** Bytes that the backend holds: the size of the wasm heap, which never shrinks; elsewhere the bytes of all tensors. */
   readonly usedBytes: number;
   /** Bytes that all tensors may have. Null for a GPU, whose memory TensorFlow.js does not report. */
   readonly limitBytes: number | null;
@@ -23,13 +23,13 @@ export interface MemoryAdvice {
   readonly remedies: readonly string[];
 }
 
-/** The largest heap of the wasm engine: 65,536 pages of 64 KiB, less one. */
+/** The largest heap of the wasm backend: 65,536 pages of 64 KiB, less one. */
 const wasmLimit = 2 ** 32 - 2 ** 16;
 
 /** Share of the wasm heap from which a trap counts as missing memory; with less in use it is another fault. */
 const fullShare = 0.9;
 
-/** Returns what the engine holds and what it can hold. */
+/** Returns what the backend holds and what it can hold. */
 export function engineMemory(): EngineMemory {
   const backend = tf.getBackend();
   const usedBytes = tf.memory().numBytes;
@@ -46,7 +46,7 @@ function wasmHeapBytes(): number | null {
   return wasm?.HEAPU8?.length ?? null;
 }
 
-/** Messages with which engines, V8 and GPU drivers report that an allocation failed. */
+/** Messages with which backends, V8 and GPU drivers report that an allocation failed. */
 const messages =
   /\bOOM\b|Resource_?Exhausted|out[ -]of[ -]memory|bad_alloc|failed to allocate|\ballocation failed|Array buffer allocation failed|Memory\.grow\(\)|device (?:is|was) lost|XNN status .* is not successful/i;
 
@@ -54,7 +54,7 @@ const messages =
 const traps = /out of bounds|Aborted\(|unreachable|Invalid typed array length: \d{9,}/;
 
 /**
- * Whether an error means that the engine or the process ran out of memory. A trap of wasm counts only if the heap is almost
+ * Whether an error means that the backend or the process ran out of memory. A trap of wasm counts only if the heap is almost
  * full.
  */
 export function isOutOfMemory(error: unknown): boolean {
@@ -67,8 +67,8 @@ export function isOutOfMemory(error: unknown): boolean {
 }
 
 /**
- * Returns the `memory` error for an error of an engine that ran out of memory; any other error unchanged. The only place
- * where engine errors are translated.
+ * Returns the `memory` error for an error of a backend that ran out of memory; any other error unchanged. The only place
+ * where backend errors are translated.
  *
  * @param doing A noun phrase: `step 3: the forward and backward pass of 8 × 512 tokens`.
  */

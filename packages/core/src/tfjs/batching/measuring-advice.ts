@@ -3,16 +3,20 @@ import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { engineMemory, type MemoryAdvice } from "./engine-memory.ts";
 
 /** The calls of a measurement that read the model. */
-export type MeasuringCall = "scores continuations" | "scores next tokens" | "generates" | "checks the engine";
+export type MeasuringCall =
+  | "scores continuations"
+  | "scores next tokens"
+  | "generates"
+  | "checks the backend";
 
 const shorter = "ask shorter questions, with fewer few-shot examples";
 
-/** Batches shrink by themselves, to a single row: only a smaller row, less around it or another engine helps. */
+/** Batches shrink by themselves, to a single row: only a smaller row, less around it or another backend helps. */
 const remediesOf: Readonly<Record<MeasuringCall, readonly string[]>> = {
   "scores continuations": [shorter],
   "scores next tokens": [shorter],
   generates: ["generate fewer tokens (sampling.maxNewTokens of the callback)", shorter],
-  "checks the engine": ["use a smaller model"],
+  "checks the backend": ["use a smaller model"],
 };
 
 /**

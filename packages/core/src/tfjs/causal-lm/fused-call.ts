@@ -1,20 +1,20 @@
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * The kernel with which an engine runs a `FusedCall`: its inputs are numbered and its attribute `call` is the `FusedCall`.
- * `@periodic-eval/models` registers it for engines that run graphs.
+ * The kernel with which a backend runs a `FusedCall`: its inputs are numbered and its attribute `call` is the `FusedCall`.
+ * `@periodic-eval/models` registers it for backends that run graphs.
  */
 export const fusedCallKernel = "PeriodicEvalFusedCall";
 
 /**
- * A function of tensors that consists of many small operations. An engine that runs graphs executes it in one call; other
- * engines execute the operations one by one. Its JavaScript may depend on nothing but the shapes of its inputs.
+ * A function of tensors that consists of many small operations. A backend that runs graphs executes it in one call; other
+ * backends execute the operations one by one. Its JavaScript may depend on nothing but the shapes of its inputs.
  */
 export class FusedCall {
-  /** The subject of the warning that an engine cannot fuse it: `Updating weights`. */
+  /** The subject of the warning that a backend cannot fuse it: `Updating weights`. */
   readonly doing: string;
   readonly run: (inputs: readonly tf.Tensor[]) => tf.Tensor[];
-  /** The engine's graph for this function; null before the first call and without an engine that fuses. */
+  /** The backend's graph for this function; null before the first call and without a backend that fuses. */
   held: { dispose(): void } | null = null;
 
   constructor(doing: string, run: (inputs: readonly tf.Tensor[]) => tf.Tensor[]) {
@@ -29,7 +29,7 @@ export class FusedCall {
     return tf.engine().runKernel(fusedCallKernel, numbered, { call: this } as object as tf.NamedAttrMap);
   }
 
-  /** Disposes the engine's graph. */
+  /** Disposes the backend's graph. */
   dispose(): void {
     this.held?.dispose();
     this.held = null;

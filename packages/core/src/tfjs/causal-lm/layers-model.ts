@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { z } from "zod";
+import * as z from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";

@@ -23,7 +23,7 @@ export interface TrainingPassMemory {
   readonly trainables: number;
   /** Tensors that the forward pass keeps for the backward pass. */
   readonly activations: number;
-  /** Temporary tensors at the peak, logits among them, and the engine's own copies of weights. */
+  /** Temporary tensors at the peak, logits among them, and the backend's own copies of weights. */
   readonly workspace: number;
 }
 

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { z } from "zod";
+import * as z from "zod";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { createHasher, hashBytes } from "../../random/hash.ts";
 import { isOnDevice } from "../batching/device.ts";
@@ -27,7 +27,7 @@ const optionsSchema = z.strictObject({
  * Approximate (the string begins with `approximate:`): reductions per weight on the device.
  * - On native TensorFlow and WebGPU: integer sums over the bits of float32 weights. They change with any bit of a single entry;
  *   several changes cancel with a probability of about 2⁻³².
- * - On other engines: six float32 reductions. They detect swapped weights, swapped entries and training steps. They miss changes
+ * - On other backends: six float32 reductions. They detect swapped weights, swapped entries and training steps. They miss changes
  *   below the rounding of such sums, such as one ulp of one entry of a large weight, and changes constructed to cancel in all six.
  *
  * Keeps no tensors. While a backend downloads a copy, the largest weight is in memory twice.

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { z } from "zod";
+import * as z from "zod";
 import { parseOptions } from "../../internal/parse-options.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import { hashText } from "../../random/hash.ts";

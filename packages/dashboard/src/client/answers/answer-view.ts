@@ -8,7 +8,7 @@ import { choiceText, shareOfChoices } from "../../page-data/question-changes.ts"
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
 export function answerView(row: AnswerRow, link: string): HTMLElement {
   const about = aboutView(row, true);
-  about.append(" ", create("a", { href: link, class: "all-steps" }, "all steps"));
+  about.append(" ", create("a", { href: link, class: "all-steps" }, "same question at all steps"));
   const asked = create("h3", { class: "asked" }, row.question ?? row.item);
   return create("article", { class: "answer" }, asked, about, ...bodyOf(row, null), ...judgeOf(row));
 }

@@ -4,7 +4,10 @@ import { flagKey } from "../../page-data/answer-text.ts";
 import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
 import { filterControls } from "./filter-controls.ts";
 import { focusOn, onHash, readHash, writeHash } from "./selection.ts";
-import type { AnswersSource } from "./source.ts";
+import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
+import type { AnswersSource, ReadAnswers } from "./source.ts";
+
+const aboutAnswers = "Every answer of every measurement. The address of this page holds the selection.";
 
 /** Rows of one measurement that are searched at first. */
 const searchedRows = 5000;
@@ -28,11 +31,9 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
     const { item, sample } = selection;
     select({ item, sample, marks });
   });
-  const found = create("p", { class: "found", "aria-live": "polite" });
-  const list = create("div");
-  const about = "Every answer of every measurement. The address of this page holds the selection.";
+  const [found, list] = [create("p", { class: "found", "aria-live": "polite" }), create("div")];
   place.replaceChildren(
-    create("p", { class: "sub" }, about),
+    create("p", { class: "sub" }, aboutAnswers),
     filters.element,
     found,
     list,
@@ -67,20 +68,22 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
     const one = filters.fillMeasurements(all, selection);
     const wanted = { ...selection, phase: one.phase, id: one.id, step: String(one.step) };
     here = { phase: wanted.phase, id: wanted.id, step: wanted.step };
-    const totals = all.filter(({ id }) => id === one.id).map(({ total }) => total);
-    const next = JSON.stringify([wanted, limit, wanted.item === "" ? one.total : totals]);
+    const next = JSON.stringify([wanted, limit, wanted.item === "" ? one.total : totalsOf(all, one)]);
     if (next === shown) return;
     filters.element.classList.toggle("is-item", wanted.item !== "");
+    const { rowsOf, checks } = checkedRows(source, limit);
     const view = await (wanted.item === ""
-      ? source.rows(one, limit).then((read) => {
+      ? rowsOf(one).then((read) => {
           if (isCurrent()) filters.fillAnswers(read.rows, wanted);
-          return pageView(read, wanted, actions);
+          return pageView(read, one, wanted, actions);
         })
-      : itemView(all, wanted, (measurement) => source.rows(measurement, limit)));
+      : itemView(all, wanted, rowsOf));
     if (!isCurrent()) return;
     shown = next;
-    found.textContent = view.text;
     list.replaceChildren(...view.content);
+    found.textContent = checks.length === 0 ? view.text : `${view.text} · being verified`;
+    await Promise.all(checks);
+    if (isCurrent()) found.textContent = view.text;
   };
 
   onHash("answers", place, (parameters) => {
@@ -89,4 +92,18 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
   });
   update();
   return { update };
+}
+
+const totalsOf = (all: readonly MeasurementAnswers[], { id }: MeasurementAnswers): readonly number[] =>
+  all.filter((one) => one.id === id).map(({ total }) => total);
+
+/** Reads rows and collects the checks that the server has not done yet. */
+function checkedRows(source: AnswersSource, limit: number) {
+  const checks: Promise<unknown>[] = [];
+  const rowsOf = async (measurement: MeasurementAnswers): Promise<ReadAnswers> => {
+    const read = await source.rows(measurement, limit);
+    if (read.verified !== null) checks.push(read.verified);
+    return read;
+  };
+  return { rowsOf, checks };
 }

@@ -4,6 +4,7 @@ import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
 import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
 import { evenly } from "../../page-data/evenly.ts";
+import { downloadButton, type PlacedAnswer } from "./download-answers.ts";
 import type { AnswersSource, ReadAnswers } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
@@ -25,6 +26,7 @@ const maxSteps = 24;
 /** Renders one page of the answers that match the selection. */
 export function pageView(
   { rows, read, total }: ReadAnswers,
+  measurement: MeasurementAnswers,
   selection: AnswerSelection,
   actions: PageActions,
 ): View {
@@ -40,9 +42,23 @@ export function pageView(
       ...shown.map((row) => answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }))),
       ...(pages > 1 ? [pageButtons(page, pages, actions)] : []),
       ...(read < total ? [searchMore(read, total, actions)] : []),
+      ...downloadOf(
+        sorted.map((row) => ({ measurement, row })),
+        [selection.phase, selection.id, "step", selection.step, selection.show],
+      ),
     ],
   };
 }
+
+const downloadOf = (answers: readonly PlacedAnswer[], name: readonly string[]): readonly HTMLElement[] =>
+  answers.length === 0
+    ? []
+    : [
+        downloadButton(
+          answers,
+          name.filter((part) => part !== ""),
+        ),
+      ];
 
 function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTMLElement {
   const button = (to: number, text: string): HTMLElement => {
@@ -83,6 +99,10 @@ export async function itemView(
       create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
       create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
       stepsView(answers, selection.marks),
+      ...downloadOf(
+        answers.flatMap(({ row: one }, at) => (one === null ? [] : [{ measurement: shown[at]!, row: one }])),
+        [selection.id, selection.item],
+      ),
     ],
   };
 }

@@ -36,16 +36,38 @@ it("reads the rows of a served measurement in parts, up to a limit, and keeps th
   const requests = serve(1200);
   const source = answersSource(served);
   const [one] = await source.measurements();
-  const { rows, read, total } = await source.rows(one!, 600);
-  expect([rows.length, read, total]).toEqual([1000, 1000, 1200]);
+  const { rows, read, total, verified } = await source.rows(one!, 600);
+  expect([rows.length, read, total, verified]).toEqual([1000, 1000, 1200, null]);
   expect(rows.at(-1)).toEqual(row(999));
   await source.rows(one!, 600);
   expect(requests).toEqual([
     "?results_dir=a&view=answers",
-    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=0&count=500",
-    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=500&count=500",
+    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=0&count=500&verify=later",
+    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=500&count=500&verify=later",
   ]);
 });
+
+it.each([null, "edited or damaged"])(
+  "returns rows before the server has verified them, then requests one row after that (problem %j)",
+  async (problem) => {
+    const requests: string[] = [];
+    vi.stubGlobal("fetch", async (address: string) => {
+      requests.push(address);
+      const early = { ...measurement, total: 1, rows: [row(0)], isVerified: false };
+      const one = address.endsWith("verify=later") ? early : { ...measurement, total: 1, rows: [], problem };
+      return Response.json({ ...served, measurements: [one] });
+    });
+    const source = answersSource(served);
+    const { rows, verified } = await source.rows({ ...measurement, total: 1 }, 600);
+    expect(rows).toEqual([row(0)]);
+    if (problem === null) await verified;
+    else await expect(verified).rejects.toThrow(problem);
+    expect(requests.at(-1)).toMatch(/&step=20&count=1$/);
+    // Damaged rows are requested again, others are kept.
+    await source.rows({ ...measurement, total: 1 }, 600);
+    expect(requests).toHaveLength(problem === null ? 2 : 4);
+  },
+);
 
 it("reads a measurement again that has more rows than before", async () => {
   const requests = serve(3);

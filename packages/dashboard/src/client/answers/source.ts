@@ -6,6 +6,8 @@ export interface ReadAnswers {
   /** Number of stored rows that were read, and of all. */
   readonly read: number;
   readonly total: number;
+  /** Resolves when the server has verified the rows; rejects if they are not those that were measured. Null if they are verified. */
+  readonly verified: Promise<unknown> | null;
 }
 
 /** Reads the answers of measurements, from the page or from its server. */
@@ -37,7 +39,8 @@ export function answersSource(initial: AnswersData): AnswersSource {
       const found = kept.get(key) ?? readRows(data, measurement, limit);
       kept.delete(key);
       kept.set(key, found);
-      found.catch(() => kept.delete(key));
+      // Rows that are damaged, or cannot be read now, are requested again.
+      found.then(({ verified }) => verified).catch(() => kept.delete(key));
       if (kept.size > keptMeasurements) kept.delete(kept.keys().next().value!);
       return found;
     },
@@ -54,24 +57,38 @@ async function readRows(
   limit: number,
 ): Promise<ReadAnswers> {
   if (problem !== null) throw new Error(`These answers cannot be shown: ${problem}`);
-  if (rows !== null) return { rows, read: total, total };
-  if (packed !== undefined) return { rows: await unpack(packed), read: total, total };
+  const whole = { read: total, total, verified: null };
+  if (rows !== null) return { rows, ...whole };
+  if (packed !== undefined) return { rows: await unpack(packed), ...whole };
   if (address === null)
     throw new Error(`This file leaves out these answers. This command shows them: ${command ?? ""}`);
   const all: AnswerRow[] = [];
   let read = 0;
   let known = total;
+  let isVerified = true;
+  const place = { phase, id, step: String(step) };
   while (read < Math.min(known, limit)) {
-    const range = { phase, id, step: String(step), first: String(read), count: String(rowsPerRequest) };
-    const { measurements } = await request(`${address}&${new URLSearchParams(range).toString()}`);
-    const one = measurements[0];
-    if (one === undefined) throw new Error("The server has no such measurement. Load the page again.");
-    if (one.problem !== null) throw new Error(`These answers cannot be shown: ${one.problem}`);
+    const range = { first: String(read), count: String(rowsPerRequest), verify: "later" };
+    const one = await requestOne(address, { ...place, ...range });
     all.push(...(one.rows ?? []));
     known = one.total;
     read = Math.min(read + rowsPerRequest, known);
+    isVerified &&= one.isVerified ?? true;
   }
-  return { rows: all, read, total: known };
+  const verified = isVerified ? null : requestOne(address, { ...place, count: "1" });
+  return { rows: all, read, total: known, verified };
+}
+
+/** @throws Error if the server has no such rows or cannot verify them. */
+async function requestOne(
+  address: string,
+  of: Readonly<Record<string, string>>,
+): Promise<MeasurementAnswers> {
+  const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`);
+  const one = measurements[0];
+  if (one === undefined) throw new Error("The server has no such measurement. Load the page again.");
+  if (one.problem !== null) throw new Error(`These answers cannot be shown: ${one.problem}`);
+  return one;
 }
 
 async function request(address: string): Promise<AnswersData> {

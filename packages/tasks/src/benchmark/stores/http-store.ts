@@ -6,7 +6,7 @@ import {
   quoteValue,
 } from "@periodic-eval/core/internal";
 import pRetry, { AbortError } from "p-retry";
-import { z } from "zod";
+import * as z from "zod";
 import type { BenchmarkStore } from "./store.ts";
 
 export interface HttpStoreOptions {

@@ -1,9 +1,10 @@
-// Shared by the scripts that install optional engines and VitePress: each is in a folder of .cache. For engines, node_modules gets links, which
-// `npm ci` and `npm install` remove and a second run restores. No dependencies.
+// Shared by the scripts: commands, steps with their time, folders, links, and errors that stop with advice. Optional backends and VitePress are
+// installed in folders of .cache; node_modules gets links, which `npm ci` and `npm install` remove and a second run restores. No dependencies.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { npmCommand } from "./npm.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const installedModules = join(root, "node_modules");
@@ -16,9 +17,9 @@ export class Missing extends Error {
 }
 
 /** Runs an installer; on failure prints the error's one-line message. */
-export function runToEnd(main) {
+export async function runToEnd(main) {
   try {
-    main();
+    await main();
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
     console.error(error.message);
@@ -35,9 +36,6 @@ export function run(command, args, missing, options = {}) {
   throw missing((errors[0] ?? said.at(-1) ?? `exit status ${result.status}`).trim());
 }
 
-/** On Windows npm is a .cmd file, which only a shell can start. */
-const shell = process.platform === "win32";
-
 /** @param script The npm script to repeat. */
 export function npm(args, what, script) {
   const missing = (got) =>
@@ -47,7 +45,7 @@ export function npm(args, what, script) {
       "a package from the npm registry",
       `Check the network and \`npm config get registry\`, then run \`npm run ${script}\` again.`,
     );
-  return run("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], missing, { shell });
+  return run(...npmCommand([...args, "--no-audit", "--no-fund", "--loglevel=error"]), missing);
 }
 
 /** Runs a step unless the file that it makes exists. */

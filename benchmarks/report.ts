@@ -1,0 +1,101 @@
+// How fast is this library, and how much memory does it need, beside programs that do the same work? Is it slower than in the last report?
+// Measures the parts of `report/parts.ts`, writes docs/performance.md and docs/performance.json, and prints what changed.
+//   npm run bench report                              # all parts except `gpu`; about an hour on two idle cores
+//   npm run bench report -- --part generation,memory  # these parts only; the others stay as they are
+//   npm run bench report -- --compare                 # measures and compares, and writes nothing
+//   npm run bench report -- --part memory --with=--repeats --with=3   # other arguments for its benchmark
+//   npm run bench report -- --page                    # writes the page from performance.json, and measures nothing
+// Exits with 1 if a ratio is worse than in the last report (`report/changes.ts`), or if a benchmark found wrong results.
+// A part whose peer or engine is missing is left out with a line, and keeps its earlier results.
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { changesOf } from "./report/changes.ts";
+import { pageOf, type MeasuredPart, type Report } from "./report/page.ts";
+import { parts, type Part } from "./report/parts.ts";
+import type { Results, Spread } from "./report/results.ts";
+import { runBenchmark } from "./report/run-benchmark.ts";
+
+const { values } = parseArgs({
+  options: {
+    part: { type: "string" },
+    compare: { type: "boolean", default: false },
+    page: { type: "boolean", default: false },
+    /** An argument for the benchmarks of the chosen parts. */
+    with: { type: "string", multiple: true, default: [] },
+  },
+});
+const fileOf = (name: string) => fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
+const [dataFile, pageFile] = [fileOf("performance.json"), fileOf("performance.md")];
+
+function readReport(): Report {
+  return existsSync(dataFile) ? (JSON.parse(readFileSync(dataFile, "utf8")) as Report) : {};
+}
+
+function writeReport(report: Report): void {
+  const inOrder = parts.flatMap(({ name }) => (report[name] ? [[name, report[name]]] : []));
+  // Four digits are more than a timing has.
+  const rounded = (_: string, value: unknown) =>
+    typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
+  writeFileSync(dataFile, `${JSON.stringify(Object.fromEntries(inOrder), rounded, 1)}\n`);
+  writeFileSync(pageFile, pageOf(parts, readReport()));
+}
+
+function partNamed(name: string): Part {
+  const found = parts.find((part) => part.name === name);
+  if (found !== undefined) return found;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "--part",
+    got: name,
+    expected: parts.map((part) => part.name).join(", "),
+    fix: "Name one of these, or several with commas between them.",
+  });
+}
+
+/** Prints the changes of a part. Returns whether no ratio is worse. */
+function printChanges(name: string, before: Results | undefined, after: Results): boolean {
+  const text = ({ median, least, greatest }: Spread) =>
+    `${median.toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`;
+  const changes = changesOf(before?.comparisons ?? [], after.comparisons);
+  console.log(`${name}, ratios in the last report and now:`);
+  if (changes.length === 0) console.log("  nothing to compare with");
+  for (const one of changes)
+    console.log(
+      `  ${one.name}: ${text(one.before)} → ${text(one.after)}, ${one.verdict ?? "within the spread"}`,
+    );
+  return changes.every(({ verdict }) => verdict !== "worse");
+}
+
+/** Measures a part, and returns null where its peer or engine is missing. */
+async function measure({ name, file, args }: Part): Promise<MeasuredPart | null> {
+  const start = performance.now();
+  const load = loadavg()[0]!;
+  const { results, exitCode } = await runBenchmark(file, [...args, ...values.with]);
+  const took = `${((performance.now() - start) / 60_000).toFixed(1)} min`;
+  if (results === null || (results.comparisons.length === 0 && !results.notes?.length)) {
+    console.log(
+      `${name}: left out, because its engine or its peer is missing; the lines above say which (${took})`,
+    );
+    return null;
+  }
+  if (exitCode !== 0) {
+    console.log(`${name}: the benchmark ended with ${exitCode}; the lines above say why (${took})`);
+    process.exitCode = 1;
+  }
+  console.log(`${name}: measured in ${took}`);
+  return { measured: new Date().toISOString().slice(0, 10), load, ...results };
+}
+
+const chosen = values.part?.split(",").map(partNamed) ?? parts.filter(({ isDefault }) => isDefault !== false);
+for (const part of values.page ? [] : chosen) {
+  console.log(`\n${part.name}`);
+  const measured = await measure(part);
+  if (measured === null) continue;
+  const report = readReport();
+  if (!printChanges(part.name, report[part.name], measured)) process.exitCode = 1;
+  if (!values.compare) writeReport({ ...report, [part.name]: measured });
+}
+if (!values.compare) writeReport(readReport());

@@ -1,0 +1,39 @@
+import { expect, it } from "vitest";
+import { changesOf } from "./changes.ts";
+import { ratioOf, type Comparison } from "./results.ts";
+
+const one = (parts: Partial<Comparison>): Comparison => ({
+  name: "a step",
+  unit: "seconds",
+  ratio: "speed",
+  peer: "PyTorch",
+  ours: [1, 2, 4],
+  peers: [4, 4, 4],
+  ...parts,
+});
+
+it("divides the medians, and gives the range of the repeats' ratios", () => {
+  // Medians 2 and 4; repeats 4/1, 4/2, 4/4.
+  expect(ratioOf(one({}))).toEqual({ median: 2, least: 1, greatest: 4 });
+  expect(ratioOf(one({ ratio: "share" }))).toEqual({ median: 0.5, least: 0.25, greatest: 1 });
+});
+
+it("reports a change only where the ranges do not overlap", () => {
+  const verdict = (ours: readonly number[], ratio: Comparison["ratio"] = "speed") =>
+    changesOf([one({ ratio })], [one({ ours, ratio })])[0]!.verdict;
+  expect(verdict([0.5, 0.6, 0.9])).toBe("better");
+  expect(verdict([0.5, 0.6, 1.1])).toBeNull();
+  expect(verdict([4.1, 5, 6])).toBe("worse");
+  expect(verdict([4.1, 5, 6], "share")).toBe("worse");
+  expect(verdict([0.5, 0.6, 0.9], "share")).toBe("better");
+});
+
+it("ignores a change of less than three percent", () => {
+  const steady = (ours: number) => [one({ ours: [ours], peers: [1] })];
+  expect(changesOf(steady(1), steady(1.02))[0]!.verdict).toBeNull();
+  expect(changesOf(steady(1), steady(1.05))[0]!.verdict).toBe("worse");
+});
+
+it("leaves out work and peers that the last report lacks", () => {
+  expect(changesOf([one({})], [one({ name: "another step" }), one({ peer: "JAX" })])).toEqual([]);
+});

@@ -1,0 +1,66 @@
+import { readFile } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { pageOf, type Report } from "./page.ts";
+import { parts, type Part } from "./parts.ts";
+
+const part: Part = {
+  name: "steps",
+  title: "Steps",
+  about: "One step.",
+  file: "training.ts",
+  args: [],
+  targets: { "a step": 1.25 },
+};
+
+it("writes one row for each comparison, with medians, ranges, ratio and target", () => {
+  const comparison = {
+    name: "a step",
+    unit: "seconds",
+    ratio: "speed",
+    peer: "PyTorch",
+    ours: [1, 2, 4],
+    peers: [4, 4, 4],
+  } as const;
+  const report: Report = {
+    steps: {
+      measured: "2026-11-24",
+      load: 0.5,
+      machine: "2 cores",
+      comparisons: [comparison],
+      peaks: { ours: 2 ** 30, peer: 2 ** 31 },
+      notes: ["Losses agree."],
+    },
+  };
+  const page = pageOf([part], report);
+  expect(page).toContain(
+    "| a step | 2.00 s (1.00–4.00) | 4.00 s (4.00–4.00), PyTorch | **2.00 ×** as fast (1.00–4.00) | ≥ 1.25 × |",
+  );
+  expect(page).toContain("Losses agree.");
+  expect(page).toContain("1.00 GiB; of the peer's 2.00 GiB");
+  expect(page).toContain("2026-11-24, 3 repeats, 2 cores, load 0.5");
+  expect(page).not.toContain("Not measured yet");
+});
+
+it("gives shares of memory in GiB, and their targets as upper limits", () => {
+  const [ours, peers] = [[2 ** 30], [2 ** 31]];
+  const comparison = { name: "a step", unit: "bytes", ratio: "share", peer: "PyTorch", ours, peers } as const;
+  const report: Report = {
+    steps: { measured: "2026-11-24", load: 0, machine: "2 cores", comparisons: [comparison] },
+  };
+  expect(pageOf([part], report)).toContain(
+    "| a step | 1.00 GiB (1.00–1.00) | 2.00 GiB (2.00–2.00), PyTorch | **0.50 ×** the memory (0.50–0.50) | ≤ 1.25 × |",
+  );
+});
+
+it("lists the parts that were not measured, with the commands that measure them", () => {
+  expect(pageOf([part], {})).toContain("- Steps: `npm run bench report -- --part steps`");
+});
+
+it("wrote docs/performance.md from docs/performance.json", async () => {
+  const report = JSON.parse(await readFile("docs/performance.json", "utf8")) as Report;
+  expect(await readFile("docs/performance.md", "utf8")).toBe(pageOf(parts, report));
+});
+
+it("has a different name for each part", () => {
+  expect(new Set(parts.map(({ name }) => name)).size).toBe(parts.length);
+});

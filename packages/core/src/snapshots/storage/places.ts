@@ -1,0 +1,145 @@
+import { dirname } from "#platform";
+import type { RunProblem } from "../../contracts/snapshot.ts";
+import { keyText } from "../run-order.ts";
+import { makeFolder } from "./atomic-file.ts";
+import { sha256 } from "./content-hash.ts";
+import { storeError, type FileSystem } from "./file-system.ts";
+import { fileName, samplesPath, snapshotPaths } from "./layout.ts";
+import { problemOf } from "./problem.ts";
+import { readIfPresent } from "./read-file.ts";
+import type { RunIndex } from "./run-index.ts";
+import type { FoundSnapshot } from "./snapshot-file.ts";
+
+/** A snapshot in another file than the one that the store wrote. */
+export interface Misplaced extends FoundSnapshot {
+  /** The path that the store wrote it to. */
+  readonly place: string;
+}
+
+/** Whether the store writes a snapshot to this path, in either layout. */
+export function isNamedByStore(root: string, { path, snapshot }: FoundSnapshot): boolean {
+  return pathsOf(root, snapshot).includes(path);
+}
+
+const pathsOf = (root: string, snapshot: FoundSnapshot["snapshot"]): readonly string[] => [
+  ...snapshotPaths(root, "nested", snapshot),
+  ...snapshotPaths(root, "flat", snapshot),
+];
+
+/**
+ * Returns the snapshots whose file was renamed or exchanged with another: the index names another file for them or, where it names
+ * none, the store would.
+ *
+ * @param root The folder of the index; `found` may be those of one phase's folder in it.
+ * @param folder The folder whose snapshots these are.
+ * @param files All files that may be snapshots.
+ */
+export function misplacedSnapshots(
+  root: string,
+  found: readonly FoundSnapshot[],
+  {
+    folder,
+    index,
+    files,
+  }: { readonly folder: string; readonly index: RunIndex | null; readonly files: readonly string[] },
+): readonly Misplaced[] {
+  const there = new Set(files);
+  const isNamed = (one: FoundSnapshot) => isNamedByStore(root, one) || isNamedByStore(folder, one);
+  const held = new Set(found.filter(isNamed).map(({ path }) => path));
+  return found.flatMap((one) => {
+    const { path, snapshot } = one;
+    const file = index?.files.get(keyText(snapshot));
+    const paths = pathsOf(root, snapshot);
+    const [nested, ...flat] = paths;
+    const free = dirname(path) === root ? (flat.find((possible) => !held.has(possible)) ?? flat[0]) : nested;
+    // Names in an index are not followed: they could lead out of the folder.
+    const place =
+      paths.find((possible) => fileName(root, possible) === file) ?? (isNamed(one) ? path : free!);
+    // A file system that ignores case lists a folder as it was first written.
+    const isSame = path === place || (fold(path) === fold(place) && !there.has(place));
+    return isSame ? [] : [{ ...one, place }];
+  });
+}
+
+const fold = (path: string): string => path.normalize("NFC").toLowerCase();
+
+export function misplacedProblem(root: string, { path, snapshot, place }: Misplaced): RunProblem {
+  const { phase, id, step, crossed } = snapshot;
+  const key = { phase, id, step };
+  const about = {
+    file: fileName(root, path),
+    kind: "misplaced",
+    key,
+    got: `the snapshot of ${keyText(key)}`,
+    expected: `that snapshot in ${fileName(root, place)}`,
+  } as const;
+  return problemOf(about, crossed.includes("start"));
+}
+
+/**
+ * Renames misplaced snapshots and their rows back. A crash in between leaves each snapshot whole, in its place or misplaced. A
+ * snapshot stays where it is if another file has its place.
+ *
+ * @returns Whether a snapshot was moved.
+ */
+export async function restorePlaces(
+  {
+    found,
+    misplaced,
+  }: { readonly found: readonly FoundSnapshot[]; readonly misplaced: readonly Misplaced[] },
+  fs: FileSystem,
+): Promise<boolean> {
+  const hashes = new Set(found.map(({ snapshot }) => snapshot.samples?.sha256));
+  const moveFile = (one: FoundSnapshot, to: string) => moveSnapshot(one, to, { hashes, fs });
+  const waiting: Misplaced[] = [];
+  const places = new Set(misplaced.map(({ place }) => place));
+  for (const one of misplaced) {
+    // Exchanged files first make room for each other. Readers find a snapshot under any such name.
+    const aside = one.path.replace(/\.json$/, ".moved.json");
+    const isInTheWay = places.has(one.path);
+    if (isInTheWay && (await moveFile(one, aside))) waiting.push({ ...one, path: aside });
+    else waiting.push(one);
+  }
+  let isMoved = false;
+  for (const one of waiting) if (await moveFile(one, one.place)) isMoved = true;
+  return isMoved;
+}
+
+/**
+ * Moves the rows of a snapshot, then the snapshot. Replaces rows that no snapshot has.
+ *
+ * @param hashes Those of the rows of all snapshots.
+ * @returns False if there is another snapshot at the target, or rows that belong to one.
+ */
+async function moveSnapshot(
+  { path, snapshot }: FoundSnapshot,
+  to: string,
+  { hashes, fs }: { readonly hashes: ReadonlySet<string | undefined>; readonly fs: FileSystem },
+): Promise<boolean> {
+  try {
+    if ((await readIfPresent(to, fs)) !== null) return false;
+    await makeFolder(dirname(to), fs);
+    const own = snapshot.samples?.sha256;
+    if (own !== undefined && (await rowsHash(path, fs)) === own) {
+      const others = await rowsHash(to, fs);
+      if (others !== null && others !== own && hashes.has(others)) return false;
+      await renameDurably(samplesPath(path), samplesPath(to), fs);
+    }
+    await renameDurably(path, to, fs);
+    return true;
+  } catch (error) {
+    throw storeError(path, error);
+  }
+}
+
+/** Returns the hash of the rows beside a snapshot's path; null if there are none. */
+async function rowsHash(path: string, fs: FileSystem): Promise<string | null> {
+  const rows = await readIfPresent(samplesPath(path), fs);
+  return rows === null ? null : sha256(rows);
+}
+
+async function renameDurably(from: string, to: string, fs: FileSystem): Promise<void> {
+  await fs.rename(from, to);
+  await fs.syncFolder(dirname(to));
+  if (dirname(from) !== dirname(to)) await fs.syncFolder(dirname(from));
+}

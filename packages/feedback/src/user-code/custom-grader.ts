@@ -1,0 +1,131 @@
+import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
+import {
+  configError,
+  errorMessage,
+  frozenCopy,
+  isRecord,
+  ownerOf,
+  quoteValue,
+  resolvesWithin,
+  runOwnedOnce,
+  withOwnSignal,
+  type Reporter,
+} from "@periodic-eval/core/internal";
+
+/** The most seconds that a grader of the user may take for one call. */
+const patienceSeconds = 600;
+
+export interface CustomGraderOptions {
+  /** Names the grader in warnings: `preference concise, verifier`. */
+  readonly where: string;
+  readonly reporter: Reporter;
+  /** Default: 10 minutes. */
+  readonly seconds?: number;
+}
+
+/**
+ * Wraps a grader that a user wrote, so that it can neither end nor change what calls it. It receives frozen copies and a signal of
+ * its own. If it throws, does not settle or returns anything but one verdict per request, the verdicts are `error` with the reason.
+ * Errors of promises and timers that it leaves behind become warnings.
+ *
+ * @throws PeriodicEvalError `config` if its name or fingerprint is no string. `check` throws what the grader's check throws.
+ */
+export function customGrader(grader: Grader, options: CustomGraderOptions): Grader {
+  const { where, reporter, seconds = patienceSeconds } = options;
+  const owner = ownerOf(where, reporter);
+  const [name, fingerprint] = (["name", "fingerprint"] as const).map((key) => stringOf(grader, key, where));
+  let isUnsettled = false;
+
+  /** Calls the grader. A call that was abandoned is not repeated before it settles. */
+  async function call<T>(
+    what: string,
+    signal: AbortSignal,
+    work: (own: CallOptions) => T,
+  ): Promise<Awaited<T>> {
+    if (isUnsettled) throw new Error(`an earlier call of ${what} has not settled`);
+    const abandoned = new AbortController();
+    const either = AbortSignal.any([signal, abandoned.signal]);
+    const answer = runOwnedOnce(owner, () =>
+      withOwnSignal(either, (own) => work(Object.freeze({ signal: own }))),
+    );
+    isUnsettled = true;
+    const settled = answer.then(
+      () => void (isUnsettled = false),
+      () => void (isUnsettled = false),
+    );
+    const isSettled = await resolvesWithin(Promise.race([settled, abortOf(signal, answer)]), seconds);
+    signal.throwIfAborted();
+    if (isSettled) return answer;
+    abandoned.abort(new Error(`${what} was abandoned`));
+    throw new Error(`${what} has not settled within ${seconds} s`);
+  }
+
+  return {
+    name: name!,
+    fingerprint: fingerprint!,
+    check: async ({ signal }) => {
+      await call("check", signal, (own) => grader.check?.(own));
+    },
+    async grade(requests, { signal }) {
+      const given = frozenCopy(requests);
+      try {
+        return verdictsOf(await call("grade", signal, (own) => grader.grade(given, own)), given.length);
+      } catch (error) {
+        signal.throwIfAborted();
+        const raw = errorMessage(error);
+        reporter.warn(where, `${given.length} answers are not graded: ${raw}`);
+        return given.map(() => ({ status: "error", raw }));
+      }
+    },
+    dispose: async () => grader.dispose?.(),
+  };
+}
+
+/** Resolves when a signal aborts. Forgets the signal when `until` settles, which may be never. */
+function abortOf(signal: AbortSignal, until: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  const end = () => done.abort();
+  until.then(end, end);
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true, signal: done.signal }),
+  );
+}
+
+function stringOf(grader: Grader, key: "name" | "fingerprint", where: string): string {
+  const value: unknown = grader[key];
+  if (typeof value === "string") return value;
+  throw configError({
+    where,
+    got: `a grader whose ${key} is ${quoteValue(value)}`,
+    expected: "a string",
+    fix: `Give the grader a ${key}.`,
+  });
+}
+
+/** Copies what a grader returned. It may change its objects later, or return something else. */
+function verdictsOf(returned: unknown, count: number): readonly Verdict[] {
+  if (!Array.isArray(returned))
+    throw new Error(`it returned ${quoteValue(returned)}, not a list of verdicts`);
+  if (returned.length !== count)
+    throw new Error(`it returned ${returned.length} verdicts for ${count} answers`);
+  return Array.from(returned as readonly unknown[], verdictOf);
+}
+
+const statuses = ["refusal", "code", "unparsed", "error"] as const;
+
+function verdictOf(given: unknown): Verdict {
+  const fields: { readonly [key: string]: unknown } = isRecord(given) ? given : {};
+  const { status, raw: text, scores } = fields;
+  const raw = typeof text === "string" ? text : null;
+  const other = statuses.find((one) => one === status);
+  if (other !== undefined) return { status: other, raw };
+  if (status !== "graded" || !isRecord(scores))
+    return { status: "error", raw: `the grader gave ${quoteValue(given)}, which is no verdict` };
+  const numbers = Object.entries(scores).filter(
+    (score): score is [string, number] => typeof score[1] === "number" && Number.isFinite(score[1]),
+  );
+  const known = Object.fromEntries(numbers);
+  const { reward } = known;
+  if (reward !== undefined && reward >= 0 && reward <= 1) return { status, scores: known, raw };
+  return { status: "error", raw: `a reward of ${quoteValue(scores["reward"])}, not from 0 to 1` };
+}

@@ -1,0 +1,360 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Grader, Guard } from "@periodic-eval/core";
+import { stringify } from "yaml";
+import { beforeEach, describe, expect, it } from "vitest";
+import { loadHarnessConfig } from "../config/load-config.ts";
+import { fakeEngine } from "../engine/fake-engine.test-data.ts";
+import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
+import type { StepLine } from "../harness/files.ts";
+import { customGrader } from "./custom-grader.ts";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+
+/** State that the verifiers of these tests reach: they are modules in files. */
+interface World {
+  weights: number;
+  calls: number;
+  onChange?: (what: string) => void;
+  seen: unknown[];
+}
+const world = ((globalThis as { feedbackWorld?: World }).feedbackWorld = {
+  weights: 0,
+  calls: 0,
+  seen: [],
+} as World);
+
+let folder = "";
+beforeEach(() => {
+  folder = temporaryFolder();
+  Object.assign(world, { weights: 0, calls: 0, seen: [] });
+});
+
+const preference = {
+  name: "short",
+  feedback_string: "Shorter, please.",
+  hindsight: "{prompt} {feedback}",
+  logprob_pairs: Array.from({ length: 4 }, (_, at) => ({
+    prompt: `pair ${at}`,
+    chosen: `yes ${at}`,
+    rejected: `no, ${at}`,
+  })),
+  train_prompts: ["a", "b"],
+  probe_prompts: ["d", "e"],
+};
+/** Answers that preflight grades: each pair's two. */
+const preflightCalls = 8;
+
+/** A guard of `world.weights`, as those of TensorFlow.js observe variables. */
+const guard: Guard = {
+  name: "variables",
+  around: "hooks",
+  watch: (onChange) => {
+    world.onChange = onChange;
+    return () => delete world.onChange;
+  },
+  enter() {
+    const before = String(world.weights);
+    return {
+      before,
+      leave: () => ({
+        part: "variables",
+        before,
+        after: String(world.weights),
+        intact: before === String(world.weights),
+      }),
+    };
+  },
+};
+
+/** Trains two steps with a verifier whose body is `body`, after preflight. */
+async function train(body: string, ports: Partial<HarnessPorts> = {}) {
+  const change = "world.weights += 1; world.onChange?.('a weight was assigned');";
+  const code = `
+    const world = globalThis.feedbackWorld;
+    const change = () => { ${change} };
+    export function verify(answer, task) {
+      world.calls += 1;
+      if (world.calls <= ${preflightCalls}) return 1;
+      ${body}
+      return 1;
+    }`;
+  await writeFile(join(folder, "verify.mjs"), code);
+  const verifier = { module: "./verify.mjs", export: "verify", args: { limits: [1, 2] } };
+  await writeFile(join(folder, "short.yaml"), stringify({ ...preference, verifier }));
+  const config = await loadHarnessConfig({
+    overrides: [
+      `preferences=[${JSON.stringify(join(folder, "short.yaml"))}]`,
+      `output_dir=${join(folder, "out")}`,
+      "metrics=[compliance]",
+      "num_steps=2",
+      "batch_size=2",
+    ],
+  });
+  const { open, ...rest } = fakeEngine();
+  const engine: HarnessPorts["engine"] = {
+    ...rest,
+    open: async (request) => ({ ...(await open(request)), guards: [guard] }),
+  };
+  const warnings: string[] = [];
+  const onWarning = (message: string) => void warnings.push(message);
+  const outcome = await runHarness(config, { engine, onWarning, ...ports }).then(
+    (summary) => ({ summary: summary.preferences["short"]!, error: null }),
+    (error: unknown) => ({ summary: null, error: error as { code: string; got: string } }),
+  );
+  await sleep(20);
+  const lines = await readFile(join(folder, "out/short/steps.jsonl"), "utf8").catch(() => "");
+  const steps = lines
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as StepLine);
+  return { ...outcome, warnings, steps };
+}
+
+const trainingScores = (steps: readonly StepLine[]) =>
+  steps.flatMap((line) => line.eval.rollouts.filter(({ of }) => of === "training").map(({ score }) => score));
+
+const refuse = "() => { throw new Error('trap') }";
+const hostile = [
+  ["undefined", "undefined"],
+  ["an object without a prototype", "Object.create(null)"],
+  ["a proxy that throws", `new Proxy({}, { get: ${refuse}, getPrototypeOf: ${refuse}, ownKeys: ${refuse} })`],
+  ["an object whose toString throws", `({ toString: ${refuse} })`],
+  ["an error whose message throws", `Object.defineProperty(new Error("e"), "message", { get: ${refuse} })`],
+] as const;
+
+describe("a verifier", () => {
+  it.each(hostile)("that throws %s leaves answers without a score, and training ends", async (_, value) => {
+    const { summary, steps } = await train(`throw ${value};`);
+    expect(summary).toMatchObject({ status: "finished", steps: 2, final_compliance: null });
+    expect(trainingScores(steps)).toEqual([null, null, null, null]);
+  });
+
+  it.each(hostile)("that returns %s leaves answers without a score, and training ends", async (_, value) => {
+    const { summary, steps } = await train(`return ${value};`);
+    expect(summary).toMatchObject({ status: "finished", steps: 2, final_compliance: null });
+    expect(trainingScores(steps)).toEqual([null, null, null, null]);
+  });
+
+  it.each([-1, 1.5, -1e308])("that returns %d leaves answers without a score", async (reward) => {
+    const { summary, steps } = await train(`return ${reward};`);
+    expect(summary).toMatchObject({ status: "finished", final_compliance: null });
+    expect(trainingScores(steps)).toEqual([null, null, null, null]);
+  });
+
+  it.each([
+    ["a promise", "void Promise.reject(Object.create(null));"],
+    ["a later promise", "void new Promise((_, no) => setTimeout(() => no(new Error('late')), 5));"],
+    ["a timer", "setTimeout(() => { throw new Error('late') }, 5);"],
+  ])("that leaves %s behind that fails is named in a warning", async (_, body) => {
+    const { summary, warnings } = await train(`if (world.calls === ${preflightCalls + 1}) { ${body} }`);
+    expect(summary).toMatchObject({ status: "finished", steps: 2 });
+    expect(warnings).toEqual([expect.stringMatching(/^preference short, verifier: a (promise|timer)/)]);
+  });
+
+  it("receives a frozen task, so that it cannot change later verdicts or the metadata", async () => {
+    const { summary, steps } = await train("task.args.limits.push(3); task.args.limits = []; return 1;");
+    expect(summary).toMatchObject({ final_compliance: null });
+    expect(trainingScores(steps)).toEqual([null, null, null, null]);
+    const metadata = JSON.parse(await readFile(join(folder, "out/short/metadata.json"), "utf8"));
+    expect(metadata.preference_definition.verifier.args).toEqual({ limits: [1, 2] });
+  });
+
+  it.each([
+    ["while it grades", "change();"],
+    ["after an await", "return Promise.resolve().then(() => { change(); return 1; });"],
+    ["in a timer", "setTimeout(change, 0);"],
+  ])("that changes weights %s ends the training with its name, before it trains on them", async (_, body) => {
+    const { error, steps } = await train(body);
+    expect(error).toMatchObject({ code: "receipt", where: "step 0" });
+    expect(error!.got).toContain("verifier");
+    expect(steps).toEqual([]);
+  });
+
+  it("draws from another Math.random than the training", async () => {
+    const draws = async (body: string) => {
+      const drawn: number[] = [];
+      const random = Math.random;
+      Math.random = () => (drawn.push(0.5), 0.5);
+      await train(body).finally(() => (Math.random = random));
+      return drawn.length;
+    };
+    expect(await draws("Math.random();")).toBe(await draws(""));
+  });
+});
+
+describe("the hook onStep", () => {
+  it.each([
+    undefined,
+    Object.create(null),
+    new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error("trap");
+        },
+      },
+    ),
+  ])("that throws becomes a warning", async (thrown) => {
+    const onStep = () => {
+      throw thrown;
+    };
+    const { summary, warnings } = await train("", { onStep });
+    expect(summary).toMatchObject({ status: "finished", steps: 2 });
+    expect(warnings.map((text) => text.split(":")[0])).toEqual(Array(3).fill("onStep of preference short"));
+  });
+
+  it("whose promise rejects becomes a warning", async () => {
+    const onStep = (): unknown => Promise.reject(new Error("late"));
+    const { summary, warnings } = await train("", { onStep });
+    expect(summary).toMatchObject({ status: "finished", steps: 2 });
+    expect(warnings).toHaveLength(3);
+  });
+
+  it("receives frozen copies, so that it cannot change the files of the run", async () => {
+    const onStep: HarnessPorts["onStep"] = (_, line, summary) => {
+      for (const one of [line, summary, line?.eval]) if (one != null) expect(Object.isFrozen(one)).toBe(true);
+      expect(Reflect.set(summary, "steps", 99)).toBe(false);
+      expect(line === null || Reflect.deleteProperty(line.eval, "rollouts")).toBe(line === null);
+    };
+    const { summary, steps, warnings } = await train("", { onStep });
+    expect(summary).toMatchObject({ steps: 2 });
+    expect(trainingScores(steps)).toEqual([1, 1, 1, 1]);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([0, 5])("that changes weights after %i ms ends the training with its name", async (delay) => {
+    const change = () => {
+      world.weights += 1;
+      world.onChange?.("a weight was assigned");
+    };
+    const onStep = () => void (delay === 0 ? change() : setTimeout(change, delay));
+    const { error } = await train("", { onStep });
+    if (delay === 0) expect(error).toMatchObject({ code: "receipt", where: "step 0" });
+    expect(error === null || error.got.includes("onStep")).toBe(true);
+  });
+});
+
+it.each([
+  ["the verifier", "change();", {}],
+  ["onStep", "", { onStep: () => void (world.weights += 1) }],
+])("names %s that changes weights also with guards that do not watch", async (who, body, ports) => {
+  const { open, ...rest } = fakeEngine();
+  const { watch: _, ...blind } = guard;
+  const engine: HarnessPorts["engine"] = {
+    ...rest,
+    open: async (request) => ({ ...(await open(request)), guards: [blind] }),
+  };
+  const { error } = await train(body, { engine, ...ports });
+  expect(error).toMatchObject({ code: "receipt", where: "step 0" });
+  expect(error!.got).toContain(`by ${who}`);
+});
+
+it("goes on if onWarning throws", async () => {
+  const onWarning = () => {
+    throw new Error("trap");
+  };
+  const onStep = () => {
+    throw new Error("e");
+  };
+  const { summary } = await train("", { onStep, onWarning });
+  expect(summary).toMatchObject({ status: "finished", steps: 2 });
+});
+
+it("refuses an engine that returns too few answers", async () => {
+  const { open, ...rest } = fakeEngine();
+  const engine: HarnessPorts["engine"] = {
+    ...rest,
+    open: async (request) => ({ ...(await open(request)), sample: async () => [] }),
+  };
+  expect((await train("", { engine })).error).toMatchObject({ code: "model", got: "0 answers" });
+});
+
+describe("a grader", () => {
+  const requests = [
+    { question: "q", answer: "a" },
+    { question: "q", answer: "b" },
+  ];
+  const graded = { status: "graded", scores: { reward: 1 }, raw: null };
+  function open(grade: (...given: never[]) => unknown, seconds?: number) {
+    const warnings: string[] = [];
+    const reporter = {
+      warn: (_: string, message: string) => void warnings.push(message),
+      fail: () => undefined,
+    };
+    const grader = { name: "g", fingerprint: "f", grade } as unknown as Grader;
+    return {
+      warnings,
+      grader: customGrader(grader, { where: "g", reporter, ...(seconds !== undefined && { seconds }) }),
+    };
+  }
+  const call = { signal: new AbortController().signal };
+
+  it.each([
+    ["nothing", undefined],
+    ["too few verdicts", [graded]],
+    [
+      "a proxy",
+      new Proxy([], {
+        get: () => {
+          throw new Error("trap");
+        },
+      }),
+    ],
+  ])("that returns %s gives errors", async (_, returned) => {
+    const { grader, warnings } = open(() => returned);
+    const verdicts = await grader.grade(requests, call);
+    expect(verdicts.map(({ status }) => status)).toEqual(["error", "error"]);
+    expect(warnings).toHaveLength(1);
+  });
+
+  it.each([
+    [null],
+    [5],
+    [{ status: "graded" }],
+    [{ status: "done", scores: { reward: 1 } }],
+    [{ status: "graded", scores: { reward: -1 } }],
+    [{ status: "graded", scores: { reward: 1.5 } }],
+    [{ status: "graded", scores: { other: 1 } }],
+  ])("that returns %j as a verdict gives an error for that answer", async (verdict) => {
+    const { grader } = open(() => [graded, verdict]);
+    expect(await grader.grade(requests, call)).toMatchObject([graded, { status: "error" }]);
+  });
+
+  it("gets frozen requests and a signal of its own, and keeps nothing that it can change later", async () => {
+    const own = { ...graded, scores: { reward: 1 } };
+    const { grader } = open((given: object[], options: { signal: AbortSignal }) => {
+      expect(Object.isFrozen(given) && given.every(Object.isFrozen) && Object.isFrozen(options)).toBe(true);
+      Object.defineProperty(options.signal, "aborted", { get: () => true });
+      return [own, own];
+    });
+    const verdicts = await grader.grade(requests, call);
+    own.scores.reward = -1;
+    expect(verdicts).toEqual([graded, graded]);
+    expect(call.signal.aborted).toBe(false);
+  });
+
+  it("that does not settle is abandoned, and not called again before it settles", async () => {
+    let calls = 0;
+    const { grader, warnings } = open(() => ((calls += 1), new Promise(() => undefined)), 0.01);
+    for (let i = 0; i < 2; i++)
+      expect((await grader.grade(requests, call)).map(({ status }) => status)).toEqual(["error", "error"]);
+    expect([calls, warnings.length]).toEqual([1, 2]);
+  });
+
+  it("that does not settle does not delay an abort", async () => {
+    const stop = new AbortController();
+    const { grader } = open(() => new Promise(() => undefined));
+    const grading = grader.grade(requests, { signal: stop.signal });
+    stop.abort(new Error("stop"));
+    await expect(grading).rejects.toThrow("stop");
+  });
+
+  it.each([{ name: 5 }, { fingerprint: null }])("with %j is an error before training", (change) => {
+    const grader = { name: "g", fingerprint: "f", grade: async () => [], ...change } as unknown as Grader;
+    const reporter = { warn: () => undefined, fail: () => undefined };
+    expect(() => customGrader(grader, { where: "g", reporter })).toThrow(
+      expect.objectContaining({ code: "config" }),
+    );
+  });
+});

@@ -1,0 +1,27 @@
+import { errorMessage, printable, type Reporter } from "@periodic-eval/core/internal";
+
+/** Receives warnings: a user's function, or `process.emitWarning`. */
+export type OnWarning = (message: string) => void;
+
+const emitWarning: OnWarning = (message) => process.emitWarning(printable(message), "PeriodicEvalWarning");
+
+/** Returns a function that never throws: if `onWarning` does, it emits the warning and the error as warnings of the process. */
+export function safeWarning(onWarning: OnWarning = emitWarning): OnWarning {
+  return (message) => {
+    try {
+      onWarning(message);
+    } catch (error) {
+      emitWarning(message);
+      emitWarning(`onWarning threw: ${errorMessage(error)}`);
+    }
+  };
+}
+
+/** Returns where errors of user code go that nothing awaits. */
+export const reporterTo = (warn: OnWarning): Reporter => ({
+  warn: (where, message) => warn(`${where}: ${message}`),
+  fail: () => undefined,
+});
+
+/** For graders that are opened without a place for warnings. */
+export const processReporter = reporterTo(emitWarning);

@@ -1,0 +1,183 @@
+// Attention over cached pieces.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "call.h"
+#include "parallel.h"
+#include "vectors.h"
+
+namespace {
+
+struct AttentionOptions {
+  int64_t heads = 0, keyValueHeads = 0, pieces = 0;
+};
+
+struct Piece {
+  const float *keys, *values, *mask;
+  int64_t tokens, rows;
+};
+
+/** Scores below this are those of tokens that are not attended to. */
+constexpr float maskedBelow = -1e8f;
+
+constexpr int64_t queriesAtOnce = 4;
+
+/** Attention of R queries of one row and key-value head. */
+template <int R>
+void attendTile(const std::vector<Piece>& pieces, const float* const* queries, const int64_t* tokens, float* const* out,
+                int64_t row, int64_t head, int64_t keyValueHeads, int64_t width, std::vector<float>& buffer) {
+  int64_t all = 0;
+  for (const Piece& piece : pieces) all += (piece.tokens + lanes - 1) / lanes * lanes;
+  buffer.resize(R * all);
+  float top[R];
+  std::fill(top, top + R, -INFINITY);
+  int64_t at = 0;
+  for (const Piece& piece : pieces) {
+    const int64_t of = (piece.rows == 1 ? 0 : row) * keyValueHeads + head;
+    const float* keys = piece.keys + of * width * piece.tokens;
+    for (int64_t p = 0; p < piece.tokens; p += lanes, at += lanes) {
+      const int64_t count = std::min<int64_t>(lanes, piece.tokens - p);
+      Vector scores[R];
+      bool isAttended = piece.mask == nullptr;
+      for (int r = 0; r < R; r++) {
+        // Lanes behind the last token have no weight.
+        scores[r] = partOf(piece.mask == nullptr ? nullptr : piece.mask + tokens[r] * piece.tokens + p, count, -INFINITY);
+        if (piece.mask != nullptr) isAttended = isAttended || anyAbove(scores[r], maskedBelow);
+      }
+      if (!isAttended) {
+        for (int r = 0; r < R; r++) store(buffer.data() + r * all + at, broadcast(-INFINITY));
+        continue;
+      }
+      Vector sums[R];
+      for (int r = 0; r < R; r++) sums[r] = Vector{};
+      if (count == lanes) {
+        for (int64_t d = 0; d < width; d++) {
+          const Vector key = load(keys + d * piece.tokens + p);
+          for (int r = 0; r < R; r++) sums[r] += broadcast(queries[r][d]) * key;
+        }
+      } else {
+        for (int64_t d = 0; d < width; d++) {
+          const Vector key = partOf(keys + d * piece.tokens + p, count, 0.0f);
+          for (int r = 0; r < R; r++) sums[r] += broadcast(queries[r][d]) * key;
+        }
+      }
+      for (int r = 0; r < R; r++) {
+        const Vector score = sums[r] + scores[r];
+        store(buffer.data() + r * all + at, score);
+        top[r] = std::max(top[r], largestOf(score));
+      }
+    }
+  }
+  float totals[R];
+  for (int r = 0; r < R; r++) {
+    Vector sum{};
+    float* scores = buffer.data() + r * all;
+    for (int64_t i = 0; i < all; i += lanes) {
+      const Vector weight = exponential(load(scores + i) - broadcast(top[r]));
+      store(scores + i, weight);
+      sum += weight;
+    }
+    totals[r] = sumOf(sum);
+  }
+  for (int64_t d = 0; d < width; d += 4 * lanes) {
+    const int64_t vectors = std::min<int64_t>(4, (width - d + lanes - 1) / lanes);
+    Vector means[R][4];
+    for (int r = 0; r < R; r++)
+      for (int c = 0; c < 4; c++) means[r][c] = Vector{};
+    at = 0;
+    for (const Piece& piece : pieces) {
+      const int64_t of = (piece.rows == 1 ? 0 : row) * keyValueHeads + head;
+      const float* values = piece.values + of * width * piece.tokens + d;
+      for (int64_t p = 0; p < piece.tokens; p++) {
+        float weights[R];
+        float largest = 0;
+        for (int r = 0; r < R; r++) {
+          weights[r] = buffer[r * all + at + p];
+          largest = std::max(largest, weights[r]);
+        }
+        if (largest == 0) continue;
+        if (vectors == 4 && d + 4 * lanes <= width) {
+          for (int c = 0; c < 4; c++) {
+            const Vector value = load(values + p * width + c * lanes);
+            for (int r = 0; r < R; r++) means[r][c] += broadcast(weights[r]) * value;
+          }
+        } else {
+          for (int64_t c = 0; c < vectors; c++) {
+            const int64_t count = std::min<int64_t>(lanes, width - d - c * lanes);
+            const Vector value = partOf(values + p * width + c * lanes, count, 0.0f);
+            for (int r = 0; r < R; r++) means[r][c] += broadcast(weights[r]) * value;
+          }
+        }
+      }
+      at += (piece.tokens + lanes - 1) / lanes * lanes;
+    }
+    for (int r = 0; r < R; r++)
+      for (int64_t c = 0; c < vectors; c++) {
+        const int64_t from = d + c * lanes;
+        storePart(out[r] + from, means[r][c] / broadcast(totals[r]), std::min<int64_t>(lanes, width - from));
+      }
+  }
+}
+
+/**
+ * Attention over pieces as if their keys were concatenated: query [B·T, H·D], rotated and scaled; of each piece keys [b·G, D, P],
+ * values [b·G, P, D] with b = B or 1 (the last piece: B), and the mask [B, T·P], which is added to the scores, or nothing → [B·T, H·D].
+ */
+void attend(void* kernel, TF_OpKernelContext* context) {
+  const AttentionOptions options = *static_cast<AttentionOptions*>(kernel);
+  Call call{context};
+  Input query = call.input(0);
+  std::vector<Input> inputs;
+  for (int64_t i = 0; i < 3 * options.pieces; i++) inputs.push_back(call.input(static_cast<int>(1 + i)));
+  if (call.failed()) return;
+  const int64_t heads = options.heads, groups = options.keyValueHeads, perGroup = heads / groups;
+  const int64_t all = query.dim(0), width = query.dim(1) / heads;
+  // Other pieces may be shared by all rows.
+  const int64_t batch = inputs[options.pieces - 1].dim(0) / groups, length = all / batch;
+  std::vector<Piece> pieces;
+  for (int64_t i = 0; i < options.pieces; i++) {
+    const Input &keys = inputs[i], &values = inputs[options.pieces + i], &mask = inputs[2 * options.pieces + i];
+    const int64_t tokens = keys.dim(2);
+    if (tokens > 0)
+      pieces.push_back(
+          {keys.data(), values.data(), mask.size() == 0 ? nullptr : mask.data(), tokens, keys.dim(0) / groups});
+  }
+  float* y = call.output({all, heads * width});
+  if (call.failed()) return;
+  const float* from = query.data();
+  const int64_t queries = perGroup * length, tiles = (queries + queriesAtOnce - 1) / queriesAtOnce;
+  // One task has several tiles, so that its keys stay in the cache.
+  const int64_t tilesPerTask = std::min<int64_t>(tiles, 16), tasksPerHead = (tiles + tilesPerTask - 1) / tilesPerTask;
+  parallelFor(batch * groups * tasksPerHead, [=, &pieces](int64_t task) {
+    static thread_local std::vector<float> buffer;
+    const int64_t row = task / tasksPerHead / groups, head = task / tasksPerHead % groups;
+    const int64_t firstTile = task % tasksPerHead * tilesPerTask;
+    std::vector<Piece> own = pieces;
+    for (Piece& piece : own)
+      if (piece.mask != nullptr) piece.mask += row * length * piece.tokens;
+    for (int64_t tile = firstTile; tile < std::min(tiles, firstTile + tilesPerTask); tile++) {
+      const float* of[queriesAtOnce];
+      float* out[queriesAtOnce];
+      int64_t tokens[queriesAtOnce];
+      const int64_t first = tile * queriesAtOnce, count = std::min(queriesAtOnce, queries - first);
+      for (int64_t i = 0; i < count; i++) {
+        // Neighbouring queries are of one token, so a tile skips the tokens after it.
+        tokens[i] = (first + i) / perGroup;
+        const int64_t place = ((row * length + tokens[i]) * heads + head * perGroup + (first + i) % perGroup) * width;
+        of[i] = from + place;
+        out[i] = y + place;
+      }
+      switch (count) {
+        case 1: attendTile<1>(own, of, tokens, out, row, head, groups, width, buffer); break;
+        case 2: attendTile<2>(own, of, tokens, out, row, head, groups, width, buffer); break;
+        case 3: attendTile<3>(own, of, tokens, out, row, head, groups, width, buffer); break;
+        default: attendTile<4>(own, of, tokens, out, row, head, groups, width, buffer); break;
+      }
+    }
+  });
+}
+
+}  // namespace

@@ -1,0 +1,54 @@
+// The inputs and the output of a kernel's call.
+#pragma once
+#include <tensorflow/c/kernels.h>
+#include <tensorflow/c/tf_status.h>
+#include <tensorflow/c/tf_tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+struct Input {
+  TF_Tensor* tensor = nullptr;
+  ~Input() {
+    if (tensor != nullptr) TF_DeleteTensor(tensor);
+  }
+  Input() = default;
+  Input(Input&& other) noexcept : tensor(other.tensor) { other.tensor = nullptr; }
+  Input(const Input&) = delete;
+  const float* data() const { return static_cast<const float*>(TF_TensorData(tensor)); }
+  int64_t size() const { return TF_TensorElementCount(tensor); }
+  int64_t dim(int axis) const { return TF_Dim(tensor, axis); }
+};
+
+struct Call {
+  TF_OpKernelContext* context;
+  TF_Status* status = TF_NewStatus();
+  ~Call() { TF_DeleteStatus(status); }
+  Input input(int index) {
+    Input input;
+    TF_GetInput(context, index, &input.tensor, status);
+    return input;
+  }
+  float* output(const std::vector<int64_t>& shape) {
+    int64_t size = 1;
+    for (int64_t dimension : shape) size *= dimension;
+    TF_Tensor* tensor = TF_AllocateOutput(context, 0, TF_FLOAT, shape.data(), static_cast<int>(shape.size()),
+                                          static_cast<size_t>(size) * sizeof(float), status);
+    float* data = tensor == nullptr ? nullptr : static_cast<float*>(TF_TensorData(tensor));
+    if (tensor != nullptr) TF_DeleteTensor(tensor);
+    return data;
+  }
+  bool failed() {
+    if (TF_GetCode(status) == TF_OK) return false;
+    TF_OpKernelContext_Failure(context, status);
+    return true;
+  }
+  void refuse(const char* message) {
+    TF_SetStatus(status, TF_INVALID_ARGUMENT, message);
+    TF_OpKernelContext_Failure(context, status);
+  }
+};
+
+}  // namespace

@@ -1,0 +1,180 @@
+// Kernels of a decoder for native TensorFlow on the CPU: each computes in one pass what TensorFlow computes with several operations,
+// and products of few rows read each weight once. `periodic-eval native` compiles this file for the machine.
+//
+// Every row of a result depends only on its own inputs: sums run in one order, whatever the number of rows and threads.
+#include <node_api.h>
+#include <tensorflow/c/ops.h>
+
+#include <cmath>
+#include <mutex>
+#include <string>
+
+#include "attention.h"
+#include "call.h"
+#include "parallel.h"
+#include "products.h"
+#include "vectors.h"
+
+namespace {
+
+struct NormOptions {
+  float epsilon = 0, offset = 0;
+};
+
+/** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset), with the mean over each block of D. */
+void rmsNorm(void* kernel, TF_OpKernelContext* context) {
+  const NormOptions options = *static_cast<NormOptions*>(kernel);
+  Call call{context};
+  Input x = call.input(0), weight = call.input(1);
+  if (call.failed()) return;
+  const int64_t width = weight.size(), blocks = x.size() / width;
+  float* y = call.output({x.dim(0), x.dim(1)});
+  if (call.failed()) return;
+  const float *from = x.data(), *factors = weight.data();
+  inRanges(blocks, 32768 / width + 1, [=](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; block++) {
+      const float* row = from + block * width;
+      Vector squares{};
+      int64_t i = 0;
+      for (; i + lanes <= width; i += lanes) squares += load(row + i) * load(row + i);
+      float sum = sumOf(squares);
+      for (int64_t rest = i; rest < width; rest++) sum += row[rest] * row[rest];
+      const float inverse = 1 / std::sqrt(sum / width + options.epsilon);
+      for (i = 0; i + lanes <= width; i += lanes)
+        store(y + block * width + i,
+              load(row + i) * broadcast(inverse) * (load(factors + i) + broadcast(options.offset)));
+      for (; i < width; i++) y[block * width + i] = row[i] * inverse * (factors[i] + options.offset);
+    }
+  });
+}
+
+/** gate, up → gate · σ(gate) · up. */
+void gatedSilu(void*, TF_OpKernelContext* context) {
+  Call call{context};
+  Input gate = call.input(0), up = call.input(1);
+  if (call.failed()) return;
+  float* y = call.output({gate.dim(0), gate.dim(1)});
+  if (call.failed()) return;
+  const float *a = gate.data(), *b = up.data();
+  inRanges(gate.size(), 16384, [=](int64_t first, int64_t last) {
+    int64_t i = first;
+    for (; i + lanes <= last; i += lanes) store(y + i, silu(load(a + i)) * load(b + i));
+    for (; i < last; i++) y[i] = silu(broadcast(a[i]))[0] * b[i];
+  });
+}
+
+struct RotaryOptions {
+  int64_t pairs = 0;
+  float scale = 1;
+};
+
+/** x [N, H·D], cosines and sines [N, D] → x rotated by the angles and scaled; dimension i is paired with i + pairs. */
+void rotate(void* kernel, TF_OpKernelContext* context) {
+  const RotaryOptions options = *static_cast<RotaryOptions*>(kernel);
+  Call call{context};
+  Input x = call.input(0), cosines = call.input(1), sines = call.input(2);
+  if (call.failed()) return;
+  const int64_t tokens = x.dim(0), all = x.dim(1), width = cosines.dim(1), pairs = options.pairs;
+  const float scale = options.scale;
+  float* y = call.output({tokens, all});
+  if (call.failed()) return;
+  const float *from = x.data(), *cosine = cosines.data(), *sine = sines.data();
+  inRanges(tokens, 16384 / all + 1, [=](int64_t first, int64_t last) {
+    for (int64_t token = first; token < last; token++) {
+      const float *c = cosine + token * width, *s = sine + token * width;
+      for (int64_t at = token * all; at < (token + 1) * all; at += width) {
+        const float* in = from + at;
+        float* out = y + at;
+        for (int64_t i = 0; i < pairs; i++) {
+          out[i] = (in[i] * c[i] - in[i + pairs] * s[i]) * scale;
+          out[i + pairs] = (in[i + pairs] * c[i + pairs] + in[i] * s[i + pairs]) * scale;
+        }
+        for (int64_t i = 2 * pairs; i < width; i++) out[i] = in[i] * c[i] * scale;
+      }
+    }
+  });
+}
+
+
+float floatOf(TF_OpKernelConstruction* construction, const char* name) {
+  TF_Status* status = TF_NewStatus();
+  float value = 0;
+  TF_OpKernelConstruction_GetAttrFloat(construction, name, &value, status);
+  if (TF_GetCode(status) != TF_OK) TF_OpKernelConstruction_Failure(construction, status);
+  TF_DeleteStatus(status);
+  return value;
+}
+
+int64_t integerOf(TF_OpKernelConstruction* construction, const char* name) {
+  TF_Status* status = TF_NewStatus();
+  int64_t value = 0;
+  TF_OpKernelConstruction_GetAttrInt64(construction, name, &value, status);
+  if (TF_GetCode(status) != TF_OK) TF_OpKernelConstruction_Failure(construction, status);
+  TF_DeleteStatus(status);
+  return value;
+}
+
+void* makeNorm(TF_OpKernelConstruction* construction) {
+  return new NormOptions{floatOf(construction, "epsilon"), floatOf(construction, "offset")};
+}
+void deleteNorm(void* kernel) { delete static_cast<NormOptions*>(kernel); }
+
+void* makeRotary(TF_OpKernelConstruction* construction) {
+  return new RotaryOptions{integerOf(construction, "pairs"), floatOf(construction, "scale")};
+}
+void deleteRotary(void* kernel) { delete static_cast<RotaryOptions*>(kernel); }
+
+void* makeAttention(TF_OpKernelConstruction* construction) {
+  return new AttentionOptions{integerOf(construction, "heads"), integerOf(construction, "keyValueHeads"),
+                              integerOf(construction, "pieces")};
+}
+void deleteAttention(void* kernel) { delete static_cast<AttentionOptions*>(kernel); }
+
+using Create = void* (*)(TF_OpKernelConstruction*);
+using Compute = void (*)(void*, TF_OpKernelContext*);
+using Delete = void (*)(void*);
+
+/** Returns an error, or an empty string. */
+std::string registerOp(const char* name, const std::vector<const char*>& inputs, const std::vector<const char*>& attributes,
+                       Compute compute, Create create = nullptr, Delete remove = nullptr) {
+  TF_Status* status = TF_NewStatus();
+  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
+  for (const char* attribute : attributes) TF_OpDefinitionBuilderAddAttr(op, attribute);
+  for (const char* input : inputs) TF_OpDefinitionBuilderAddInput(op, input);
+  TF_OpDefinitionBuilderAddOutput(op, "y: float");
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(op, &TF_ShapeInferenceContextSetUnknownShape);
+  TF_RegisterOpDefinition(op, status);
+  if (TF_GetCode(status) == TF_OK) {
+    TF_KernelBuilder* kernel = TF_NewKernelBuilder(name, "CPU", create, compute, remove);
+    TF_RegisterKernelBuilder(name, kernel, status);
+  }
+  std::string error = TF_GetCode(status) == TF_OK ? "" : TF_Message(status);
+  TF_DeleteStatus(status);
+  return error;
+}
+
+std::string registerAll() {
+  std::string errors;
+  errors += registerOp("PeriodicMatMul", {"x: float", "w: float"}, {}, matMul);
+  errors += registerOp("PeriodicRmsNorm", {"x: float", "weight: float"}, {"epsilon: float", "offset: float"}, rmsNorm,
+                       makeNorm, deleteNorm);
+  errors += registerOp("PeriodicGatedSilu", {"gate: float", "up: float"}, {}, gatedSilu);
+  errors += registerOp("PeriodicRotate", {"x: float", "cosines: float", "sines: float"}, {"pairs: int", "scale: float"},
+                       rotate, makeRotary, deleteRotary);
+  errors += registerOp("PeriodicAttend",
+                       {"query: float", "keys: pieces * float", "values: pieces * float",
+                        "masks: pieces * float"},
+                       {"heads: int", "keyValueHeads: int", "pieces: int >= 1"}, attend, makeAttention, deleteAttention);
+  return errors;
+}
+
+}  // namespace
+
+/** Registers the kernels once per process, and exports the version of their numbers. */
+NAPI_MODULE_INIT() {
+  static std::once_flag once;
+  static std::string errors;
+  std::call_once(once, [] { errors = registerAll(); });
+  if (!errors.empty()) napi_throw_error(env, nullptr, errors.c_str());
+  return exports;
+}

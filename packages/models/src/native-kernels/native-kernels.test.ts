@@ -1,0 +1,141 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNativeKernels, runNative } from "./native-kernels.ts";
+
+// Tests need `periodic-eval native`, which compiles the kernels.
+if (hasNative) await useBackend({ backend: nativeEngine });
+const isThere = hasNative && hasNativeKernels();
+
+const random = (seed: number, ...shape: number[]) => tf.randomNormal(shape, 0, 1, "float32", seed);
+
+const difference = (a: tf.Tensor, b: tf.Tensor): number => tf.max(tf.abs(tf.sub(a, b))).dataSync()[0]!;
+
+describe.runIf(isThere)("the kernels for native TensorFlow", () => {
+  beforeAll(() => useBackend({ backend: nativeEngine }));
+
+  it.each([
+    [1, 576, 192],
+    [3, 65, 50],
+    [16, 100, 48],
+    [37, 7, 3],
+    [300, 64, 100],
+  ])("multiply %i rows of %i numbers with %i columns", (rows, depth, columns) => {
+    tf.tidy(() => {
+      const [x, w] = [random(1, rows, depth), random(2, depth, columns)];
+      const product = runNative("PeriodicMatMul", [x, w], {});
+      expect(difference(product, tf.matMul(x, w))).toBeLessThan(1e-4);
+    });
+  });
+
+  it("give a row the same product whatever the number of rows", () => {
+    tf.tidy(() => {
+      const [x, w] = [random(1, 33, 576), random(2, 576, 192)];
+      const all = runNative("PeriodicMatMul", [x, w], {}).arraySync() as number[][];
+      for (const rows of [1, 2, 8, 9, 32]) {
+        const first = runNative("PeriodicMatMul", [tf.slice(x, [0, 0], [rows, 576]), w], {});
+        expect(first.arraySync()).toEqual(all.slice(0, rows));
+      }
+    });
+  });
+
+  it.each([16, 37])("normalize blocks of %i numbers", (width) => {
+    tf.tidy(() => {
+      const [x, weight] = [random(1, 5, 3 * width), random(2, width)];
+      const rows = tf.reshape(x, [-1, width]);
+      const scale = tf.rsqrt(tf.add(tf.mean(tf.square(rows), -1, true), 1e-5));
+      for (const offset of [0, 1]) {
+        const expected = tf.reshape(tf.mul(tf.mul(rows, scale), tf.add(weight, offset)), x.shape);
+        const normed = runNative("PeriodicRmsNorm", [x, weight], { epsilon: 1e-5, offset });
+        expect(difference(normed, expected)).toBeLessThan(1e-5);
+      }
+    });
+  });
+
+  it("compute gates, also of very large numbers", () => {
+    tf.tidy(() => {
+      const gate = tf.concat([tf.mul(random(1, 37), 20), tf.tensor1d([-1e5, -90, 0, 90, 1e5])]);
+      const x = tf.reshape(gate, [2, 21]);
+      const up = random(2, 2, 21);
+      const gated = runNative("PeriodicGatedSilu", [x, up], {});
+      const expected = tf.mul(tf.mul(x, tf.sigmoid(x)), up);
+      expect(difference(gated, expected)).toBeLessThan(0.02);
+      const relative = tf.div(tf.abs(tf.sub(gated, expected)), tf.add(tf.abs(expected), 1e-6));
+      expect(tf.max(relative).dataSync()[0]).toBeLessThan(1e-5);
+    });
+  });
+
+  it("rotate pairs of numbers and leave the rest", () => {
+    tf.tidy(() => {
+      // One head of five numbers: (1, 3) and (2, 4) by 90° and 0°, scaled by 2.
+      const x = tf.tensor2d([[1, 2, 3, 4, 5]]);
+      const cosines = tf.tensor2d([[0, 1, 0, 1, 1]]);
+      const sines = tf.tensor2d([[1, 0, 1, 0, 0]]);
+      const rotated = runNative("PeriodicRotate", [x, cosines, sines], { pairs: 2, scale: 2 });
+      expect(rotated.arraySync()).toEqual([[-6, 4, 2, 8, 10]]);
+    });
+  });
+
+  it.each([
+    { batch: 1, length: 1, heads: 4, groups: 2, width: 8, pieces: [5] },
+    { batch: 3, length: 1, heads: 9, groups: 3, width: 64, pieces: [40, 33] },
+    { batch: 2, length: 19, heads: 6, groups: 2, width: 20, pieces: [3, 16, 19] },
+  ])("attend over pieces: %o", ({ batch, length, heads, groups, width, pieces }) => {
+    tf.tidy(() => {
+      const query = random(1, batch * length, heads * width);
+      const parts = pieces.map((tokens, index) => {
+        // The first of several pieces is shared by all rows.
+        const rows = index === 0 && pieces.length > 1 ? 1 : batch;
+        const hidden = tf.less(random(index, batch, length, tokens), -1);
+        return {
+          rows,
+          tokens,
+          keys: random(10 + index, rows * groups, width, tokens),
+          values: random(20 + index, rows * groups, tokens, width),
+          // The last piece has no mask.
+          mask: index === pieces.length - 1 ? null : tf.mul(tf.cast(hidden, "float32"), -1e9),
+        };
+      });
+      const inputs = [
+        query,
+        ...parts.map(({ keys }) => keys),
+        ...parts.map(({ values }) => values),
+        ...parts.map(({ mask, tokens }) => mask?.reshape([batch, length * tokens]) ?? tf.tensor1d([])),
+      ];
+      const attended = runNative("PeriodicAttend", inputs, {
+        heads,
+        keyValueHeads: groups,
+        pieces: pieces.length,
+      });
+      const ofGroups = (x: tf.Tensor, rows: number, shape: number[]) => {
+        const all = tf.tile(tf.reshape(x, [rows, groups, 1, ...shape]), [
+          batch / rows,
+          1,
+          heads / groups,
+          1,
+          1,
+        ]);
+        return tf.reshape(all, [batch, heads, ...shape]);
+      };
+      const queries = tf.transpose(tf.reshape(query, [batch, length, heads, width]), [0, 2, 1, 3]);
+      const keys = parts.map(({ keys, rows, tokens }) => ofGroups(keys, rows, [width, tokens]));
+      const values = parts.map(({ values, rows, tokens }) => ofGroups(values, rows, [tokens, width]));
+      const masks = parts.map(({ mask, tokens }) =>
+        tf.reshape(mask ?? tf.zeros([batch, length, tokens]), [batch, 1, length, tokens]),
+      );
+      const scores = tf.add(tf.matMul(queries, tf.concat(keys, 3)), tf.concat(masks, 3));
+      const mean = tf.matMul(tf.softmax(scores), tf.concat(values, 2));
+      const expected = tf.reshape(tf.transpose(mean, [0, 2, 1, 3]), query.shape);
+      expect(difference(attended, expected)).toBeLessThan(2e-5);
+    });
+  });
+
+  it("leave no tensors", () => {
+    const before = tf.memory().numTensors;
+    tf.tidy(() => {
+      runNative("PeriodicGatedSilu", [random(1, 2, 3), random(2, 2, 3)], {});
+    });
+    expect(tf.memory().numTensors).toBe(before);
+  });
+});

@@ -1,0 +1,120 @@
+import { isOnDevice } from "@periodic-eval/core/tfjs";
+import * as tf from "@tensorflow/tfjs-core";
+
+/** The kernels of `kernels.cc`, which native TensorFlow runs on the CPU, and their parameters. */
+interface Parameters {
+  /** x [M, K], w [K, N] → x·w [M, N]. */
+  readonly PeriodicMatMul: Record<never, never>;
+  /** x [N, H·D], weight [D] → [N, H·D]. */
+  readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
+  /** gate, up [N, F] → gate · σ(gate) · up [N, F]. */
+  readonly PeriodicGatedSilu: Record<never, never>;
+  /** x [N, H·D], cosines and sines [N, D] → [N, H·D]. */
+  readonly PeriodicRotate: { readonly pairs: number; readonly scale: number };
+  /** query [B·T, H·D]; keys, values and masks of each piece → [B·T, H·D]. */
+  readonly PeriodicAttend: {
+    readonly heads: number;
+    readonly keyValueHeads: number;
+    readonly pieces: number;
+  };
+}
+
+export type NativeKernel = keyof Parameters;
+
+/** Parameters that are not integers. */
+const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
+
+const names: Readonly<Record<NativeKernel, true>> = {
+  PeriodicMatMul: true,
+  PeriodicRmsNorm: true,
+  PeriodicGatedSilu: true,
+  PeriodicRotate: true,
+  PeriodicAttend: true,
+};
+
+const kernelNames = Object.keys(names) as readonly NativeKernel[];
+
+/** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
+type NumberAttribute = { readonly f: number } | { readonly i: number };
+
+/** Returns a kernel's parameters as attributes of a TensorFlow operation. */
+export function attributesOf(parameters: object): Record<string, NumberAttribute> {
+  return Object.fromEntries(
+    Object.entries(parameters as Record<string, number>).map(([name, value]) => {
+      return [name, isFloat.has(name) ? { f: value } : { i: value }];
+    }),
+  );
+}
+
+/** The methods of tfjs-node's backend that run one operation. */
+interface NativeBackend {
+  readonly binding: { readonly TF_ATTR_FLOAT: number; readonly TF_ATTR_INT: number };
+  executeSingleOutput(
+    name: string,
+    attributes: readonly { readonly name: string; readonly type: number; readonly value: number }[],
+    inputs: readonly tf.TensorInfo[],
+  ): tf.TensorInfo;
+}
+
+let isRegistered = false;
+
+/** Registers the kernels in TensorFlow.js. `kernels.cc` has registered them in TensorFlow. */
+export function registerNativeKernels(): void {
+  if (isRegistered) return;
+  isRegistered = true;
+  for (const kernelName of kernelNames) {
+    tf.registerKernel({
+      kernelName,
+      backendName: "tensorflow",
+      kernelFunc({ inputs, attrs, backend }) {
+        const { binding, executeSingleOutput } = backend as NativeBackend;
+        const attributes = Object.entries(attributesOf(attrs ?? {})).map(([name, attribute]) =>
+          "f" in attribute
+            ? { name, type: binding.TF_ATTR_FLOAT, value: attribute.f }
+            : { name, type: binding.TF_ATTR_INT, value: attribute.i },
+        );
+        const given = Object.values(inputs) as tf.TensorInfo[];
+        return executeSingleOutput.call(backend, kernelName, attributes, given);
+      },
+    });
+  }
+}
+
+/** The name of the backend while a function is traced. */
+export const tracingName = "periodic-eval-trace";
+
+/**
+ * Whether the kernels run here: on native TensorFlow's CPU, or in a trace for it, if `periodic-eval native` compiled them. They
+ * have no gradients.
+ */
+export function hasNativeKernels(): boolean {
+  if (!isRegistered || tf.engine().isTapeOn()) return false;
+  const backend = tf.getBackend();
+  return backend === tracingName || (backend === "tensorflow" && !isOnDevice());
+}
+
+let fewRows = false;
+
+/** Runs a function whose products have few rows, if `isSo`: for more than some hundred rows TensorFlow's own product is faster. */
+export function withFewRows<T>(isSo: boolean, run: () => T): T {
+  const before = fewRows;
+  fewRows = isSo;
+  try {
+    return run();
+  } finally {
+    fewRows = before;
+  }
+}
+
+/** Whether to multiply with `PeriodicMatMul`. */
+export const hasNativeProduct = (): boolean => fewRows && hasNativeKernels();
+
+/** Runs a kernel, or records it in a trace. */
+export function runNative<Name extends NativeKernel>(
+  name: Name,
+  inputs: readonly tf.Tensor[],
+  parameters: Parameters[Name],
+): tf.Tensor {
+  const named = Object.fromEntries(inputs.map((tensor, index) => [`input${index}`, tensor]));
+  return tf.engine().runKernel(name, named, { ...parameters }) as tf.Tensor;
+}

@@ -1,0 +1,105 @@
+// A pool of threads for loops that take tens of microseconds.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+/** Threads of one loop, the caller's included: TF_NUM_INTRAOP_THREADS, or one per processor. */
+inline int64_t threadCount() {
+  static const int64_t count = [] {
+    const char* wanted = std::getenv("TF_NUM_INTRAOP_THREADS");
+    const int64_t threads = wanted == nullptr ? 0 : std::atoll(wanted);
+    return threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
+  }();
+  return count;
+}
+
+class Pool {
+ public:
+  using Run = void (*)(const void*, int64_t);
+
+  Pool() {
+    for (int64_t i = 1; i < threadCount(); i++) std::thread([this] { serve(); }).detach();
+  }
+
+  /** Runs every task once; the caller works too. */
+  void run(int64_t tasks, const void* body, Run run) {
+    if (tasks == 1 || threadCount() == 1) {
+      for (int64_t task = 0; task < tasks; task++) run(body, task);
+      return;
+    }
+    // Two operations at the same time run one after the other, each on all threads.
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    for (int spin = 0; spin < 2000 && !lock.owns_lock(); spin++) {
+      relax();
+      (void)lock.try_lock();
+    }
+    if (!lock.owns_lock()) lock.lock();
+    body_ = body;
+    run_ = run;
+    tasks_ = tasks;
+    next_.store(0, std::memory_order_relaxed);
+    open_.store(true, std::memory_order_release);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+    work();
+    open_.store(false, std::memory_order_seq_cst);
+    while (busy_.load(std::memory_order_seq_cst) != 0) relax();
+  }
+
+ private:
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    std::this_thread::yield();
+#endif
+  }
+
+  void work() {
+    for (int64_t task; (task = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;) run_(body_, task);
+  }
+
+  void serve() {
+    uint32_t seen = 0;
+    for (;;) {
+      // The next operation often follows within microseconds.
+      for (int spin = 0; spin < 2000 && round_.load(std::memory_order_acquire) == seen; spin++) relax();
+      round_.wait(seen, std::memory_order_acquire);
+      seen = round_.load(std::memory_order_acquire);
+      busy_.fetch_add(1, std::memory_order_seq_cst);
+      if (open_.load(std::memory_order_seq_cst)) work();
+      busy_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+
+  std::mutex mutex_;
+  const void* body_ = nullptr;
+  Run run_ = nullptr;
+  int64_t tasks_ = 0;
+  std::atomic<int64_t> next_{0};
+  std::atomic<bool> open_{false};
+  std::atomic<int64_t> busy_{0};
+  std::atomic<uint32_t> round_{0};
+};
+
+/** Runs body(task) for each task from 0. */
+template <typename Body>
+void parallelFor(int64_t tasks, const Body& body) {
+  // Never destroyed: its threads run until the process ends.
+  static Pool* const pool = new Pool();
+  pool->run(tasks, &body, [](const void* of, int64_t task) { (*static_cast<const Body*>(of))(task); });
+}
+
+/** Runs body(first, last) for ranges of at least `smallest` numbers from 0 to `count`. */
+template <typename Body>
+void inRanges(int64_t count, int64_t smallest, const Body& body) {
+  const int64_t ranges = std::max<int64_t>(1, std::min(4 * threadCount(), count / std::max<int64_t>(1, smallest)));
+  // Multiples of 64 numbers, so that two threads write to different cache lines.
+  const int64_t size = count <= 64 ? count : ((count + ranges - 1) / ranges + 63) / 64 * 64;
+  if (ranges == 1) return body(0, count);
+  parallelFor((count + size - 1) / size, [&](int64_t range) { body(range * size, std::min(count, (range + 1) * size)); });
+}
