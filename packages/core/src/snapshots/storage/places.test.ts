@@ -235,6 +235,21 @@ describe("a snapshot of another run", () => {
     ]);
   });
 
+  it("is left out wherever there is a copy of it", async () => {
+    otherRun = await measuredRun("nested", "2026-02-02T00:00:00.000Z");
+    await copyStep(20, 20);
+    await copyStep(20, 10);
+    const { problems, phases } = await readRun(runDir);
+    expect(problems).toMatchObject([
+      { ...isOfOther, file: `${nameOf(20)}.json` },
+      { ...isOfOther, file: `${nameOf(10)}.json`, key: { step: 20 } },
+      { kind: "missing", file: `${nameOf(10)}.json`, key: { step: 10 } },
+    ]);
+    expect(phases[0]!.snapshots.map(({ step }) => step)).toEqual([0, 30]);
+    await resume();
+    await expectRestored([0, 30]);
+  });
+
   it.each([
     ["older", "2025-02-02T00:00:00.000Z", ""],
     ["newer", "2026-02-02T00:00:00.000Z", ""],

@@ -50,6 +50,7 @@ export async function scanSnapshots(
     }
   }
   const chosen: FoundSnapshot[] = [];
+  const others = new Map<FoundSnapshot, readonly FoundSnapshot[]>();
   for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
     // The index decides between files of one measurement, then their names: a copy must not take the place of the original.
     const seals = index?.seals.get(keyText(copies[0]!.snapshot));
@@ -57,17 +58,26 @@ export async function scanSnapshots(
     const candidates = sealed.length > 0 ? sealed : copies;
     const one = candidates.find((copy) => isNamedByStore(root, copy)) ?? candidates[0]!;
     chosen.push(one);
-    const got = `the same phase, id and step as ${fileName(root, one.path)}`;
-    for (const copy of copies)
-      if (copy !== one)
-        problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
+    others.set(
+      one,
+      copies.filter((copy) => copy !== one),
+    );
   }
-  const { found, problems: replaced } = await withoutReplaced(root, chosen, { index, indexPath, fs });
+  const { found, replaced, problem } = await withoutReplaced(chosen, { index, indexPath, fs });
+  for (const one of found) {
+    const got = `the same phase, id and step as ${fileName(root, one.path)}`;
+    for (const copy of others.get(one) ?? [])
+      problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
+  }
+  // The index names none of the copies of a replaced snapshot: the next one would take its place.
+  for (const one of replaced)
+    for (const copy of [one, ...(others.get(one) ?? [])]) problems.push(replacedProblem(root, copy));
+  if (problem !== null) problems.push(problem);
   const byPlace = new Map<SnapshotKey, FoundSnapshot>(found.map((one) => [one.snapshot, one]));
   const ordered = inRunOrder(found.map(({ snapshot }) => snapshot)).map((snapshot) => byPlace.get(snapshot)!);
   const misplaced = misplacedSnapshots(dirname(indexPath), ordered, { folder: root, index, files });
   const renamed = misplaced.map((one) => misplacedProblem(root, one));
-  return { found: ordered, problems: [...problems, ...replaced, ...renamed], misplaced, index };
+  return { found: ordered, problems: [...problems, ...renamed], misplaced, index };
 }
 
 function snapshotProblem(
@@ -82,46 +92,46 @@ function snapshotProblem(
 
 /**
  * Leaves out snapshots that are whole, but not those that the index names: an older one, one of another run, or one whose hash
- * was computed again or removed. If the index names none of the run's snapshots, the index itself is the wrong file.
+ * was computed again or removed. If the index names none of the run's snapshots, the index itself is the wrong file, which is the
+ * problem.
  */
 async function withoutReplaced(
-  root: string,
   chosen: readonly FoundSnapshot[],
   { index, indexPath, fs }: Pick<Scan, "index"> & { readonly indexPath: string; readonly fs: FileReader },
-): Promise<Pick<Scan, "found" | "problems">> {
+): Promise<{
+  readonly found: readonly FoundSnapshot[];
+  readonly replaced: readonly FoundSnapshot[];
+  readonly problem: RunProblem | null;
+}> {
   const suspects = chosen.filter((one) => !agrees(one, index));
-  if (suspects.length === 0) return { found: chosen, problems: [] };
+  if (suspects.length === 0) return { found: chosen, replaced: [], problem: null };
   // A session that runs now may have replaced a snapshot after the index was read, or after the snapshot was.
   const now = await readIndex(indexPath, fs);
-  const replaced = new Set<FoundSnapshot>();
+  const replaced: FoundSnapshot[] = [];
   for (const one of suspects)
-    if (!agrees(one, now) && (await sealOf(one.path, fs)) === one.snapshot.sha256) replaced.add(one);
+    if (!agrees(one, now) && (await sealOf(one.path, fs)) === one.snapshot.sha256) replaced.push(one);
   const isNamed = ({ snapshot }: FoundSnapshot) =>
     index!.seals.get(keyText(snapshot))?.includes(snapshot.sha256) === true;
-  if (replaced.size > 1 && !chosen.some(isNamed)) {
-    const got = `other hashes than those of ${replaced.size} snapshots`;
-    const about = {
-      file: "index.jsonl",
-      kind: "index",
-      key: null,
-      got,
-      expected: "the index of this run",
-    } as const;
-    return { found: chosen, problems: [problemOf(about)] };
+  if (replaced.length > 1 && !chosen.some(isNamed)) {
+    const got = `other hashes than those of ${replaced.length} snapshots`;
+    const about = { file: "index.jsonl", kind: "index", key: null, got } as const;
+    return {
+      found: chosen,
+      replaced: [],
+      problem: problemOf({ ...about, expected: "the index of this run" }),
+    };
   }
-  const problems = [...replaced].map((one) => {
-    const { sha256 } = one.snapshot;
-    const got =
-      sha256 === undefined
-        ? "a snapshot without its sha256, edited after it was written"
-        : `another snapshot, with SHA-256 ${shortHash(sha256)}, in its place`;
-    return snapshotProblem(root, one, {
-      kind: "edited",
-      got,
-      expected: "the snapshot that index.jsonl names",
-    });
-  });
-  return { found: chosen.filter((one) => !replaced.has(one)), problems };
+  return { found: chosen.filter((one) => !replaced.includes(one)), replaced, problem: null };
+}
+
+function replacedProblem(root: string, one: FoundSnapshot): RunProblem {
+  const { sha256 } = one.snapshot;
+  const got =
+    sha256 === undefined
+      ? "a snapshot without its sha256, edited after it was written"
+      : `another snapshot, with SHA-256 ${shortHash(sha256)}, in its place`;
+  const expected = "the snapshot that index.jsonl names";
+  return snapshotProblem(root, one, { kind: "edited", got, expected });
 }
 
 /** Whether a line of the index has the snapshot's hash, or none says anything about it. */
