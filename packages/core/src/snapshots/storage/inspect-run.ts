@@ -89,10 +89,15 @@ async function missingLines(
   fs: FileReader,
 ): Promise<readonly IndexLine[]> {
   const there = new Set(found.map(({ snapshot }) => keyText(snapshot)));
+  // A line whose phase, id or step is damaged still names the content.
+  const hashes = new Set(found.map(({ snapshot }) => snapshot.sha256));
   // A copy of another measurement in the place of this one does not account for it.
   const named = new Set(problems.map(({ file, key }) => `${file} ${key && keyText(key)}`));
   const candidates = lines.filter(
-    (line) => !there.has(keyText(line)) && !named.has(`${line.file} ${keyText(line)}`),
+    (line) =>
+      !there.has(keyText(line)) &&
+      (line.sha256 === undefined || !hashes.has(line.sha256)) &&
+      !named.has(`${line.file} ${keyText(line)}`),
   );
   if (candidates.length === 0) return [];
   const superseded = await readSuperseded(runDir, fs);
@@ -189,10 +194,10 @@ function unlisted(
   const [one] = without;
   if (one === undefined) return [];
   if (without.length > 1) {
-    const about = { file: "index.jsonl", kind: "index", key: null } as const;
-    return [
-      problemOf({ ...about, got: `no lines of ${without.length} snapshots`, expected: "a line of each" }),
-    ];
+    const names = without.slice(0, 3).map(({ path }) => fileName(root, path));
+    const more = without.length > 3 ? ` and ${without.length - 3} more` : "";
+    const got = `no lines of ${without.length} snapshots: ${names.join(", ")}${more}`;
+    return [problemOf({ file: "index.jsonl", kind: "index", key: null, got, expected: "a line of each" })];
   }
   const isNewest = lines.every((line) => line.created_at <= one.snapshot.created_at);
   if (isNewest && isLocked) return [];

@@ -160,6 +160,8 @@ describe("the index", () => {
     ["removed", withoutLines(0, 1), 1],
     ["edited", (text: string) => text.replace('"value":0.5', '"value":0.9'), 1],
     ["added", (text: string) => `${text}${text.split("\n")[1]}\n`, 3],
+    ["damaged in a phase", (text: string) => text.replace('"phase":"em"', '"phase":"eM"'), 1],
+    ["damaged in a step", (text: string) => text.replace('"step":0,', '"step":2,'), 1],
     ["swapped", (text: string) => `${text.trimEnd().split("\n").reverse().join("\n")}\n`, 1],
   ])("shows that a line was %s", async (_, change, line) => {
     await edit("index.jsonl", change);
@@ -172,6 +174,20 @@ describe("the index", () => {
     expect((await readRun(runDir)).problems).toEqual([]);
   });
 
+  it("names no measurement that there never was for a damaged line of a deleted snapshot", async () => {
+    await rm(at(snapshot));
+    await edit("index.jsonl", (text) => text.replace('"step":0,', '"step":2,'));
+    expect((await readRun(runDir)).problems).toMatchObject([{ kind: "index" }]);
+  });
+
+  it("names no measurement that there never was for a damaged line of the flat layout", async () => {
+    const flat = fileStore(join(runDir, "flat"), { layout: "flat" });
+    await flat.put(exampleSnapshot({ phase: "em" }), rows);
+    await flat.close!();
+    await edit("../flat/periodic_eval/index.jsonl", (text) => text.replace('"phase":"em"', '"phase":"eM"'));
+    expect((await readRun(join(runDir, "flat"))).problems).toMatchObject([{ kind: "index" }]);
+  });
+
   it("shows that lines at its end were removed, but accepts one snapshot without a line after a kill", async () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ phase: "em", step: 40 }), rows);
@@ -181,7 +197,10 @@ describe("the index", () => {
     expect((await readRun(runDir)).problems).toEqual([]);
     await edit("index.jsonl", (text) => text.split("\n").slice(0, 1).join("\n") + "\n");
     expect((await readRun(runDir)).problems).toMatchObject([
-      { kind: "index", got: "no lines of 2 snapshots" },
+      {
+        kind: "index",
+        got: "no lines of 2 snapshots: em/capability_step_20.json, em/capability_step_40.json",
+      },
     ]);
   });
 

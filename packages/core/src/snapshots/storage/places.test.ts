@@ -197,6 +197,32 @@ it("makes room for a misplaced snapshot whose place has a copy of another", asyn
   await expectRestored([0, 20, 30]);
 });
 
+it("renames a snapshot back to where a copy of the rows of another is", async () => {
+  await move(nameOf(20), nameOf(10));
+  await copyFile(at(`${nameOf(0)}.samples.jsonl`), at(`${nameOf(20)}.samples.jsonl`));
+  await resume();
+  await expectRestored([0, 20, 30]);
+});
+
+it("renames a snapshot back once another has made room, in any order", async () => {
+  await move(nameOf(20), "em/capability_step_10.moved");
+  await move(nameOf(10), nameOf(20));
+  await resume();
+  await expectRestored();
+});
+
+it("leaves the name of a lost measurement free if a snapshot cannot be renamed back", async () => {
+  // The rows of step 20 are in the place of step 30, whose snapshot took the name of the deleted one of step 10.
+  await rm(at(`${nameOf(10)}.samples.jsonl`));
+  await move(nameOf(30), nameOf(10));
+  await rename(at(`${nameOf(20)}.samples.jsonl`), at(`${nameOf(30)}.samples.jsonl`));
+  const store = fileStore(runDir, { onWarning: () => undefined });
+  await store.put(exampleSnapshot({ phase: "em", step: 10 }), rowsOf(10));
+  await store.close!();
+  const { phases } = await readRun(runDir);
+  expect(phases[0]!.snapshots.map(({ step }) => step)).toEqual(steps);
+});
+
 it("renames a snapshot back to where the rows of a deleted one are", async () => {
   await rotate([nameOf(10), nameOf(20)]);
   await rm(at(`${nameOf(10)}.json`));

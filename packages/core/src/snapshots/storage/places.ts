@@ -78,7 +78,7 @@ export function misplacedProblem(root: string, { path, snapshot, place }: Mispla
 
 /**
  * Renames misplaced snapshots and their rows back. A crash in between leaves each snapshot whole, in its place or misplaced. A
- * snapshot stays where it is if another file has its place.
+ * snapshot whose place another file has, or rows that another snapshot lacks, gets a name that no other snapshot needs.
  *
  * @returns Whether a snapshot was moved.
  */
@@ -89,41 +89,63 @@ export async function restorePlaces(
   }: { readonly found: readonly FoundSnapshot[]; readonly misplaced: readonly Misplaced[] },
   fs: FileSystem,
 ): Promise<boolean> {
-  const hashes = new Set(found.map(({ snapshot }) => snapshot.samples?.sha256));
-  const moveFile = (one: FoundSnapshot, to: string) => moveSnapshot(one, to, { hashes, fs });
-  const waiting: Misplaced[] = [];
-  const places = new Set(misplaced.map(({ place }) => place));
-  for (const one of misplaced) {
-    // Exchanged files first make room for each other. Readers find a snapshot under any such name.
-    const aside = one.path.replace(/\.json$/, ".moved.json");
-    const isInTheWay = places.has(one.path);
-    if (isInTheWay && (await moveFile(one, aside))) waiting.push({ ...one, path: aside });
-    else waiting.push(one);
+  if (misplaced.length === 0) return false;
+  const lacking = await lackingRows(found, fs);
+  let waiting = misplaced;
+  for (let isMoved = false; ; isMoved = true) {
+    const left: Misplaced[] = [];
+    for (const one of waiting) if (!(await moveSnapshot(one, one.place, lacking, fs))) left.push(one);
+    let isProgress = left.length < waiting.length;
+    // Exchanged files make room for each other. Readers find a snapshot under any such name.
+    for (const [at, one] of isProgress ? [] : left.entries()) {
+      const path = pathAside(one.path);
+      if (path === one.path || !(await moveSnapshot(one, path, lacking, fs))) continue;
+      left[at] = { ...one, path };
+      isProgress = true;
+    }
+    if (!isProgress) return isMoved;
+    waiting = left;
   }
-  let isMoved = false;
-  for (const one of waiting) if (await moveFile(one, one.place)) isMoved = true;
-  return isMoved;
+}
+
+const pathAside = (path: string): string => path.replace(/(\.moved)?\.json$/, ".moved.json");
+
+/** Returns the hashes of the rows that are not beside their snapshot: they may be beside another one. */
+async function lackingRows(
+  found: readonly FoundSnapshot[],
+  fs: FileSystem,
+): Promise<ReadonlySet<string | undefined>> {
+  const lacking = new Set<string | undefined>();
+  for (const { path, snapshot } of found) {
+    const own = snapshot.samples?.sha256;
+    if (own !== undefined && (await rowsHash(path, fs)) !== own) lacking.add(own);
+  }
+  return lacking;
 }
 
 /**
- * Moves the rows of a snapshot, then the snapshot. Replaces rows that no snapshot has.
+ * Moves the rows of a snapshot, then the snapshot. Replaces rows that no snapshot lacks.
  *
- * @param hashes Those of the rows of all snapshots.
- * @returns False if there is another snapshot at the target, or rows that belong to one.
+ * @param lacking The hashes of the rows that are not beside their snapshot.
+ * @returns False if there is another snapshot at the target, or rows that one lacks.
  */
 async function moveSnapshot(
   { path, snapshot }: FoundSnapshot,
   to: string,
-  { hashes, fs }: { readonly hashes: ReadonlySet<string | undefined>; readonly fs: FileSystem },
+  lacking: ReadonlySet<string | undefined>,
+  fs: FileSystem,
 ): Promise<boolean> {
   try {
     if ((await readIfPresent(to, fs)) !== null) return false;
     await makeFolder(dirname(to), fs);
     const own = snapshot.samples?.sha256;
-    if (own !== undefined && (await rowsHash(path, fs)) === own) {
+    // A crash can leave the rows aside and the snapshot in its old place.
+    for (const from of own === undefined ? [] : [path, pathAside(path)]) {
+      if (from === to || (await rowsHash(from, fs)) !== own) continue;
       const others = await rowsHash(to, fs);
-      if (others !== null && others !== own && hashes.has(others)) return false;
-      await renameDurably(samplesPath(path), samplesPath(to), fs);
+      if (others !== null && others !== own && lacking.has(others)) return false;
+      await renameDurably(samplesPath(from), samplesPath(to), fs);
+      break;
     }
     await renameDurably(path, to, fs);
     return true;

@@ -125,7 +125,9 @@ it.each([
   ["has only blank lines", () => "\n\n"],
 ])("names an index that %s", async (_, change) => {
   await edit("index.jsonl", change);
-  expect((await readRun(runDir)).problems).toMatchObject([{ kind: "index", got: "no lines of 4 snapshots" }]);
+  expect((await readRun(runDir)).problems).toMatchObject([
+    { kind: "index", got: expect.stringMatching(/^no lines of 4 snapshots: .*,.*,.* and 1 more$/) },
+  ]);
 });
 
 it("names an index whose chain was removed", async () => {

@@ -4,7 +4,7 @@ import { appendLines, writeFileAtomic } from "./atomic-file.ts";
 import { sha256 } from "./content-hash.ts";
 import type { FileReader, FileSystem } from "./file-system.ts";
 import { completeLines, readIfPresent } from "./read-file.ts";
-import { fileName } from "./layout.ts";
+import { fileName, snapshotPaths } from "./layout.ts";
 import type { FoundSnapshot } from "./snapshot-file.ts";
 
 /** A line of `index.jsonl`. */
@@ -64,12 +64,11 @@ export function parseIndex(text: string): RunIndex {
   for (const [at, line] of completeLines(text).entries()) {
     const parsed = parseLine(line);
     const isOlder = !chainField.test(line) && previous === "" && parsed?.sha256 === undefined;
-    if (!isOlder && line !== chained(withoutChain(line), previous)) brokenAt ??= at + 1;
+    const follows = isOlder || line === chained(withoutChain(line), previous);
     previous = chainOf(line);
-    if (parsed === null) {
-      brokenAt ??= at + 1;
-      continue;
-    }
+    if (!follows || parsed === null) brokenAt ??= at + 1;
+    // The file tells whose line a damaged one is.
+    if (parsed === null || (!follows && !namesItsFile(parsed))) continue;
     lines.push(parsed);
     if (brokenAt !== null) continue;
     const key = keyText(parsed);
@@ -78,6 +77,11 @@ export function parseIndex(text: string): RunIndex {
   }
   return { lines, seals, files, brokenAt };
 }
+
+const namesItsFile = ({ file, ...key }: IndexLine): boolean =>
+  (["nested", "flat"] as const).some((layout) =>
+    snapshotPaths("", layout, key).some((path) => fileName("", path) === file),
+  );
 
 /** Reads the index; null if there is none. */
 export async function readIndex(path: string, fs: FileReader): Promise<RunIndex | null> {
