@@ -49,6 +49,8 @@ export default defineConfig(({ mode }) => ({
     env: {
       ...softwareGpu,
       HF_HUB_OFFLINE: "1",
+      // Two files run at a time: threads of both would wait for each other.
+      PERIODIC_EVAL_WASM_THREADS: process.env["PERIODIC_EVAL_WASM_THREADS"] ?? "1",
       ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }),
     },
     // Detects hangs, not slowness: a shared machine can take many times as long.

@@ -2,7 +2,8 @@ import util from "node:util";
 import { configError } from "@periodic-eval/core/internal";
 import { importOptional, type Engine } from "./engine.ts";
 import { builtEngine, commandHere, hasEngine, loadNativeKernels } from "./installed-engines.ts";
-import { cpu, wasm } from "./portable-engines.ts";
+import { cpu, wasm as oneThread } from "./portable-engines.ts";
+import { startWithThreads } from "./wasm-threads.ts";
 import { webgpu } from "./webgpu.ts";
 
 export { nativeEngineFolder, nativeKernels, type NativeKernelFiles } from "./installed-engines.ts";
@@ -12,6 +13,8 @@ const tfjsNode = native("tfjs-node", "");
 
 /** Native TensorFlow on an NVIDIA GPU; without a GPU it computes on the CPU. */
 const tfjsNodeGpu = native("tfjs-node-gpu", "--gpu");
+
+const wasm: Engine = { ...oneThread, start: startWithThreads };
 
 /** Every backend, the fastest first. */
 export const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];

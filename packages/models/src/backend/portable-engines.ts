@@ -11,7 +11,7 @@ export const cpu: Engine = {
   },
 };
 
-/** WebAssembly with SIMD, one thread in Node. The default: this package installs it. */
+/** WebAssembly with SIMD and one thread. The default: this package installs it. */
 export const wasm: Engine = {
   name: "wasm",
   backend: "wasm",

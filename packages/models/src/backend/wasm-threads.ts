@@ -1,0 +1,174 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+import { dirname, join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { process } from "@periodic-eval/core/platform";
+import { parseOptions } from "@periodic-eval/core/internal";
+import * as tf from "@tensorflow/tfjs-core";
+import { z } from "zod";
+import { startChecked } from "./wasm-memory.ts";
+
+/*
+ * The wasm backend with threads, which `@tensorflow/tfjs-backend-wasm` 4.22 offers in browsers only. Large matrix products are
+ * shared among threads; a thread computes whole elements of the product, so that its bits are those of one thread. All else
+ * runs on one thread, because waking the others costs more than a small operation. See docs/decisions/2026-11-24-wasm-threads.md.
+ */
+
+/** Multiplications of the smallest product that is faster with two threads than with one. */
+const leastMultiplications = 2 ** 22;
+
+/** The address of the C++ variable `tfjs::backend::threadpool` in the package's binary; checked when the backend starts. */
+const poolAddress = 23_564;
+
+/** More threads than these have not been measured. */
+const mostThreads = 4;
+
+const variable = "PERIODIC_EVAL_WASM_THREADS";
+const threadsSchema = z.coerce.number().int().min(1).max(64);
+
+const folder = "@tensorflow/tfjs-backend-wasm/wasm-out";
+const scriptName = "tfjs-backend-wasm-threaded-simd.js";
+
+/** The part of the Emscripten module that this file uses. */
+interface WasmModule {
+  readonly HEAPU8: Uint8Array;
+  cwrap(
+    name: string,
+    returns: "number" | null,
+    args: readonly string[],
+  ): (...args: readonly number[]) => number;
+  tfjs?: Readonly<Record<string, unknown>>;
+}
+
+type Factory = (config: object) => Promise<WasmModule>;
+
+let isReplaced = false;
+
+/**
+ * Starts the wasm backend with one thread per CPU core, at most 4, or as many as the variable PERIODIC_EVAL_WASM_THREADS says.
+ * Uses one thread if the threads do not start.
+ *
+ * @throws PeriodicEvalError `config` if the variable is not a whole number from 1 to 64.
+ */
+export async function startWithThreads(): Promise<boolean> {
+  const wanted = process.env[variable];
+  const threads = wanted
+    ? parseOptions(variable, threadsSchema, wanted)
+    : Math.min(os.availableParallelism(), mostThreads);
+  const withoutThreads = tf.findBackendFactory("wasm");
+  if (threads > 1 && !isReplaced) {
+    isReplaced = true;
+    tf.removeBackend("wasm");
+    tf.registerBackend("wasm", async () => {
+      try {
+        return await backendWithThreads(threads);
+      } catch {
+        return withoutThreads();
+      }
+    });
+  }
+  return startChecked();
+}
+
+async function backendWithThreads(threads: number): Promise<tf.KernelBackend> {
+  const { BackendWasm } = await import("@tensorflow/tfjs-backend-wasm");
+  const wasm = await startModule(threads);
+  const initialize = wasm.cwrap("init_with_threads_count", null, ["number"]);
+  const threadsCount = wasm.cwrap("get_threads_count", "number", []);
+  initialize(threads);
+  // Shared memory keeps its place when it grows, so this view stays valid.
+  const memory = new Int32Array(wasm.HEAPU8.buffer, poolAddress, 1);
+  const pool = memory[0]!;
+  const countWith = (value: number): number => {
+    memory[0] = value;
+    return threadsCount();
+  };
+  if (pool === 0 || countWith(pool) !== threads || countWith(0) === threads)
+    throw new Error("another binary, or too few threads");
+  wasm.tfjs = {
+    // The constructor of the backend would create a second pool.
+    initWithThreadsCount: () => undefined,
+    getThreadsCount: () => threads,
+    init: wasm.cwrap("init", null, []),
+    registerTensor: wasm.cwrap("register_tensor", null, ["number", "number", "number"]),
+    disposeData: wasm.cwrap("dispose_data", null, ["number"]),
+    dispose: wasm.cwrap("dispose", null, []),
+  };
+  for (const name of ["BatchMatMul", "_FusedMatMul"]) {
+    const kernel = tf.getKernel(name, "wasm");
+    tf.unregisterKernel(name, "wasm");
+    tf.registerKernel(sharedKernel(kernel, (value) => void (memory[0] = value), pool));
+  }
+  return new BackendWasm(wasm as never);
+}
+
+/** Returns a kernel that computes large products on the threads of `pool`. */
+const sharedKernel = (
+  kernel: tf.KernelConfig,
+  use: (pool: number) => void,
+  pool: number,
+): tf.KernelConfig => ({
+  ...kernel,
+  kernelFunc(params) {
+    const { a, b } = params.inputs as { readonly a: tf.TensorInfo; readonly b: tf.TensorInfo };
+    const columns = b.shape[b.shape.length - (params.attrs?.["transposeB"] === true ? 2 : 1)]!;
+    if (tf.util.sizeFromShape(a.shape) * columns < leastMultiplications) return kernel.kernelFunc(params);
+    use(pool);
+    try {
+      return kernel.kernelFunc(params);
+    } finally {
+      use(0);
+    }
+  },
+});
+
+/** Starts the package's module for threads, with as many workers as it needs. */
+async function startModule(threads: number): Promise<WasmModule> {
+  const require = createRequire(import.meta.url);
+  const file = require.resolve(`${folder}/${scriptName}`);
+  const { wasmWorkerContents } = require(file.replace(/\.js$/, ".worker.js")) as {
+    readonly wasmWorkerContents: string;
+  };
+  // The package stores the script with the line breaks that its strings should escape.
+  const script = wasmWorkerContents.replaceAll("\n", "\\n");
+  let fail: (error: unknown) => void;
+  const failed = new Promise<never>((_, reject) => (fail = reject));
+  const ThreadWorker = class extends Worker {
+    constructor() {
+      super(script, { eval: true, execArgv: [] });
+      this.once("error", fail);
+    }
+    /** Does nothing: the module would keep the process alive as long as its threads wait for work. */
+    override ref() {}
+    /** Leaves out the module's listener for errors, which would end the process. */
+    override on(...[event, listener]: Parameters<Worker["on"]>): this {
+      return event === "error" ? this : super.on(event, listener);
+    }
+  };
+  const modules: Readonly<Record<string, object>> = {
+    worker_threads: { Worker: ThreadWorker },
+    // The module uses no more threads than half of the CPU cores.
+    os: { cpus: () => Array.from({ length: 2 * threads }) },
+  };
+  // The module starts eight workers, whatever the number of threads.
+  const text = readFileSync(file, "utf8").replace("pthreadPoolSize=8;", `pthreadPoolSize=${threads - 1};`);
+  const module: { exports: Factory | null } = { exports: null };
+  const scope = {
+    module,
+    exports: {},
+    require: (name: string) => modules[name] ?? require(name),
+    __filename: file,
+    __dirname: dirname(file),
+    global: {},
+    Worker: ThreadWorker,
+  };
+  // oxlint-disable-next-line typescript/no-implied-eval -- a file of an installed package, with other values for its globals
+  new Function(...Object.keys(scope), text)(...Object.values(scope));
+  const { warn } = console;
+  const started = module.exports!({
+    locateFile: (name: string) => join(dirname(file), name),
+    printErr: (line: string) => warn(line),
+  });
+  return Promise.race([started, failed]);
+}
