@@ -1,3 +1,4 @@
+import * as tf from "@tensorflow/tfjs-core";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
@@ -35,6 +36,16 @@ describe("matrix products on wasm", () => {
     expect([two!.threads, three!.threads]).toEqual([2, 3]);
     expect(two!.bits).toEqual(one!.bits);
     expect(three!.bits).toEqual(one!.bits);
+  });
+
+  it("stay on one thread if the program has started the backend, and keep its tensors", async () => {
+    await import("@tensorflow/tfjs-backend-wasm");
+    await tf.setBackend("wasm");
+    const tensor = tf.tensor1d([1, 2, 3]);
+    vi.stubEnv("PERIODIC_EVAL_WASM_THREADS", "2");
+    await useBackend({ backend: "wasm" });
+    expect([...tensor.dataSync()]).toEqual([1, 2, 3]);
+    tensor.dispose();
   });
 
   it.each(["0", "1.5", "many"])("are not computed with %s threads", async (threads) => {

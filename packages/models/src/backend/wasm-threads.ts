@@ -47,7 +47,7 @@ let isReplaced = false;
 
 /**
  * Starts the wasm backend with one thread per CPU core, at most 4, or as many as the variable PERIODIC_EVAL_WASM_THREADS says.
- * Uses one thread if the threads do not start.
+ * Uses one thread if the threads do not start, or if the backend has started before and may hold tensors.
  *
  * @throws PeriodicEvalError `config` if the variable is not a whole number from 1 to 64.
  */
@@ -56,17 +56,11 @@ export async function startWithThreads(): Promise<boolean> {
   const threads = wanted
     ? parseOptions(variable, threadsSchema, wanted)
     : Math.min(os.availableParallelism(), mostThreads);
-  const withoutThreads = tf.findBackendFactory("wasm");
-  if (threads > 1 && !isReplaced) {
+  if (threads > 1 && !isReplaced && !("wasm" in tf.engine().registry)) {
     isReplaced = true;
+    const withoutThreads = tf.findBackendFactory("wasm");
     tf.removeBackend("wasm");
-    tf.registerBackend("wasm", async () => {
-      try {
-        return await backendWithThreads(threads);
-      } catch {
-        return withoutThreads();
-      }
-    });
+    tf.registerBackend("wasm", () => backendWithThreads(threads).catch(withoutThreads));
   }
   return startChecked();
 }
