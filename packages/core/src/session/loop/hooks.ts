@@ -14,9 +14,9 @@ import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import { isExplainedBy, ownerNameOf, type BetweenGuards } from "../window/between-guards.ts";
+import { isExplainedBy, type BetweenGuards } from "../window/between-guards.ts";
 import type { HookEvidence } from "../window/hook-evidence.ts";
-import { ownerOf, runOwned, type OnLeftBehind } from "../owners/left-behind.ts";
+import { ownerNameOf, ownerOf, runOwned, type OnLeftBehind } from "../owners/left-behind.ts";
 import { ownSignal } from "../owners/own-signal.ts";
 import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
@@ -132,7 +132,7 @@ export class Hooks {
     const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
-      this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
+      this.#options.log.warn(ownerNameOf(callback), `onError threw: ${errorMessage(outcome.error)}`);
   }
 
   async restore(states: Readonly<Record<string, Json>>): Promise<void> {
@@ -208,7 +208,7 @@ export class Hooks {
   }
 
   *#reportFailure(callback: TrainerCallback, message: string, error: unknown): Flow<void> {
-    this.#options.log.warn(`callback "${callback.id}"`, message);
+    this.#options.log.warn(ownerNameOf(callback), message);
     this.#options.control.fail(error);
     yield* this.callOnError(callback, error);
   }
@@ -248,22 +248,22 @@ export class Hooks {
     if (!isPromise(answer)) return answer;
     call.at = performance.now();
     const abandon = () => void (call.isAbandoned = true);
-    const where = `callback "${callback.id}"`;
+    const where = ownerNameOf(callback);
     return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
   }
 
   #ownerOf(callback: TrainerCallback): OnLeftBehind {
     const known = this.#owners.get(callback);
     if (known !== undefined) return known;
-    const owner = ownerOf(`callback "${callback.id}"`, this.#options.reporter);
+    const owner = ownerOf(ownerNameOf(callback), this.#options.reporter);
     this.#owners.set(callback, owner);
     return owner;
   }
 
   /** Whether an abandoned call of a hook has not settled yet. */
-  #isUnsettled({ id }: TrainerCallback, hook: string): boolean {
+  #isUnsettled(callback: TrainerCallback, hook: string): boolean {
     const { patience } = this.#options;
-    return patience.hasUnsettled && patience.isUnsettled(`callback "${id}"`, hook);
+    return patience.hasUnsettled && patience.isUnsettled(ownerNameOf(callback), hook);
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
@@ -298,7 +298,7 @@ export class Hooks {
       },
       warn(message) {
         call.use();
-        log.warn(`callback "${callback.id}"`, errorMessage(message));
+        log.warn(ownerNameOf(callback), errorMessage(message));
       },
     };
   }

@@ -104,15 +104,18 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
   };
 }
 
+/** Names a callback in warnings and records. `currentOwner` returns the same name. */
+export const ownerNameOf = ({ id }: TrainerCallback): string => `callback "${id}"`;
+
 /** Runs code of an evaluation that a callback requests. */
 export function ownedBy<T>(
-  { id }: TrainerCallback,
+  callback: TrainerCallback,
   evaluation: AnyEvaluation,
   reporter: Reporter,
   work: () => T,
 ): T {
   if (isOwnCode(evaluation)) return work();
-  return runOwned(ownerOf(`callback "${id}"`, reporter), work, undefined);
+  return runOwned(ownerOf(ownerNameOf(callback), reporter), work, undefined);
 }
 
 export function ownerOf(where: string, session: Reporter): OnLeftBehind {

@@ -5,6 +5,7 @@ import { describeCrossing } from "../../schedule/triggers.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { measurementAt, newSnapshot, type Position, type Requested } from "./new-snapshot.ts";
+import { ownerNameOf } from "../owners/left-behind.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
@@ -54,7 +55,7 @@ export class Interrupted {
     const { id, evaluation, crossed, callback, on = "model", plannedComparisons = null } = requested;
     const key = { phase, id, step: progress.step };
     this.#reporter.warn(
-      `callback "${callback.id}"`,
+      ownerNameOf(callback),
       `"${id}" is not measured at step ${key.step} (${reason}). A resumed run measures it.`,
     );
     if (this.#known.isSettled(key)) return;
@@ -117,7 +118,7 @@ export class Interrupted {
       await this.#writer.commit(skipped, [], { supersede });
       this.#measurements.delete(id);
       this.#reporter.warn(
-        `callback "${by}"`,
+        ownerNameOf({ id: by }),
         `"${id}" is skipped at step ${skipped.step}: its measurement was aborted, and training continued`,
       );
     }

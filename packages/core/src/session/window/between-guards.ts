@@ -6,16 +6,13 @@ import type { Logger } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { wait, type Flow } from "../../internal/maybe-async.ts";
 import type { BackgroundGrading } from "../records/background-grading.ts";
-import { currentOwner } from "../owners/left-behind.ts";
+import { currentOwner, ownerNameOf } from "../owners/left-behind.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import type { Patience } from "./patience.ts";
 
 /** Disturbances by loggers become evidence of this name. */
 const loggers: TrainerCallback = { id: "loggers" };
-
-/** Names a callback as `currentOwner` does. */
-export const ownerNameOf = ({ id }: TrainerCallback): string => `callback "${id}"`;
 
 export interface BetweenOptions {
   readonly callbacks: readonly TrainerCallback[];

@@ -4,6 +4,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { measurementAt, newSnapshot, type Position } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
+import { ownerNameOf } from "../owners/left-behind.ts";
 import { describeChange, isBroken, reportDisturbance, type WindowReporter } from "./run-guarded.ts";
 
 /** One disturbance by one hook: the evidence of the first time, and how often it has happened since. */
@@ -79,7 +80,7 @@ export class HookEvidence {
       } catch (error) {
         // If the snapshot were written without its rows, they would be lost.
         this.#reporter.warn(
-          `callback "${callback.id}"`,
+          ownerNameOf(callback),
           `the changes that its hooks made are missing from ${keyText(existing)}, whose rows cannot be read: ${errorMessage(error)}`,
         );
       }

@@ -11,6 +11,7 @@ import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { whyNotAdopted } from "../records/resume.ts";
+import { ownerNameOf } from "../owners/left-behind.ts";
 import type { BetweenGuards } from "./between-guards.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
@@ -165,7 +166,7 @@ async function measureUnlessAdopted(
     clock: () => clock.now(),
     portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
     deadline: () => allowance.deadline(),
-    patience: { of: patience, where: `callback "${requested.callback.id}"` },
+    patience: { of: patience, where: ownerNameOf(requested.callback) },
     progress: (done) => reporter.measuring({ id, step: at.step, done, total }),
     async before(provenance, weights) {
       supersede = existing && whyNotAdopted(existing, measurement, provenance, weights);

@@ -6,6 +6,7 @@ import { abortReason } from "../records/interrupted.ts";
 import { newSnapshot, noTiming, type Position } from "../records/new-snapshot.ts";
 import { adoptSnapshot } from "../records/resume.ts";
 import type { Failure } from "../records/snapshot-writer.ts";
+import { ownerNameOf } from "../owners/left-behind.ts";
 import { timingOf } from "./measure-once.ts";
 import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
 import { servedOf } from "./prepare.ts";
@@ -114,7 +115,7 @@ async function recordFailed(
     const key = { phase: measurement.phase, id, step };
     const earlier = records.known.getSettled(key);
     const isShown = earlier === null || earlier.status === "failed" || earlier.status === "skipped";
-    reporter.warn(`callback "${callback.id}"`, message, isShown ? key : undefined);
+    reporter.warn(ownerNameOf(callback), message, isShown ? key : undefined);
     reporter.fail(error);
   }
   await recordWithoutRows(parts, ready, changes, aborted === null ? { callback, error } : null);
