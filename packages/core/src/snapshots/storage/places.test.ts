@@ -211,6 +211,19 @@ it("renames a snapshot back once another has made room, in any order", async () 
   await expectRestored();
 });
 
+it("gives snapshots of two phases in the flat layout a name each, without an index", async () => {
+  runDir = temporaryFolder();
+  const store = fileStore(runDir, { layout: "flat" });
+  for (const phase of ["coupling", "em"])
+    await store.put(exampleSnapshot({ phase, step: 10, run_step: phase === "em" ? 40 : 10 }), rowsOf(10));
+  await store.close!();
+  await rm(at("index.jsonl"));
+  await move("capability_step_10", "a_step_10");
+  await move("capability_step_10.em", "b_step_10");
+  await resume();
+  expect((await readRun(runDir)).problems).toEqual([]);
+});
+
 it("leaves the name of a lost measurement free if a snapshot cannot be renamed back", async () => {
   // The rows of step 20 are in the place of step 30, whose snapshot took the name of the deleted one of step 10.
   await rm(at(`${nameOf(10)}.samples.jsonl`));

@@ -27,12 +27,12 @@ const pathsOf = (root: string, snapshot: FoundSnapshot["snapshot"]): readonly st
 ];
 
 /**
- * Returns the snapshots whose file was renamed or exchanged with another: the index names another file for them or, where it names
- * none, the store would.
+ * Returns the snapshots whose file was renamed or exchanged with another file. The index says which file a snapshot belongs in; for a
+ * snapshot that the index does not name, the store's naming does.
  *
- * @param root The folder of the index; `found` may be those of one phase's folder in it.
- * @param folder The folder whose snapshots these are.
- * @param files All files that may be snapshots.
+ * @param root The folder of the index. `found` may cover only the folder of one phase in it.
+ * @param folder The folder that `found` was read from.
+ * @param files All files that may hold snapshots.
  */
 export function misplacedSnapshots(
   root: string,
@@ -55,6 +55,7 @@ export function misplacedSnapshots(
     // Names in an index are not followed: they could lead out of the folder.
     const place =
       paths.find((possible) => fileName(root, possible) === file) ?? (isNamed(one) ? path : free!);
+    held.add(place);
     // A file system that ignores case lists a folder as it was first written.
     const isSame = path === place || (fold(path) === fold(place) && !there.has(place));
     return isSame ? [] : [{ ...one, place }];
