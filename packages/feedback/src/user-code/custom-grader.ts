@@ -81,8 +81,10 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   };
 }
 
-/** Resolves when a signal aborts. Forgets the signal when `until` settles, which may be never. */
+/** Resolves when a signal is aborted. Removes its listener when `until` settles. */
 function abortOf(signal: AbortSignal, until: Promise<unknown>): Promise<void> {
+  // An event that was dispatched before is not repeated.
+  if (signal.aborted) return Promise.resolve();
   const done = new AbortController();
   const end = () => done.abort();
   until.then(end, end);

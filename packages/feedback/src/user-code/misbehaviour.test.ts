@@ -350,6 +350,12 @@ describe("a grader", () => {
     await expect(grading).rejects.toThrow("stop");
   });
 
+  it("that does not settle does not delay an abort that came before the call", async () => {
+    const { grader } = open(() => new Promise(() => undefined));
+    const grading = grader.grade(requests, { signal: AbortSignal.abort(new Error("stop")) });
+    await expect(grading).rejects.toThrow("stop");
+  });
+
   it.each([{ name: 5 }, { fingerprint: null }])("with %j is an error before training", (change) => {
     const grader = { name: "g", fingerprint: "f", grade: async () => [], ...change } as unknown as Grader;
     const reporter = { warn: () => undefined, fail: () => undefined };
