@@ -276,7 +276,7 @@ describe("a grader", () => {
     { question: "q", answer: "b" },
   ];
   const graded = { status: "graded", scores: { reward: 1 }, raw: null };
-  function open(grade: (...given: never[]) => unknown, seconds?: number) {
+  function open(grade: (...given: never[]) => unknown, timeoutSeconds?: number) {
     const warnings: string[] = [];
     const reporter = {
       warn: (_: string, message: string) => void warnings.push(message),
@@ -285,7 +285,11 @@ describe("a grader", () => {
     const grader = { name: "g", fingerprint: "f", grade } as unknown as Grader;
     return {
       warnings,
-      grader: customGrader(grader, { where: "g", reporter, ...(seconds !== undefined && { seconds }) }),
+      grader: customGrader(grader, {
+        where: "g",
+        reporter,
+        ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+      }),
     };
   }
   const call = { signal: new AbortController().signal };
