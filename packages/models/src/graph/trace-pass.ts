@@ -108,7 +108,7 @@ export function tracePass(
   });
 }
 
-/** Returns the node with these inputs, and with the edges that give it its turn. */
+/** Returns the node with these inputs. A repeated product also gets a control edge from the gradient that needs it. */
 type InOrder = (node: GraphNode, inputs: readonly string[]) => GraphNode;
 
 interface Reached {
@@ -120,8 +120,8 @@ interface Reached {
  * Finds products of two kept values or arguments, such as the output of a norm. The backward pass repeats them with the same
  * bits instead of keeping them, which is a fifth of the kept memory of a Llama.
  *
- * @returns The values, and a function that makes the products' nodes wait for their turn: otherwise TensorFlow would compute all of
- *   them at the start of the backward pass.
+ * @returns The values, and a function that adds the control edges. Without these edges TensorFlow would compute all products at the
+ *   start of the backward pass.
  */
 function productsToRepeat(
   tracer: Tracer,
@@ -137,7 +137,7 @@ function productsToRepeat(
     const node = tracer.nodeOf(value);
     const product = node.op === "Reshape" ? tracer.nodeOf(node.inputs[0]!) : node;
     if (product.op !== "Mul" || !product.inputs.every(isThere)) continue;
-    // Nothing that this gradient depends on uses the value, because its first use comes later.
+    // The edge makes no cycle: the first node that uses the value takes this gradient as input, so the gradient cannot depend on it.
     const gradient = nodes
       .find(({ inputs }) => inputs.includes(value))!
       .inputs.find((input) => input !== value && tracer.indexOf(input) >= cut);
