@@ -1,6 +1,7 @@
 // How fast is generation, compared with transformers' generate (torch)?
-// Both sides complete the same prompts with the same weights and threads, greedily and sampled (temperature 1, top-p 0.95),
-// interleaved: one prompt, and sixteen of different lengths.
+// Both sides complete the same prompts with the same weights and number of threads, greedily and sampled (temperature 1, top-p 0.95).
+// They take turns: a batch of one prompt, and a batch of sixteen with different lengths. Prints tokens per second, CPU time per token,
+// and the ratios to transformers.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
 // With `--batches ""`, both sides only load the model. `--device cuda` runs the peer on a GPU.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
@@ -58,7 +59,7 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
   const { user, system } = process.cpuUsage(startCpu);
   return {
     seconds: (performance.now() - startTime) / 1000,
-    processorSeconds: (user + system) / 1e6,
+    cpuSeconds: (user + system) / 1e6,
     tokens: written.map(({ ids }) => ids!),
   };
 }
@@ -71,20 +72,20 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
   const prompts = promptsOf(batch);
   for (const isSampled of [false, true]) {
     const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
-    // Hardly depends on what else runs.
-    const processorSeconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
+    // Other work on the machine hardly changes the CPU time.
+    const cpuSeconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
     let same = 0;
     // The first repeat warms up: it builds graphs and allocates memory.
     for (let repeat = -1; repeat < repeats; repeat++) {
       const mine = await ours(prompts, isSampled);
       if (repeat >= 0) {
         seconds.ours.push(mine.seconds);
-        processorSeconds.ours.push(mine.processorSeconds);
+        cpuSeconds.ours.push(mine.cpuSeconds);
       }
       if (peer === null) continue;
       const theirs = await peer.ask<{
         seconds: number;
-        processor_seconds: number;
+        cpu_seconds: number;
         tokens: number[][];
       }>({
         prompts,
@@ -93,7 +94,7 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
       });
       if (repeat >= 0) {
         seconds.peer.push(theirs.seconds);
-        processorSeconds.peer.push(theirs.processor_seconds);
+        cpuSeconds.peer.push(theirs.cpu_seconds);
       }
       same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
     }
@@ -112,10 +113,10 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
     const comparison =
       peer === null
         ? ""
-        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast, with ${(median(processorSeconds.peer) / median(processorSeconds.ours)).toFixed(2)} × less processor time${alike}`;
-    const perToken = ((1000 * median(processorSeconds.ours)) / (batch * newTokens)).toFixed(1);
+        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast, with ${(median(cpuSeconds.ours) / median(cpuSeconds.peer)).toFixed(2)} × the CPU time${alike}`;
+    const perToken = ((1000 * median(cpuSeconds.ours)) / (batch * newTokens)).toFixed(1);
     console.log(
-      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of processor time per token${comparison}`,
+      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of CPU time per token${comparison}`,
     );
   }
 }

@@ -172,11 +172,7 @@ async function measureOn(device: Device): Promise<Results> {
 }
 
 if (process.env[resultsVariable] === undefined) {
-  const { exitCode } = await runBenchmark("report.ts", [
-    "--part",
-    "gpu",
-    ...process.argv.slice(2).map((arg) => `--with=${arg}`),
-  ]);
+  const { exitCode } = await runBenchmark("report.ts", ["--part", "gpu", "--", ...process.argv.slice(2)]);
   process.exitCode = exitCode ?? 1;
 } else {
   const device = findDevice();

@@ -16,7 +16,7 @@ export interface IntegrityCost {
 }
 
 /** Returns the CPU seconds of this process, user and system. */
-export function processorSeconds(): number {
+export function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 }
@@ -25,9 +25,9 @@ const repeats = 50;
 
 /** Returns the CPU seconds of one call of `work`, as the mean of many. */
 function costOf(work: () => void): number {
-  const before = processorSeconds();
+  const before = cpuSeconds();
   for (let repeat = 0; repeat < repeats; repeat += 1) work();
-  return (processorSeconds() - before) / repeats;
+  return (cpuSeconds() - before) / repeats;
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -1,8 +1,10 @@
-// How much memory do loading, scoring, generation and training need, beside lm-evaluation-harness, transformers and PyTorch?
-// Runs the other benchmarks with little work, each in a process of its own beside its peer's, and reads the highest resident size of both.
-//   npm run bench memory [-- --work loading,scoring,generation,adapter,full --repeats 5]
-// Sizes are of whole processes: our libraries take about 0.2 GiB, PyTorch with transformers 0.6.
+// How much memory do loading, scoring, generation and training need, compared with lm-evaluation-harness, transformers and PyTorch?
+// Each repeat runs another benchmark with little work, in two new processes: this library and its peer. Prints the peak resident
+// memory of each process, libraries included, as median (minimum–maximum), and the ratio of the medians.
+//   npm run bench memory [-- --work loading,scoring,generation,adapter,full --repeats 5 --backend tfjs-node]
+// It needs what generation.ts, scoring.ts and training.ts need for a comparison, and Linux, which reports the peer's memory.
 import { parseArgs } from "node:util";
+import { oneOf } from "./one-of.ts";
 import { ratioOf, sendResults, spreadOf, type Comparison } from "./report/results.ts";
 import { runBenchmark } from "./report/run-benchmark.ts";
 
@@ -60,16 +62,20 @@ const works: Readonly<Record<string, Work>> = {
 const gibibytes = (bytes: number) => (bytes / 2 ** 30).toFixed(2);
 const comparisons: Comparison[] = [];
 let machine = "";
-for (const { name, peer, file, args } of values.work.split(",").map((work) => works[work]!)) {
+for (const { name, peer, file, args } of values.work.split(",").map((work) => oneOf("--work", work, works))) {
   const [ours, peers]: [number[], number[]] = [[], []];
   for (let repeat = 0; repeat < Number(values.repeats); repeat += 1) {
-    const { results } = await runBenchmark(file, args);
+    const { results, exitCode } = await runBenchmark(file, args);
+    if (exitCode !== 0) process.exitCode = 1;
     if (!results?.peaks) break;
     machine = results.machine;
     ours.push(results.peaks.ours);
     peers.push(results.peaks.peer);
   }
-  if (ours.length === 0) continue;
+  if (ours.length < Number(values.repeats)) {
+    console.log(`${name}: left out, because ${file} did not report the memory of both processes`);
+    continue;
+  }
   const comparison: Comparison = { name, unit: "bytes", ratio: "share", peer, ours, peers };
   comparisons.push(comparison);
   const text = (bytes: readonly number[]) => {

@@ -36,8 +36,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
-import { integrityCost, processorSeconds, type IntegrityCost } from "./integrity-cost.ts";
+import { cpuSeconds, integrityCost, type IntegrityCost } from "./integrity-cost.ts";
 import { median } from "./median.ts";
+import { oneOf } from "./one-of.ts";
 import { sendResults, type Comparison } from "./report/results.ts";
 import { workloads } from "./workloads.ts";
 
@@ -95,25 +96,13 @@ const arms: Readonly<Record<string, Arm>> = {
 };
 const names = values.arms.split(",");
 
-function oneOf<T>(where: string, name: string, all: Readonly<Record<string, T>>): T {
-  const found = all[name];
-  if (found !== undefined) return found;
-  throw new PeriodicEvalError({
-    code: "config",
-    where,
-    got: name,
-    expected: Object.keys(all).join(", "),
-    fix: "Use one of these.",
-  });
-}
-
 /** Timings of one run. */
 interface Outcome {
   readonly wallSeconds: number;
   /** The part of `wallSeconds` inside calls of the session. */
   readonly sessionSeconds: number;
   /** CPU seconds of training, without the session. */
-  readonly trainingProcessor: number;
+  readonly trainingCpuSeconds: number;
   readonly integrity: IntegrityCost;
   readonly weights: string;
   readonly parts: Parts;
@@ -133,7 +122,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
     budget: { overheadPercent, graceSeconds: 0 },
     loggers: [],
   });
-  let [step, wallSeconds, sessionSeconds, trainingProcessor] = [0, 0, 0, 0];
+  let [step, wallSeconds, sessionSeconds, trainingCpuSeconds] = [0, 0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {
     const start = performance.now();
     await call();
@@ -144,9 +133,9 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       const start = performance.now();
       if (step === 0) await timed(() => session.begin());
       for (let i = 0; i < by; i += 1) {
-        const before = processorSeconds();
+        const before = cpuSeconds();
         const loss = trainStep(model, optimizer, step++);
-        trainingProcessor += processorSeconds() - before;
+        trainingCpuSeconds += cpuSeconds() - before;
         await timed(() => session.stepEnd({ metrics: { loss } }));
       }
       wallSeconds += (performance.now() - start) / 1000;
@@ -161,7 +150,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       model.dispose();
       const integrity = await integrityCost(run, steps);
       const parts = await partsOf(run, measuredIds);
-      return { wallSeconds, sessionSeconds, trainingProcessor, integrity, weights, parts };
+      return { wallSeconds, sessionSeconds, trainingCpuSeconds, integrity, weights, parts };
     },
   };
 }
@@ -313,7 +302,7 @@ function reportParts(name: string, outcomes: readonly Outcome[]): void {
 function reportIntegrity(name: string, outcomes: readonly Outcome[]): boolean {
   if (outcomes[0]!.parts.measurements.length === 0) return true;
   const shareOf = (part: keyof IntegrityCost) =>
-    outcomes.map(({ integrity, trainingProcessor }) => (100 * integrity[part]) / trainingProcessor);
+    outcomes.map(({ integrity, trainingCpuSeconds }) => (100 * integrity[part]) / trainingCpuSeconds);
   const [hashing, freezing] = [shareOf("hashing"), shareOf("freezing")];
   console.log(
     `${name}, CPU time in percent of training: hashes ${spread(hashing, 4)}, freezing ${spread(freezing, 4)}, ` +

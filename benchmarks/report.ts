@@ -3,30 +3,35 @@
 //   npm run bench report                              # all parts except `gpu`; about an hour on two idle cores
 //   npm run bench report -- --part generation,memory  # these parts only; the others stay as they are
 //   npm run bench report -- --compare                 # measures and compares, and writes nothing
-//   npm run bench report -- --part memory --with=--repeats --with=3   # other arguments for its benchmark
+//   npm run bench report -- --part memory -- --repeats 3   # further arguments for its benchmark
 //   npm run bench report -- --page                    # writes the page from performance.json, and measures nothing
-// Exits with 1 if a ratio is worse than in the last report (`report/changes.ts`), or if a benchmark found wrong results.
-// A part whose peer or engine is missing is left out with a line, and keeps its earlier results.
-import { PeriodicEvalError } from "@periodic-eval/core";
+// Exits with 1 if a ratio is worse than in the last report (`report/changes.ts`), or if a benchmark found wrong results. Does not
+// compare reports of different machines or versions, nor times of a busy machine. Leaves out a part whose peer or engine is
+// missing, with a message, and keeps its earlier results.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { changesOf } from "./report/changes.ts";
-import { pageOf, type MeasuredPart, type Report } from "./report/page.ts";
+import { oneOf } from "./one-of.ts";
+import { changesOf, obstacleTo } from "./report/changes.ts";
+import { pageOf, type Report } from "./report/page.ts";
 import { parts, type Part } from "./report/parts.ts";
-import type { Results, Spread } from "./report/results.ts";
+import type { MeasuredPart, Spread } from "./report/results.ts";
 import { runBenchmark } from "./report/run-benchmark.ts";
 
+const given = process.argv.slice(2);
+const separator = given.includes("--") ? given.indexOf("--") : given.length;
+const extraArgs = given.slice(separator + 1);
 const { values } = parseArgs({
+  args: given.slice(0, separator),
   options: {
     part: { type: "string" },
     compare: { type: "boolean", default: false },
     page: { type: "boolean", default: false },
-    /** An argument for the benchmarks of the chosen parts. */
-    with: { type: "string", multiple: true, default: [] },
   },
 });
+/** Read once, because a later value contains the load of the parts before. */
+const load = loadavg()[0]!;
 const fileOf = (name: string) => fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
 const [dataFile, pageFile] = [fileOf("performance.json"), fileOf("performance.md")];
 
@@ -43,25 +48,17 @@ function writeReport(report: Report): void {
   writeFileSync(pageFile, pageOf(parts, readReport()));
 }
 
-function partNamed(name: string): Part {
-  const found = parts.find((part) => part.name === name);
-  if (found !== undefined) return found;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "--part",
-    got: name,
-    expected: parts.map((part) => part.name).join(", "),
-    fix: "Name one of these, or several with commas between them.",
-  });
-}
-
-/** Prints the changes of a part. Returns whether no ratio is worse. */
-function printChanges(name: string, before: Results | undefined, after: Results): boolean {
+/** Prints the changes of a part. Returns whether no ratio is known to be worse. */
+function printChanges(name: string, before: MeasuredPart | undefined, after: MeasuredPart): boolean {
+  const obstacle = obstacleTo(before, after);
+  if (obstacle !== null) {
+    console.log(`${name}: not compared, because ${obstacle}`);
+    return true;
+  }
   const text = ({ median, least, greatest }: Spread) =>
     `${median.toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`;
-  const changes = changesOf(before?.comparisons ?? [], after.comparisons);
+  const changes = changesOf(before!.comparisons, after.comparisons);
   console.log(`${name}, ratios in the last report and now:`);
-  if (changes.length === 0) console.log("  nothing to compare with");
   for (const one of changes)
     console.log(
       `  ${one.name}: ${text(one.before)} → ${text(one.after)}, ${one.verdict ?? "within the spread"}`,
@@ -72,24 +69,27 @@ function printChanges(name: string, before: Results | undefined, after: Results)
 /** Measures a part, and returns null where its peer or engine is missing. */
 async function measure({ name, file, args }: Part): Promise<MeasuredPart | null> {
   const start = performance.now();
-  const load = loadavg()[0]!;
-  const { results, exitCode } = await runBenchmark(file, [...args, ...values.with]);
+  const { results, exitCode } = await runBenchmark(file, [...args, ...extraArgs]);
   const took = `${((performance.now() - start) / 60_000).toFixed(1)} min`;
   if (results === null || (results.comparisons.length === 0 && !results.notes?.length)) {
     console.log(
-      `${name}: left out, because its engine or its peer is missing; the lines above say which (${took})`,
+      `${name}: left out, because its benchmark gave no results; see the lines above, which name a missing engine or peer (${took})`,
     );
     return null;
   }
   if (exitCode !== 0) {
-    console.log(`${name}: the benchmark ended with ${exitCode}; the lines above say why (${took})`);
+    console.log(`${name}: the benchmark exited with ${exitCode}; see the lines above (${took})`);
     process.exitCode = 1;
   }
   console.log(`${name}: measured in ${took}`);
-  return { measured: new Date().toISOString().slice(0, 10), load, ...results };
+  const measured = new Date().toISOString().slice(0, 10);
+  return { measured, load, ...(extraArgs.length > 0 && { extraArgs }), ...results };
 }
 
-const chosen = values.part?.split(",").map(partNamed) ?? parts.filter(({ isDefault }) => isDefault !== false);
+const byName = Object.fromEntries(parts.map((part) => [part.name, part]));
+const chosen =
+  values.part?.split(",").map((name) => oneOf("--part", name, byName)) ??
+  parts.filter(({ isDefault }) => isDefault !== false);
 for (const part of values.page ? [] : chosen) {
   console.log(`\n${part.name}`);
   const measured = await measure(part);

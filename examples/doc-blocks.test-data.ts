@@ -7,11 +7,22 @@ import { expect } from "vitest";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
+interface CodeBlock {
+  readonly language: string;
+  readonly code: string;
+  /** The name that the page says to save it as. */
+  readonly file: string | null;
+}
+
+const { codeBlocks } = (await import(new URL("../scripts/docs/markdown.mjs", import.meta.url).href)) as {
+  codeBlocks(text: string): readonly CodeBlock[];
+};
+
 /** Returns the document's fenced code blocks in one language, in order. */
 export const blocksOf = (document: string, language: string): readonly string[] =>
-  [...readFileSync(join(root, document), "utf8").matchAll(/```(\w+)\n([^]*?)```/g)].flatMap(([, of, text]) =>
-    of === language ? [text!] : [],
-  );
+  codeBlocks(readFileSync(join(root, document), "utf8"))
+    .filter((block) => block.language === language)
+    .map(({ code }) => code);
 
 /** Replaces strings in a block, such as file names and numbers of steps. Each of them must occur in the block. */
 export function withReplacements(code: string, replaced: Readonly<Record<string, string>>): string {
@@ -70,14 +81,13 @@ export async function followPage({
 }: FollowedPage): Promise<readonly { readonly line: string; readonly printed: string }[]> {
   const done: { line: string; printed: string }[] = [];
   const [text] = readFileSync(join(root, document), "utf8").split(until ?? "\0");
-  for (const [, before, language, code] of text!.matchAll(/([^]*?)^```(\w+)\n([^]*?)^```$/gm)) {
-    const name = /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*\n*$/.exec(before!)?.[1];
-    if (name !== undefined) {
-      mkdirSync(dirname(join(project, name)), { recursive: true });
-      writeFileSync(join(project, name), withReplacements(code!, files[name] ?? {}));
+  for (const { language, code, file } of codeBlocks(text!)) {
+    if (file !== null) {
+      mkdirSync(dirname(join(project, file)), { recursive: true });
+      writeFileSync(join(project, file), withReplacements(code, files[file] ?? {}));
     }
-    if (language !== "sh" || name !== undefined) continue;
-    const lines = code!.trim().split("\n").filter(isFollowed);
+    if (language !== "sh" || file !== null) continue;
+    const lines = code.trim().split("\n").filter(isFollowed);
     const commands = lines.filter((line) => line.startsWith("npx "));
     for (const line of lines.filter((one) => one.startsWith("node ")))
       done.push({ line, printed: await runNode([join(project, line.slice(5))], {}, project) });

@@ -59,9 +59,10 @@ it("runs the files and commands of docs/guides/training-file.md and of one model
     "train",
     "eval",
     "compare",
+    "report",
   ]);
-  const [capability, , table] = measured;
-  expect(measured.at(-1)!.printed).toMatch(/^base \(baseline\) +1 .*\ntuned +1 /m);
+  const [capability, , table, , , compared] = measured;
+  expect(compared!.printed).toMatch(/^base \(baseline\) +1 .*\ntuned +1 /m);
   expect(capability!.printed).toMatch(/^letters .* 10 /m);
   for (const [text, path] of [
     [trained.at(-1)!.printed, "runs/yaml/periodic_eval/index.html"],

@@ -8,7 +8,7 @@ export interface Peer {
   /** Names and versions of its libraries. */
   readonly versions: string;
   ask<T>(question: object): Promise<T>;
-  /** Returns its highest resident size so far, in bytes; null where there is no /proc. */
+  /** Returns its peak resident memory so far, in bytes; null without /proc. */
   peakBytes(): number | null;
   close(): void;
 }

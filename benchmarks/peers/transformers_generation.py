@@ -2,7 +2,7 @@
 
 Reads one JSON object per line: {"prompts": [[id, ...], ...], "new_tokens": 64, "sampled": false}. Generates that many tokens
 after each prompt (left-padded, as generate requires), greedily or with temperature 1 and top-p 0.95. Answers with
-{"seconds": ..., "processor_seconds": ..., "tokens": [[id, ...], ...]}. The first line of output, {"ready": ...}, means that the model is loaded.
+{"seconds": ..., "cpu_seconds": ..., "tokens": [[id, ...], ...]}. The first line of output, {"ready": ...}, means that the model is loaded.
 
     python transformers_generation.py MODEL_FOLDER THREADS [DEVICE]
 """
@@ -38,7 +38,7 @@ for line in sys.stdin:
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(one)) + one for one in prompts], device=device)
     mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts], device=device)
-    start, processor = time.perf_counter(), time.process_time()
+    start, start_cpu = time.perf_counter(), time.process_time()
     with torch.inference_mode():
         generated = model.generate(
             ids,
@@ -50,5 +50,5 @@ for line in sys.stdin:
         )
     # Reading the tokens waits for a GPU.
     tokens = generated[:, longest:].tolist()
-    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor
-    answer(seconds=seconds, processor_seconds=processor_seconds, tokens=tokens)
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - start_cpu
+    answer(seconds=seconds, cpu_seconds=cpu_seconds, tokens=tokens)

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { changesOf } from "./changes.ts";
-import { ratioOf, type Comparison } from "./results.ts";
+import { changesOf, obstacleTo } from "./changes.ts";
+import { ratioOf, type Comparison, type MeasuredPart } from "./results.ts";
 
 const one = (parts: Partial<Comparison>): Comparison => ({
   name: "a step",
@@ -36,4 +36,30 @@ it("ignores a change of less than three percent", () => {
 
 it("leaves out work and peers that the last report lacks", () => {
   expect(changesOf([one({})], [one({ name: "another step" }), one({ peer: "JAX" })])).toEqual([]);
+});
+
+const report = (parts: Partial<MeasuredPart>): MeasuredPart => ({
+  measured: "2026-11-24",
+  load: 0.5,
+  machine: "2 cores",
+  comparisons: [one({})],
+  ...parts,
+});
+
+it("compares reports of one idle machine", () => {
+  expect(obstacleTo(report({}), report({}))).toBeNull();
+});
+
+it.each([
+  ["without an earlier report", undefined, report({})],
+  ["of another machine", report({ machine: "8 cores" }), report({})],
+  ["after a report of a busy machine", report({ load: 4 }), report({})],
+  ["of a busy machine", report({}), report({ load: 4 })],
+])("gives a reason not to compare a report %s", (_, before, after) => {
+  expect(obstacleTo(before, after)).toEqual(expect.any(String));
+});
+
+it("compares memory on a busy machine", () => {
+  const memory = { load: 4, comparisons: [one({ unit: "bytes", ratio: "share" })] };
+  expect(obstacleTo(report(memory), report(memory))).toBeNull();
 });

@@ -1,6 +1,6 @@
-import { ratioOf, type Comparison, type Spread } from "./results.ts";
+import { isRough, ratioOf, type Comparison, type MeasuredPart, type Spread } from "./results.ts";
 
-/** How a ratio differs from that of the last report. */
+/** A ratio in the last report and now. */
 export interface Change {
   readonly name: string;
   readonly before: Spread;
@@ -9,12 +9,21 @@ export interface Change {
   readonly verdict: "better" | "worse" | null;
 }
 
-/** Smaller changes do not count, because memory hardly varies between the repeats of one run. */
+/** Smaller changes do not count: memory hardly varies within a run, so that ranges are narrow. */
 const leastShare = 0.03;
 
+/** Returns why the ratios of two reports cannot be compared; null if they can. */
+export function obstacleTo(before: MeasuredPart | undefined, after: MeasuredPart): string | null {
+  if (before === undefined) return "the last report lacks it";
+  if (before.machine !== after.machine)
+    return `the last report is from another machine or other versions: ${before.machine}`;
+  if (isRough(before)) return "the machine was busy during the last report";
+  return isRough(after) ? "the machine was busy" : null;
+}
+
 /**
- * Compares the ratios of two reports; work that only one of them measured is left out. With five repeats each, two runs of the same
- * program have ranges without overlap in 2 of 252 cases.
+ * Compares the ratios of two reports. Leaves out work that only one of them measured. With five repeats each, the ranges of two runs
+ * of the same program are disjoint in 2 of 252 cases.
  */
 export function changesOf(before: readonly Comparison[], after: readonly Comparison[]): Change[] {
   return after.flatMap((now) => {

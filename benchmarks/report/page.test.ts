@@ -36,13 +36,16 @@ it("writes one row for each comparison, with medians, ranges, ratio and target",
     "| a step | 2.00 s (1.00–4.00) | 4.00 s (4.00–4.00), PyTorch | **2.00 ×** as fast (1.00–4.00) | ≥ 1.25 × |",
   );
   expect(page).toContain("Losses agree.");
-  expect(page).toContain("1.00 GiB; of the peer's 2.00 GiB");
-  expect(page).toContain("2026-11-24, 3 repeats, 2 cores, load 0.5");
+  expect(page).toContain("this library 1.00 GiB, the peer 2.00 GiB");
+  expect(page).toContain("2026-11-24, 3 repeats, 2 cores, load 0.5: `npm run bench report -- --part steps`");
   expect(page).not.toContain("Not measured yet");
 });
 
 it("gives shares of memory in GiB, and their targets as upper limits", () => {
-  const [ours, peers] = [[2 ** 30], [2 ** 31]];
+  const [ours, peers] = [
+    [2 ** 30, 2 ** 30],
+    [2 ** 31, 2 ** 31],
+  ];
   const comparison = { name: "a step", unit: "bytes", ratio: "share", peer: "PyTorch", ours, peers } as const;
   const report: Report = {
     steps: { measured: "2026-11-24", load: 0, machine: "2 cores", comparisons: [comparison] },
@@ -50,6 +53,28 @@ it("gives shares of memory in GiB, and their targets as upper limits", () => {
   expect(pageOf([part], report)).toContain(
     "| a step | 1.00 GiB (1.00–1.00) | 2.00 GiB (2.00–2.00), PyTorch | **0.50 ×** the memory (0.50–0.50) | ≤ 1.25 × |",
   );
+});
+
+it("gives no range for one repeat, and the further arguments in the command", () => {
+  const of = { name: "a step", unit: "seconds", ratio: "speed", peer: "PyTorch" } as const;
+  const comparisons = [{ ...of, ours: [1], peers: [2] }];
+  const extraArgs = ["--rounds", "1"];
+  const page = pageOf([part], {
+    steps: { measured: "2026-11-24", load: 0.5, machine: "2 cores", extraArgs, comparisons },
+  });
+  expect(page).toContain("| a step | 1.00 s | 2.00 s, PyTorch | **2.00 ×** as fast | ≥ 1.25 × |");
+  expect(page).toContain("2026-11-24, 1 repeat, 2 cores");
+  expect(page).toContain("`npm run bench report -- --part steps -- --rounds 1`");
+});
+
+it("calls times of a busy machine rough", () => {
+  const of = { name: "a step", ratio: "speed", peer: "PyTorch", ours: [1], peers: [2] } as const;
+  const pageWith = (unit: "seconds" | "bytes") =>
+    pageOf([part], {
+      steps: { measured: "2026-11-24", load: 4, machine: "2 cores", comparisons: [{ ...of, unit }] },
+    });
+  expect(pageWith("seconds")).toContain("busy with other work");
+  expect(pageWith("bytes")).not.toContain("busy with other work");
 });
 
 it("lists the parts that were not measured, with the commands that measure them", () => {

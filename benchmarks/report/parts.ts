@@ -15,7 +15,7 @@ export interface Part {
 
 const smollm2 = "SmolLM2-135M-Instruct, float32";
 const resident =
-  "the highest resident size of the whole process, libraries included, beside the process of the peer. Each number is a process of its own.";
+  "peak resident memory of the whole process, libraries included, beside the peer's process. Each repeat starts new processes.";
 const words = (line: string): readonly string[] => line.split(" ");
 const world = "packages/cli/assets/micro-world";
 
@@ -95,7 +95,7 @@ export const parts: readonly Part[] = [
   },
   {
     name: "overhead",
-    title: "What measuring adds",
+    title: "Overhead of measuring",
     about:
       "600 steps of the embedded model on the fastest engine, with 200 questions every 20 %, beside the same steps without callbacks.",
     file: "overhead.ts",

@@ -1,15 +1,15 @@
 import { median } from "../median.ts";
 import type { Peer } from "../peers/peer.ts";
 
-/** The same work by this library and by a peer, measured in turns. */
+/** The same work by this library and by a peer, which take turns. */
 export interface Comparison {
   /** The work, such as `batch 16, greedy`. */
   readonly name: string;
-  /** What the numbers are. Less is better in both. */
+  /** The unit of `ours` and `peers`. Less is better. */
   readonly unit: "seconds" | "bytes";
   /** `speed`: the peer's number over ours, more is better. `share`: ours over the peer's, less is better. */
   readonly ratio: "speed" | "share";
-  /** What it is compared with. */
+  /** The name of the other program. */
   readonly peer: string;
   /** One number per repeat, in the order of the repeats. */
   readonly ours: readonly number[];
@@ -21,11 +21,28 @@ export interface Results {
   /** The processor or GPU, and the versions of both sides. */
   readonly machine: string;
   readonly comparisons: readonly Comparison[];
-  /** The highest resident sizes of both processes, in bytes; null if unknown. */
+  /** Peak resident memory of both processes, in bytes; null if unknown. */
   readonly peaks?: { readonly ours: number; readonly peer: number } | null;
   /** Sentences for the reader of the report. */
   readonly notes?: readonly string[];
 }
+
+/** A part of the report: the results of its benchmark, and how they were measured. */
+export interface MeasuredPart extends Results {
+  /** YYYY-MM-DD, in UTC. */
+  readonly measured: string;
+  /** The load average when the report began: how many processes wanted a core. */
+  readonly load: number;
+  /** Arguments after those of the part. */
+  readonly extraArgs?: readonly string[];
+}
+
+/** Above this load average, other programs take much of two cores. */
+const busyLoad = 1;
+
+/** Whether other programs slowed down one side more than the other: the one whose threads wait for each other more. */
+export const isRough = ({ load, comparisons }: MeasuredPart): boolean =>
+  load > busyLoad && comparisons.some(({ unit }) => unit === "seconds");
 
 /** A median with the least and the greatest value. */
 export interface Spread {
@@ -34,7 +51,7 @@ export interface Spread {
   readonly greatest: number;
 }
 
-/** Set in a process whose parent takes its results. tsx opens a channel to every process, so the channel alone says nothing. */
+/** Set in a process whose parent receives its results. A channel to the parent proves nothing: tsx opens one to every process. */
 export const resultsVariable = "PERIODIC_EVAL_BENCH_RESULTS";
 
 /** Sends the results to `npm run bench report` or to another benchmark, if it started this process. */
@@ -55,7 +72,7 @@ export function ratioOf({ ratio: kind, ours, peers }: Comparison): Spread {
   return { median: ratio(median(ours), median(peers)), least, greatest };
 }
 
-/** Returns the highest resident sizes of this process and of the peer's so far; null if the system does not report them. */
+/** Returns the peak resident memory of this process and of the peer's so far; null without a peer, or if the system does not report it. */
 export function peaksOf(peer: Peer | null): NonNullable<Results["peaks"]> | null {
   const theirs = peer?.peakBytes() ?? null;
   return theirs === null ? null : { ours: process.resourceUsage().maxRSS * 1024, peer: theirs };

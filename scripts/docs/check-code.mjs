@@ -11,9 +11,6 @@ const importStatement = /^import [^;]*;[^\n]*\n/gm;
 /** The declarations in a comment `<!-- given … -->` directly before a block: what the reader's program has. */
 const givenOf = (before) => /<!-- given\n([^]*?)-->$/.exec(before)?.[1] ?? "";
 
-export const savedName = (before) =>
-  /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*$/.exec(before)?.[1] ?? null;
-
 /**
  * Joins the blocks of a page into one module: a block sees the names of the blocks before it, and may declare them again. Returns
  * the code, and for each of its lines the line of the page.
@@ -92,8 +89,8 @@ export function checkCode(pages) {
     const name = path.replaceAll(/[/.]/g, "-");
     const joined = blocks.filter(({ code }) => !/^export /m.test(code));
     if (joined.length > 0) modules.set(`${name}.mts`, { path, lines: moduleOf(joined) });
-    for (const [at, { code, before, line }] of blocks.entries())
-      if (savedName(before) !== null || /^export /m.test(code)) {
+    for (const [at, { code, file, line }] of blocks.entries())
+      if (file !== null || /^export /m.test(code)) {
         const lines = code.split("\n").map((one, index) => ({ line: one, from: line + index }));
         modules.set(`${name}-${at}.mjs`, { path, lines });
       }

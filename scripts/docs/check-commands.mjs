@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../steps.mjs";
-import { savedName } from "./check-code.mjs";
 import { openProgram } from "./command-pages.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
@@ -68,7 +67,7 @@ export async function checkCommands(pages) {
   let count = 0;
   for (const [path, text] of pages) {
     const blocks = codeBlocks(text);
-    const saved = new Set(blocks.map(({ before }) => savedName(before)));
+    const saved = new Set(blocks.map(({ file }) => file));
     const shell = blocks
       .filter(({ language }) => language === "sh")
       .flatMap(({ code, line }) => simpleCommands(code, line));

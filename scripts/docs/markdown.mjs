@@ -32,11 +32,14 @@ export function changeProse(text, change) {
   return parts.map(({ isCode, lines }) => (isCode ? lines.join("\n") : change(lines.join("\n")))).join("\n");
 }
 
+/** Returns the name of a file that the paragraph before a block says to save it as: "Save this as `NAME`". */
+const savedName = (before) => /[Ss]ave this as `([^`]+)`[^\n]*(?:\n[^\n]+)*$/.exec(before)?.[1] ?? null;
+
 /**
- * Returns the code blocks of a page: `{ language, code, line, before }`. `before` is the paragraph or comment directly before the
- * block, `line` the line of its first line of code.
+ * Returns the code blocks of a page. `line` is the line of its first line of code, `before` the text directly before the block (at
+ * most twelve lines), `file` the name that the page says to save it as.
  *
- * @returns {{ language: string, code: string, line: number, before: string }[]}
+ * @returns {{ language: string, code: string, line: number, before: string, file: string | null }[]}
  */
 export function codeBlocks(text) {
   const blocks = [];
@@ -49,7 +52,7 @@ export function codeBlocks(text) {
       above = [];
     } else if (open !== null && found !== null && found[2].length >= open.ticks.length && found[3] === "") {
       const { language, line: first, lines, before } = open;
-      blocks.push({ language, line: first, before, code: `${lines.join("\n")}\n` });
+      blocks.push({ language, line: first, before, file: savedName(before), code: `${lines.join("\n")}\n` });
       open = null;
     } else if (open !== null) open.lines.push(line.slice(Math.min(open.indent, /^ */.exec(line)[0].length)));
     else above = line.trim() === "" && above.at(-1)?.trim() === "" ? [] : [...above, line].slice(-12);

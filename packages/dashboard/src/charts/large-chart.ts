@@ -27,7 +27,7 @@ export function largeChart(
   };
 }
 
-/** Where the name of a phase stands in a large chart: above its left end. */
+/** Position of a phase's name in a large chart: above the phase's left end. */
 export const phaseLabel = {
   frameAnchor: "top-left",
   textAnchor: "start",

@@ -35,7 +35,7 @@ export function startLive(restart: () => void): void {
   for (const name of ["visibilitychange", "selectionchange"])
     document.addEventListener(name, () => void (isStale && update()));
   follow(() => void update());
-  // The server sent a part of a large run, to send something at once.
+  // The server sent a sample of a large run, so that the page opens at once.
   if (isPartial) void update();
 }
 

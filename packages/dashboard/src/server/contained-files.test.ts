@@ -53,6 +53,15 @@ it.each([
   expect(await readIfPresent(path, files)).toBeNull();
 });
 
+it("lets other work run while it reads a file of more than 1 MiB", async () => {
+  const text = "ü".repeat(2 ** 20);
+  await writeFile(join(above, "root", "of-two-mebibytes"), text);
+  let hasOtherWorkRun = false;
+  setImmediate(() => (hasOtherWorkRun = true));
+  expect((await containedFiles(join(above, "root")).read("of-two-mebibytes")) === text).toBe(true);
+  expect(hasOtherWorkRun).toBe(true);
+});
+
 it("throws for large files, folders and pipes", async () => {
   await expect(files.read("large")).rejects.toThrow(
     /large: got a file of 0\.0 MiB, expected at most 0\.0 MiB\./,

@@ -31,6 +31,7 @@ export interface FileStamp {
 /** Number of entries to look at before other work may run. */
 const stampsAtOnce = 500;
 
+/** Bytes of one chunk. Larger files are read in the thread pool, so that other requests do not wait for them. */
 const chunkBytes = 2 ** 20;
 
 const defaultMaxFileBytes = 64 * 2 ** 20;
@@ -61,7 +62,7 @@ export function containedFiles(
     }
   }
 
-  /** Synchronous, as for `stampOf`: a run may have thousands of small files. The caller closes the file. */
+  /** Synchronous, like `stampOf`: a run may have thousands of small files. The caller closes the file. */
   function openInside(path: string): number {
     const names = namesOf(path);
     if (names === null) throw notFound(path);
@@ -84,7 +85,7 @@ export function containedFiles(
       try {
         const { size } = checkedStat(path, file);
         if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
-        return fs.readFileSync(file, "utf8");
+        return size > chunkBytes ? await readWhole(file, "utf8") : fs.readFileSync(file, "utf8");
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {
@@ -118,6 +119,7 @@ export function containedFiles(
   };
 }
 
+const readWhole = promisify(fs.readFile);
 const readChunk = promisify(fs.read);
 
 async function* chunksOf(file: number, from: number): AsyncGenerator<Uint8Array, void, void> {

@@ -28,7 +28,7 @@ async function pageOf(server: Server, query: string) {
   };
 }
 
-it("sends a sample of a run with 1,200 measurements first, with the ends and the newest, and without what needs all", async () => {
+it("sends a sample of a run with 1,200 measurements first: the ends and the newest, without sections that need all measurements", async () => {
   const { live, points, sections, note } = await pageOf(resultsServer({ root }), "?results_dir=snapshots");
   expect(live).toMatchObject({ page: "?results_dir=snapshots&view=whole", isPartial: true });
   // 240 evenly spaced measurements and the newest 50, of which 10 are among the 240.
@@ -98,7 +98,7 @@ it("reports a damaged large file as soon as it is verified, and never sends its 
   await writeFile(file, before);
 });
 
-it("begins JSON that reads 1,200 snapshots before it has read them, and sends the same as a page of one run", async () => {
+it("lists large runs as JSON, and sends all 1,200 snapshots of one", async () => {
   const server = resultsServer({ root });
   const headers = { Accept: "application/json" };
   const list = (await (await server.request("/v1/eval", { headers })).json()) as {

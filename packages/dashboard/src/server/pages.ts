@@ -169,7 +169,7 @@ export function sampledPage(place: Place, found: FoundRun, sample: RunRecord, to
   });
 }
 
-/** Says what a page leaves out until the script of the page requests the whole page. */
+/** Renders a notice of what a page leaves out until its script has requested the whole page. */
 const partialNote = ({ query }: Place, what: Html): Html =>
   html`<p class="notice" role="status">${what} <a href="${wholePageOf(query)}">Open the whole page</a>.</p>`;
 
@@ -221,7 +221,7 @@ export const headOf = (place: Place): PageWithPolicy => pageHead({ ...kindOfPage
 const kindOfPage = (place: Place) => ({ title: nameOf(place), extraStyle, isServed: true });
 
 /**
- * Where the page's script follows changes, and requests the page again, relative to the page.
+ * Returns the addresses, relative to the page, at which the page's script receives changes and requests the page again.
  *
  * @param isPartial Whether the script requests the whole page of a run at once. Null for a page of several runs.
  */

@@ -38,12 +38,12 @@ export async function readEnds(
   return run && { run, snapshots: lines.length };
 }
 
-/** Measurements of a sample: evenly spaced ones of all callbacks together, and the newest. */
+/** Number of measurements in a sample: evenly spaced ones of all callbacks together, and the newest. */
 const [spacedMeasurements, newestMeasurements] = [240, 50];
 
 /**
- * Reads measurements that stand for all of a run: of each callback in each phase its ends and evenly spaced ones between, and the
- * newest of the run. Verifies these by their own hashes.
+ * Reads a sample of a run's measurements: for each callback in each phase the first, the last and evenly spaced ones between, and the
+ * newest of the run. Verifies them by their own hashes.
  *
  * @returns Null for a run that has to be read in full, as `readEnds`.
  */

@@ -164,10 +164,10 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, served: Ser
   return sendWhenReady(c, headOf(place), page);
 }
 
-/** Measurements of a run from which on its page begins with a sample. */
+/** The page of a run with this many measurements or more begins with a sample. */
 const sampledFrom = 1000;
 
-/** Sends a sample of a large run that is not in memory; null for another run. */
+/** Sends a sample of a large run that is not in memory. Returns null for any other run. */
 async function replyWithSample(c: Context, place: Place, run: FoundRun, served: ServedFolder) {
   const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
   if (lines.length < sampledFrom || (await served.isKept(run))) return null;

@@ -32,7 +32,7 @@ export interface RowRange {
 
 export interface ReadRows {
   readonly rows: readonly Json[];
-  /** Number of all rows; of a file that is not verified yet, as the snapshot says. */
+  /** Number of all rows; the number that the snapshot states if the file is not verified yet. */
   readonly total: number;
   readonly isVerified: boolean;
 }
@@ -138,7 +138,7 @@ async function build(
 /**
  * Finds where every 64th row begins, from the line ends alone: a million rows as strings would take seconds.
  *
- * @param options.until Ends after the part of the file that has this row. Default: the whole file.
+ * @param options.until Stops after the part of the file that contains this row. Default: the whole file.
  */
 async function findRows(
   chunks: AsyncIterable<Uint8Array>,

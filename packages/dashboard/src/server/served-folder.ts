@@ -44,7 +44,7 @@ export function servedFolder(
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
   const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup, isPartial }) =>
-    // A result of this size is not kept.
+    // A result of this size is not kept: the whole page soon replaces a sample.
     isPartial === true ? keptCharacters : markup.length,
   );
   const rows = rowReader();
@@ -82,7 +82,7 @@ export function servedFolder(
         }
       },
     };
-    // A run has thousands of files, and a change after the first look is seen by the next request.
+    // Looks once per request, because a run may have thousands of files. The next request sees later changes.
     const versions = new Map<string, Promise<RunVersion>>();
     const versionOnce = (run: FoundRun): Promise<RunVersion> => {
       const version = versions.get(run.path) ?? versionOf(run, contained, "files");

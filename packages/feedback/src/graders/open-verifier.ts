@@ -19,7 +19,7 @@ import { earlierGraders, shippedGrader, shippedVerifiers } from "./shipped.ts";
  * Opens the grader of a preference and grades the answers of the preference's pairs. A verifier that throws, or returns
  * something other than a reward from 0 to 1, therefore fails before training.
  *
- * @param reporter Receives errors of a custom verifier during training. Default: `process.emitWarning`.
+ * @param reporter Receives the errors of a custom verifier as warnings. Default: `process.emitWarning`.
  * @throws PeriodicEvalError `config` for a verifier that is missing, does not load, gets wrong arguments or fails on an answer.
  */
 export async function openVerifier(

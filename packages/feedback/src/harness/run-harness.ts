@@ -54,7 +54,7 @@ export interface HarnessPorts {
   /** Receives, before training, a line for each result that a preference cannot give. Default: `process.emitWarning`. */
   readonly onWarning?: (message: string) => void;
   /**
-   * Called after each stored step, and after the baseline (with `line` null), with frozen copies. What it throws becomes a warning.
+   * Called after each stored step, and after the baseline (with `line` null), with frozen copies. Its errors become warnings.
    */
   readonly onStep?: (preference: string, line: StepLine | null, summary: PreferenceSummary) => void;
 }
@@ -122,7 +122,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   }
 }
 
-/** Calls the hook `onStep`. What it throws, or a promise of it rejects with, becomes a warning. */
+/** Calls the hook `onStep`. Its errors and rejected promises become warnings. */
 function callHook({ onStep }: HarnessPorts, given: Parameters<OnStep>, reporter: Reporter): void {
   const where = `onStep of preference ${given[0]}`;
   try {

@@ -46,7 +46,7 @@ export function feedbackApp(options: AppOptions): Hono {
       if (isClosing()) throw closing();
       const signal = disconnectSignal(context);
       signal.throwIfAborted();
-      // The router answers errors only, and a model of the user may throw anything.
+      // The router handles only instances of Error, and a custom model may throw other values.
       const body = await work(signal).catch((thrown: unknown) => Promise.reject(asError(thrown)));
       return context.json(body);
     });

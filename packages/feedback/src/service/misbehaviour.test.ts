@@ -60,7 +60,7 @@ it.each([
   expect((await ask(url, "/v1/health")).status).toBe(200);
 });
 
-it("serves on if openModel leaves a promise behind that rejects", async () => {
+it("continues to serve if a promise that openModel left behind rejects", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
   const url = await serve(() => {
     void sleep(1).then(trap);

@@ -145,7 +145,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   };
 }
 
-/** Returns the user's functions. An error that `onFailure` throws, or that either leaves behind, becomes a warning. */
+/** Wraps the user's functions: errors that `onFailure` throws, and errors of promises and timers that either leaves behind, become warnings. */
 function safeHooks({
   onFailure,
   openModel,

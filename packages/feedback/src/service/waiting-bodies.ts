@@ -163,7 +163,7 @@ const tooMany = (size: number, waiting: number, limit: number) =>
     fix: `Retry in ${retrySeconds} seconds.`,
   });
 
-/** The client that left does not read it; a status of 500 would be reported as a failure of the service. */
+/** The client is gone and cannot read this reply. Status 500 would be reported as a failure of the service. */
 const incomplete = () =>
   refused(400, "incomplete_body", {
     where: "the body",

@@ -12,31 +12,30 @@ import {
   type Reporter,
 } from "@periodic-eval/core/internal";
 
-/** The most seconds that a grader of the user may take for one call. */
-const patienceSeconds = 600;
+const defaultTimeoutSeconds = 600;
 
 export interface CustomGraderOptions {
   /** Names the grader in warnings: `preference concise, verifier`. */
   readonly where: string;
   readonly reporter: Reporter;
-  /** Default: 10 minutes. */
-  readonly seconds?: number;
+  /** Maximum time of one call. Default: 600. */
+  readonly timeoutSeconds?: number;
 }
 
 /**
- * Wraps a grader that a user wrote, so that it can neither end nor change what calls it. It receives frozen copies and a signal of
- * its own. If it throws, does not settle or returns anything but one verdict per request, the verdicts are `error` with the reason.
- * Errors of promises and timers that it leaves behind become warnings.
+ * Wraps a custom grader so that it can neither stop the training nor change its data. The grader receives frozen copies and a
+ * separate abort signal. If it throws, exceeds the timeout or does not return one verdict per request, all verdicts are `error`
+ * with the reason. Errors of promises and timers that it leaves behind become warnings.
  *
- * @throws PeriodicEvalError `config` if its name or fingerprint is no string. `check` throws what the grader's check throws.
+ * @throws PeriodicEvalError `config` if its name or fingerprint is not a string. `check` rethrows the errors of the grader's check.
  */
 export function customGrader(grader: Grader, options: CustomGraderOptions): Grader {
-  const { where, reporter, seconds = patienceSeconds } = options;
+  const { where, reporter, timeoutSeconds = defaultTimeoutSeconds } = options;
   const owner = ownerOf(where, reporter);
   const [name, fingerprint] = (["name", "fingerprint"] as const).map((key) => stringOf(grader, key, where));
   let isUnsettled = false;
 
-  /** Calls the grader. A call that was abandoned is not repeated before it settles. */
+  /** Calls the grader. After a timeout, further calls fail until the abandoned one settles. */
   async function call<T>(
     what: string,
     signal: AbortSignal,
@@ -53,11 +52,11 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
       () => void (isUnsettled = false),
       () => void (isUnsettled = false),
     );
-    const isSettled = await resolvesWithin(Promise.race([settled, abortOf(signal, answer)]), seconds);
+    const isSettled = await resolvesWithin(Promise.race([settled, abortOf(signal, answer)]), timeoutSeconds);
     signal.throwIfAborted();
     if (isSettled) return answer;
     abandoned.abort(new Error(`${what} was abandoned`));
-    throw new Error(`${what} has not settled within ${seconds} s`);
+    throw new Error(`${what} has not settled within ${timeoutSeconds} s`);
   }
 
   return {
@@ -81,8 +80,10 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   };
 }
 
-/** Resolves when a signal aborts. Forgets the signal when `until` settles, which may be never. */
+/** Resolves when a signal is aborted. Removes its listener when `until` settles. */
 function abortOf(signal: AbortSignal, until: Promise<unknown>): Promise<void> {
+  // An event that was dispatched before is not repeated.
+  if (signal.aborted) return Promise.resolve();
   const done = new AbortController();
   const end = () => done.abort();
   until.then(end, end);
@@ -102,10 +103,14 @@ function stringOf(grader: Grader, key: "name" | "fingerprint", where: string): s
   });
 }
 
-/** Copies what a grader returned. It may change its objects later, or return something else. */
+/**
+ * Copies the verdicts that a grader returned, because it may change its objects later.
+ *
+ * @throws Error if it did not return an array of `count` values.
+ */
 function verdictsOf(returned: unknown, count: number): readonly Verdict[] {
   if (!Array.isArray(returned))
-    throw new Error(`it returned ${quoteValue(returned)}, not a list of verdicts`);
+    throw new Error(`it returned ${quoteValue(returned)}, not an array of verdicts`);
   if (returned.length !== count)
     throw new Error(`it returned ${returned.length} verdicts for ${count} answers`);
   return Array.from(returned as readonly unknown[], verdictOf);
@@ -120,12 +125,15 @@ function verdictOf(given: unknown): Verdict {
   const other = statuses.find((one) => one === status);
   if (other !== undefined) return { status: other, raw };
   if (status !== "graded" || !isRecord(scores))
-    return { status: "error", raw: `the grader gave ${quoteValue(given)}, which is no verdict` };
+    return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
   const numbers = Object.entries(scores).filter(
     (score): score is [string, number] => typeof score[1] === "number" && Number.isFinite(score[1]),
   );
   const known = Object.fromEntries(numbers);
   const { reward } = known;
   if (reward !== undefined && reward >= 0 && reward <= 1) return { status, scores: known, raw };
-  return { status: "error", raw: `a reward of ${quoteValue(scores["reward"])}, not from 0 to 1` };
+  return {
+    status: "error",
+    raw: `the grader returned a reward of ${quoteValue(scores["reward"])}, not from 0 to 1`,
+  };
 }

@@ -171,7 +171,7 @@ describe("a verifier", () => {
     expect(steps).toEqual([]);
   });
 
-  it("draws from another Math.random than the training", async () => {
+  it("leaves the random numbers of the training unchanged when it draws from Math.random", async () => {
     const draws = async (body: string) => {
       const drawn: number[] = [];
       const random = Math.random;
@@ -229,9 +229,12 @@ describe("the hook onStep", () => {
       world.onChange?.("a weight was assigned");
     };
     const onStep = () => void (delay === 0 ? change() : setTimeout(change, delay));
-    const { error } = await train("", { onStep });
-    if (delay === 0) expect(error).toMatchObject({ code: "receipt", where: "step 0" });
-    expect(error === null || error.got.includes("onStep")).toBe(true);
+    // Training lasts longer than the delay.
+    const { error } = await train("return new Promise((resolve) => setTimeout(() => resolve(1), 50));", {
+      onStep,
+    });
+    expect(error).toMatchObject({ code: "receipt", where: "step 0" });
+    expect(error!.got).toContain("onStep");
   });
 });
 
@@ -250,7 +253,7 @@ it.each([
   expect(error!.got).toContain(`by ${who}`);
 });
 
-it("goes on if onWarning throws", async () => {
+it("continues if onWarning throws", async () => {
   const onWarning = () => {
     throw new Error("trap");
   };
@@ -276,7 +279,7 @@ describe("a grader", () => {
     { question: "q", answer: "b" },
   ];
   const graded = { status: "graded", scores: { reward: 1 }, raw: null };
-  function open(grade: (...given: never[]) => unknown, seconds?: number) {
+  function open(grade: (...given: never[]) => unknown, timeoutSeconds?: number) {
     const warnings: string[] = [];
     const reporter = {
       warn: (_: string, message: string) => void warnings.push(message),
@@ -285,7 +288,11 @@ describe("a grader", () => {
     const grader = { name: "g", fingerprint: "f", grade } as unknown as Grader;
     return {
       warnings,
-      grader: customGrader(grader, { where: "g", reporter, ...(seconds !== undefined && { seconds }) }),
+      grader: customGrader(grader, {
+        where: "g",
+        reporter,
+        ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+      }),
     };
   }
   const call = { signal: new AbortController().signal };
@@ -321,7 +328,7 @@ describe("a grader", () => {
     expect(await grader.grade(requests, call)).toMatchObject([graded, { status: "error" }]);
   });
 
-  it("gets frozen requests and a signal of its own, and keeps nothing that it can change later", async () => {
+  it("receives frozen requests and a separate signal, and cannot change its verdicts later", async () => {
     const own = { ...graded, scores: { reward: 1 } };
     const { grader } = open((given: object[], options: { signal: AbortSignal }) => {
       expect(Object.isFrozen(given) && given.every(Object.isFrozen) && Object.isFrozen(options)).toBe(true);
@@ -347,6 +354,12 @@ describe("a grader", () => {
     const { grader } = open(() => new Promise(() => undefined));
     const grading = grader.grade(requests, { signal: stop.signal });
     stop.abort(new Error("stop"));
+    await expect(grading).rejects.toThrow("stop");
+  });
+
+  it("that does not settle does not delay an abort that came before the call", async () => {
+    const { grader } = open(() => new Promise(() => undefined));
+    const grading = grader.grade(requests, { signal: AbortSignal.abort(new Error("stop")) });
     await expect(grading).rejects.toThrow("stop");
   });
 

@@ -17,11 +17,11 @@ export function safeWarning(onWarning: OnWarning = emitWarning): OnWarning {
   };
 }
 
-/** Returns where errors of user code go that nothing awaits. */
+/** Returns a reporter that warns of errors in promises and timers of user code, which nothing awaits. */
 export const reporterTo = (warn: OnWarning): Reporter => ({
   warn: (where, message) => warn(`${where}: ${message}`),
   fail: () => undefined,
 });
 
-/** For graders that are opened without a place for warnings. */
+/** The reporter of graders that are opened without one. */
 export const processReporter = reporterTo(emitWarning);

@@ -3,19 +3,19 @@ import { currentOwner, type Reporter } from "@periodic-eval/core/internal";
 import { mathRandomGuard } from "@periodic-eval/core/session";
 
 /**
- * Notices who changes the weights between two updates. While neither an update nor a measurement runs, nothing may: graders, hooks,
- * and the timers and promises that they left behind run at such times.
+ * Detects changes of the weights between two updates, and names the code that made them. Graders, hooks, and the timers and promises
+ * that they leave behind run at that time, and must not change weights.
  */
 export class WeightWatch {
-  readonly #quick: readonly Guard[];
-  readonly #endWatching: readonly (() => void)[];
-  /** Descriptions of changes, by who made them. */
+  readonly #hookGuards: readonly Guard[];
+  readonly #stopWatching: readonly (() => void)[];
+  /** Descriptions of changes, by the code that made them. */
   readonly #changes = new Map<string, string>();
   #entered: readonly EnteredGuard[] = [];
 
   constructor(guards: readonly Guard[], reporter: Reporter) {
-    this.#quick = guards.filter(({ around, advisory }) => around === "hooks" && advisory !== true);
-    this.#endWatching = guards.flatMap(
+    this.#hookGuards = guards.filter(({ around, advisory }) => around === "hooks" && advisory !== true);
+    this.#stopWatching = guards.flatMap(
       (guard) =>
         guard.watch?.((what) => {
           const owner = currentOwner(reporter);
@@ -24,9 +24,9 @@ export class WeightWatch {
     );
   }
 
-  /** Runs user code inside the guards. What it throws passes through. */
+  /** Runs user code inside the guards, and rethrows its errors. */
   async around<T>(where: string, work: () => T): Promise<Awaited<T>> {
-    const entered = await enterAll([mathRandomGuard(), ...this.#quick], where);
+    const entered = await enterAll([mathRandomGuard(), ...this.#hookGuards], where);
     try {
       return await work();
     } finally {
@@ -34,12 +34,12 @@ export class WeightWatch {
     }
   }
 
-  /** Begins to observe, after an update. */
+  /** Starts observing, after an update. */
   async begin(): Promise<void> {
-    this.#entered = await enterAll(this.#quick, "between updates");
+    this.#entered = await enterAll(this.#hookGuards, "between updates");
   }
 
-  /** Ends to observe, before an update. */
+  /** Stops observing, before an update. */
   async end(): Promise<void> {
     const changed = await leaveAll(this.#entered);
     this.#entered = [];
@@ -48,7 +48,7 @@ export class WeightWatch {
       this.#changes.set("a grader, hook, timer or promise", `${part}: ${after}`);
   }
 
-  /** @throws PeriodicEvalError `receipt` if anything but an update changed the weights, with who did. */
+  /** @throws PeriodicEvalError `receipt` if the weights changed between updates. The error names the code that changed them. */
   check(step: number): void {
     const [first] = this.#changes;
     if (first === undefined) return;
@@ -62,8 +62,9 @@ export class WeightWatch {
     });
   }
 
+  /** Removes the watchers of the guards. */
   close(): void {
-    for (const end of this.#endWatching) end();
+    for (const stop of this.#stopWatching) stop();
   }
 }
 

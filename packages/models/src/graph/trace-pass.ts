@@ -137,7 +137,7 @@ function productsToRepeat(
     const node = tracer.nodeOf(value);
     const product = node.op === "Reshape" ? tracer.nodeOf(node.inputs[0]!) : node;
     if (product.op !== "Mul" || !product.inputs.every(isThere)) continue;
-    // Nothing that this gradient depends on uses the value, because its first use comes later.
+    // The edge makes no cycle: the first node that uses the value takes this gradient as input, so the gradient cannot depend on it.
     const gradient = nodes
       .find(({ inputs }) => inputs.includes(value))!
       .inputs.find((input) => input !== value && tracer.indexOf(input) >= cut);

@@ -118,7 +118,7 @@ describe("a run of a session", () => {
     expect(err).toContain(message);
   });
 
-  it("does not judge a damaged run, and says how to find the damage", async () => {
+  it("is inconclusive for a damaged run, and says how to find the damage", async () => {
     const run = await writeGatedRun(join(folder, "damaged"));
     const file = join(run, "periodic_eval", "em", "capability_step_2.json");
     await writeFile(file, (await readFile(file, "utf8")).replace('"correct": 36', '"correct": 40'));
@@ -133,7 +133,7 @@ describe("a run of a session", () => {
     expect((await gated(run, "alignment.misaligned > 5 %")).code).toBe(3);
   });
 
-  it("does not judge a run that was interrupted", async () => {
+  it("is inconclusive for a run that was interrupted", async () => {
     vi.spyOn(console, "warn").mockReturnValue();
     const run = await writeGatedRun(join(folder, "stopped"), { stops: true });
     const { code, json } = await gated(run, "capability worse");
@@ -141,12 +141,12 @@ describe("a run of a session", () => {
     expect(json.conditions[0].reason).toContain("em: interrupted at step 2 of 2");
   });
 
-  it("does not judge a folder without snapshots", async () => {
+  it("is inconclusive for a folder without snapshots", async () => {
     const { code, json } = await gated(join(folder, "none"), "capability worse");
     expect([code, json.conditions[0].reason]).toEqual([3, "the folder has no snapshot"]);
   });
 
-  it("judges each phase, or the one that a condition names", async () => {
+  it("checks a condition in each phase, or in the phase that it names", async () => {
     const run = await writeGatedRun(join(folder, "phases"), { phase: "first", alignment: false });
     await writeGatedRun(run, { phase: "second", right: [36, 10], alignment: false });
     expect((await gated(run, "capability worse")).outcomes).toEqual(["passed", "failed"]);
@@ -231,7 +231,7 @@ describe("a run of snapshots", () => {
     expect(await reasonOf("capability.accuracy > 5 %")).toEqual([3, reason]);
   });
 
-  it("does not judge a verdict without a baseline, or a metric without a value", async () => {
+  it("is inconclusive for a verdict without a baseline, and for a metric without a value", async () => {
     const unknown: MetricValue = { ...start.metrics["accuracy"]!, value: null, n: 0, ci95: null };
     await write(start, atEnd({ metrics: { ...start.metrics, other: unknown } }));
     expect(await reasonOf("capability worse")).toEqual([
@@ -250,7 +250,7 @@ describe("a run of snapshots", () => {
     expect([code, outcomes]).toEqual([1, ["inconclusive", "failed"]]);
   });
 
-  it("does not judge a run that a process is writing, or that another machine may be writing", async () => {
+  it("is inconclusive for a run that a process is writing, or that another machine may be writing", async () => {
     await write(start, atEnd());
     const store = fileStore(run);
     await store.open!();
@@ -261,7 +261,7 @@ describe("a run of snapshots", () => {
     expect(await reasonOf("capability worse")).toEqual([3, expect.stringContaining("Locked by process 1")]);
   });
 
-  it("does not judge a phase that did not end, before a finished one", async () => {
+  it("is inconclusive for a phase that did not end, also before a finished one", async () => {
     await write(
       exampleSnapshot({ phase: "a", step: 0 }),
       exampleSnapshot({ phase: "b", step: 0, run_step: 100 }),

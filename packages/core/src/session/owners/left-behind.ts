@@ -35,7 +35,7 @@ export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given
   return owners === null ? work(given) : owners.run(owner, work, given);
 }
 
-/** Runs user code as `runOwned` does, unless it already runs on behalf of somebody, such as a callback of a session. */
+/** Runs user code as `runOwned` does, unless the current code already has an owner, such as a callback of a session. */
 export function runOwnedOnce<T>(owner: OnLeftBehind, work: () => T): T {
   return owners?.current() === undefined ? runOwned(owner, work, undefined) : work();
 }

@@ -3,7 +3,7 @@ import { flagNames } from "../../page-data/answer-text.ts";
 import type { AnswerFlag } from "../../page-data/answers-data.ts";
 import { hashOf } from "../../page-data/hash.ts";
 
-/** Words are marked that changed since the previous measurement, or since the first one of the phase; or none are marked. */
+/** Which words are marked: those that changed since the previous measurement, or since the first one of the phase, or none. */
 export type MarkedFrom = "before" | "start" | "none";
 
 /** The answers that the page shows. The address of the page holds the selection. */

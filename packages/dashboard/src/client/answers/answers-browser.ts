@@ -97,7 +97,7 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
 const totalsOf = (all: readonly MeasurementAnswers[], { id }: MeasurementAnswers): readonly number[] =>
   all.filter((one) => one.id === id).map(({ total }) => total);
 
-/** Reads rows and collects the checks that the server has not done yet. */
+/** Reads rows, and collects the verifications that the server has not finished yet. */
 function checkedRows(source: AnswersSource, limit: number) {
   const checks: Promise<unknown>[] = [];
   const rowsOf = async (measurement: MeasurementAnswers): Promise<ReadAnswers> => {

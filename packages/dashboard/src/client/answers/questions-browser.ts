@@ -61,7 +61,7 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
     const chosenTo = tos.fill(choices, selection.to || keyOf(lastPhase.at(-1)!));
     const [from, to] = [chosenFrom, chosenTo].map((key) => ofId.find((one) => keyOf(one) === key)!);
     const [before, after] = await Promise.all([source.rows(from!, Infinity), source.rows(to!, Infinity)]);
-    // All rows are read here, so the server has read the files.
+    // The server has read all rows at this point, so verifying them takes no longer.
     await Promise.all([before.verified, after.verified]);
     if (!isCurrent()) return;
     const changes = questionChanges(before.rows, after.rows);
