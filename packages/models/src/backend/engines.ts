@@ -22,13 +22,13 @@ let loaded: string | null = null;
 /** A backend that runs TensorFlow's C library. `args` of `periodic-eval native` build it. */
 function native(name: string, args: string): Engine {
   const packageName = `@tensorflow/${name}`;
-  // The command builds on Linux only.
-  const built = process.platform === "linux" ? { command: `npx periodic-eval native ${args}`.trim() } : {};
+  const command = `npx periodic-eval native ${args}`.trim();
   return {
     name,
     backend: "tensorflow",
     packages: [packageName],
-    ...built,
+    // The command builds on Linux only.
+    ...(process.platform === "linux" && { command }),
     ...commandHere("native", args),
     async load() {
       if (loaded !== null && loaded !== packageName && hasEngine(packageName))
@@ -46,8 +46,9 @@ function native(name: string, args: string): Engine {
       const old = util as { isNullOrUndefined?: (value: unknown) => boolean };
       old.isNullOrUndefined ??= (value) => value === null || value === undefined;
       await importOptional(builtEngine(packageName) ?? packageName);
+      // Once per process, so that its warning appears once.
+      if (loaded === null) loadNativeKernels(packageName, command);
       loaded = packageName;
-      loadNativeKernels(packageName);
     },
   };
 }

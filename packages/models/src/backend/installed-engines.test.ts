@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { hasEngine, loadNativeKernels, nativeEngineFolder, nativeKernels } from "./installed-engines.ts";
 
@@ -27,20 +28,61 @@ describe("hasEngine", () => {
 
 describe("loadNativeKernels", () => {
   const folder = temporaryFolder(afterAll);
+  const name = "@tensorflow/fake-engine";
+  const command = "npx periodic-eval native";
+  const place = join(folder, "fake-engine", "node_modules", name, "lib", "napi-v8");
+  const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
 
-  it("loads kernels for the instructions of this processor only", async () => {
-    const { file, stampFile, processor } = nativeKernels();
-    const name = "@tensorflow/fake-engine";
-    const place = join(folder, "fake-engine", "node_modules", name, "lib", "napi-v8");
+  /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
+  async function warningsWith(stamp: string): Promise<unknown[][]> {
     await mkdir(place, { recursive: true });
     await writeFile(join(place, file), "no library");
-    await writeFile(join(place, stampFile), JSON.stringify({ processor: `${processor} another` }));
-    expect(() => loadNativeKernels(name, folder)).not.toThrow();
-    await writeFile(join(place, stampFile), JSON.stringify({ processor }));
-    expect(() => loadNativeKernels(name, folder)).toThrow(file);
+    await writeFile(join(place, stampFile), stamp);
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    try {
+      loadNativeKernels(name, command, folder);
+      return warned.mock.calls;
+    } finally {
+      warned.mockRestore();
+    }
+  }
+
+  it("loads nothing and does not warn if nothing is compiled", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    loadNativeKernels("@tensorflow/missing-engine", command, folder);
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
   });
 
-  it("finds the source of the kernels", () => {
-    expect(existsSync(join(nativeKernels().source, "kernels.cc"))).toBe(true);
+  it("skips kernels that need a CPU with other instruction sets", async () => {
+    expect(await warningsWith(JSON.stringify({ fingerprint, cpuFlags: `${cpuFlags} another` }))).toEqual([]);
+  });
+
+  it.each([
+    ["that are damaged", { fingerprint, cpuFlags }, file],
+    ["of another version of the package", { fingerprint: "another", cpuFlags }, "kernels of another version"],
+    ["without a fingerprint", { processor: cpuFlags }, "kernels of another version"],
+    ["without CPU flags", { fingerprint }, "undefined"],
+    ["with an empty stamp", null, "null"],
+  ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
+    const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
+    expect(others).toEqual([]);
+    expect(warning).toEqual([expect.stringMatching(`Run \`${command}\``), { code: "PERIODIC_EVAL_KERNELS" }]);
+    expect(warning![0]).toContain(`${join(place, file)}: got `);
+    expect(warning![0]).toContain(got);
+    expect(tf.getKernel("PeriodicMatMul", "tensorflow")).toBeUndefined();
+  });
+
+  it("warns about a stamp that is cut off", async () => {
+    const [warning] = await warningsWith('{"fingerprint":');
+    expect(warning![0]).toContain("Unexpected end of JSON input");
+  });
+});
+
+describe("nativeKernels", () => {
+  it("finds the C++ files of the kernels", () => {
+    const { source, fingerprint } = nativeKernels();
+    expect(existsSync(join(source, "kernels.cc"))).toBe(true);
+    expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
   });
 });

@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
 import type { Engine } from "./engine.ts";
 
@@ -39,45 +41,70 @@ export function hasEngine(packageName: string, folder?: string): boolean {
   }
 }
 
-/** The kernels for native TensorFlow that `periodic-eval native` compiles. */
+/** The kernels for native TensorFlow: C++ files of this package, which `periodic-eval native` compiles for the CPU of the machine. */
 export interface NativeKernelFiles {
-  /** The folder with `kernels.cc`. */
+  /** The folder of the C++ files. `kernels.cc` includes the others. */
   readonly source: string;
-  /** The name of the compiled file, beside the engine's binding. */
+  /** The SHA-256 of the C++ files. It changes with the version of the kernels. */
+  readonly fingerprint: string;
+  /** The name of the compiled file, in `lib/napi-v8` of the backend's package. */
   readonly file: string;
-  /** The name of the file that says for which processor it is compiled. */
+  /** The name of a JSON file beside it, with the `fingerprint` and the `cpuFlags` for which the kernels are compiled. */
   readonly stampFile: string;
-  /** The instructions of this processor, as Linux names them, separated by spaces. */
-  readonly processor: string;
+  /** The instruction sets of this CPU, as /proc/cpuinfo names them, with spaces between them. Empty on systems other than Linux. */
+  readonly cpuFlags: string;
 }
 
+const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
+
+/** Returns the kernels of this version of the package for this CPU. */
 export function nativeKernels(): NativeKernelFiles {
+  const source = fileURLToPath(new URL("../../src/native-kernels/", import.meta.url));
+  const cpuInfo = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
   return {
-    source: fileURLToPath(new URL("../../src/native-kernels/", import.meta.url)),
-    file: "periodic_eval_kernels.node",
-    stampFile: "periodic_eval_kernels.json",
-    processor: instructionsOf(existsSync(cpuInfo) ? readFileSync(cpuInfo, "utf8") : ""),
+    source,
+    fingerprint: fingerprintOf(source),
+    file: kernelFile,
+    stampFile,
+    // x64 names the list "flags", ARM "Features"; the first core stands for all.
+    cpuFlags: /^(?:flags|Features)\s*: *(.*)$/m.exec(cpuInfo)?.[1] ?? "",
   };
 }
 
-const cpuInfo = "/proc/cpuinfo";
-
-/** Returns the instructions of the first processor that Linux lists. */
-const instructionsOf = (listed: string): string => /^(?:flags|Features)\s*: *(.*)$/m.exec(listed)?.[1] ?? "";
+/** Returns the SHA-256 of the C++ files in a folder. */
+function fingerprintOf(source: string): string {
+  const hash = createHash("sha256");
+  const names = readdirSync(source).filter((name) => /\.(?:cc|h)$/.test(name));
+  for (const name of names.toSorted()) hash.update(readFileSync(join(source, name)));
+  return hash.digest("hex");
+}
 
 /**
- * Loads the kernels that `periodic-eval native` compiled for a package, unless they were compiled for a processor with other
- * instructions. Without them TensorFlow's own operations compute the same, more slowly.
+ * Loads the kernels that `periodic-eval native` compiled for a package, if there are some and this CPU has all instruction sets that
+ * they were compiled for. Otherwise TensorFlow's own operations compute the same up to rounding, more slowly. A process warning
+ * reports kernels that are damaged or belong to another version of this package.
+ *
+ * @param command The command that compiles the kernels, for the warning.
  */
-export function loadNativeKernels(packageName: string, folder = nativeEngineFolder()): void {
-  const { file, stampFile, processor } = nativeKernels();
+export function loadNativeKernels(packageName: string, command: string, folder = nativeEngineFolder()): void {
   const place = join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
-  if (!existsSync(join(place, file)) || !existsSync(join(place, stampFile))) return;
-  const compiledFor = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as {
-    readonly processor: string;
-  };
-  const here = new Set(processor.split(" "));
-  if (!compiledFor.processor.split(" ").every((instruction) => here.has(instruction))) return;
-  own(join(place, file));
-  registerNativeKernels();
+  const path = join(place, kernelFile);
+  if (!existsSync(path)) return;
+  try {
+    const wanted = nativeKernels();
+    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as NativeKernelFiles;
+    if (stamp.fingerprint !== wanted.fingerprint) throw new Error("kernels of another version");
+    const here = new Set(wanted.cpuFlags.split(" "));
+    if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
+    own(path);
+    registerNativeKernels();
+  } catch (error) {
+    const { message } = configError({
+      where: path,
+      got: errorMessage(error),
+      expected: "kernels of this version of @periodic-eval/models",
+      fix: `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`,
+    });
+    process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
+  }
 }
