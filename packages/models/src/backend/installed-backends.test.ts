@@ -4,35 +4,35 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
-import { hasEngine, loadNativeKernels, nativeEngineFolder, nativeKernels } from "./installed-engines.ts";
+import { hasBackend, loadNativeKernels, nativeBackendFolder, nativeKernels } from "./installed-backends.ts";
 
 vi.mock("../native-kernels/native-kernels.ts", () => ({ registerNativeKernels: vi.fn() }));
 
-describe("nativeEngineFolder", () => {
+describe("nativeBackendFolder", () => {
   it("is beside the TensorFlow.js that the backends share", () => {
-    expect(existsSync(join(nativeEngineFolder(), "../../@tensorflow/tfjs-core"))).toBe(true);
+    expect(existsSync(join(nativeBackendFolder(), "../../@tensorflow/tfjs-core"))).toBe(true);
   });
 });
 
-describe("hasEngine", () => {
+describe("hasBackend", () => {
   const folder = temporaryFolder(afterAll);
 
   it("finds a backend that `periodic-eval native` placed", async () => {
-    const name = "@tensorflow/fake-engine";
-    const place = join(folder, "fake-engine", "node_modules", name);
-    expect(hasEngine(name, folder)).toBe(false);
+    const name = "@tensorflow/fake-backend";
+    const place = join(folder, "fake-backend", "node_modules", name);
+    expect(hasBackend(name, folder)).toBe(false);
     await mkdir(place, { recursive: true });
     await writeFile(join(place, "package.json"), "{}");
     await writeFile(join(place, "index.js"), "");
-    expect(hasEngine(name, folder)).toBe(true);
+    expect(hasBackend(name, folder)).toBe(true);
   });
 });
 
 describe("loadNativeKernels", () => {
   const folder = temporaryFolder(afterAll);
-  const name = "@tensorflow/fake-engine";
+  const name = "@tensorflow/fake-backend";
   const command = "npx periodic-eval native";
-  const place = join(folder, "fake-engine", "node_modules", name, "lib", "napi-v8");
+  const place = join(folder, "fake-backend", "node_modules", name, "lib", "napi-v8");
   const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
 
   /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
@@ -51,7 +51,7 @@ describe("loadNativeKernels", () => {
 
   it("loads nothing and does not warn if nothing is compiled", () => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    loadNativeKernels("@tensorflow/missing-engine", command, folder);
+    loadNativeKernels("@tensorflow/missing-backend", command, folder);
     expect(warned).not.toHaveBeenCalled();
     warned.mockRestore();
   });

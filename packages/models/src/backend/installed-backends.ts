@@ -5,10 +5,10 @@ import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
-import type { Engine } from "./engine.ts";
+import type { BackendDefinition } from "./definition.ts";
 
 /** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */
-export const commandHere = (script: string, args = ""): Pick<Engine, "command"> =>
+export const commandHere = (script: string, args = ""): Pick<BackendDefinition, "command"> =>
   isRepository(script) ? { command: `npm run ${script}${args && ` -- ${args}`}` } : {};
 
 const isRepository = (script: string): boolean =>
@@ -20,22 +20,22 @@ const own = createRequire(import.meta.url);
  * Returns the folder in which `periodic-eval native` places the backends that it builds: `node_modules/.cache/periodic-eval` of the
  * node_modules that holds this package's TensorFlow.js, so that both use the same tensors.
  */
-export function nativeEngineFolder(): string {
+export function nativeBackendFolder(): string {
   // @tensorflow/tfjs-backend-cpu/package.json → node_modules
   const modules = join(own.resolve("@tensorflow/tfjs-backend-cpu/package.json"), "..", "..", "..");
   return join(modules, ".cache", "periodic-eval");
 }
 
 /** Returns the module that `periodic-eval native` built for a package; null if it built none. */
-export function builtEngine(packageName: string, folder = nativeEngineFolder()): string | null {
+export function builtBackend(packageName: string, folder = nativeBackendFolder()): string | null {
   const place = join(folder, basename(packageName), "node_modules", packageName);
   return existsSync(join(place, "package.json")) ? pathToFileURL(own.resolve(place)).href : null;
 }
 
 /** Whether a backend of native TensorFlow is built or installed. */
-export function hasEngine(packageName: string, folder?: string): boolean {
+export function hasBackend(packageName: string, folder?: string): boolean {
   try {
-    return builtEngine(packageName, folder) !== null || own.resolve(packageName) !== "";
+    return builtBackend(packageName, folder) !== null || own.resolve(packageName) !== "";
   } catch {
     return false;
   }
@@ -86,7 +86,11 @@ function fingerprintOf(source: string): string {
  *
  * @param command The command that compiles the kernels, for the warning.
  */
-export function loadNativeKernels(packageName: string, command: string, folder = nativeEngineFolder()): void {
+export function loadNativeKernels(
+  packageName: string,
+  command: string,
+  folder = nativeBackendFolder(),
+): void {
   const place = join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
   const path = join(place, kernelFile);
   if (!existsSync(path)) return;
