@@ -5,7 +5,12 @@ import { builtBackend, commandHere, hasBackend, loadNativeKernels } from "./inst
 import { cpu, wasm } from "./portable-backends.ts";
 import { webgpu } from "./webgpu.ts";
 
-export { nativeBackendFolder, nativeKernels, type NativeKernelFiles } from "./installed-backends.ts";
+export {
+  nativeBackendFolder,
+  nativeKernels,
+  type KernelStamp,
+  type NativeKernelFiles,
+} from "./installed-backends.ts";
 
 /** Native TensorFlow on the CPU. */
 const tfjsNode = native("tfjs-node", "");

@@ -49,10 +49,18 @@ export interface NativeKernelFiles {
   readonly fingerprint: string;
   /** The name of the compiled file, in `lib/napi-v8` of the backend's package. */
   readonly file: string;
-  /** The name of a JSON file beside it, with the `fingerprint` and the `cpuFlags` for which the kernels are compiled. */
+  /** The name of a JSON file beside it: a `KernelStamp`. */
   readonly stampFile: string;
   /** The instruction sets of this CPU, as /proc/cpuinfo names them, with spaces between them. Empty on systems other than Linux. */
   readonly cpuFlags: string;
+}
+
+/** What compiled kernels were compiled from and for. */
+export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cpuFlags"> {
+  /** The SHA-256 of the compiled file: loading a damaged library can end the process. */
+  readonly compiled: string;
+  /** The paths of TensorFlow's libraries. */
+  readonly libraries: readonly string[];
 }
 
 const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
@@ -96,8 +104,10 @@ export function loadNativeKernels(
   if (!existsSync(path)) return;
   try {
     const wanted = nativeKernels();
-    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as NativeKernelFiles;
+    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as KernelStamp;
     if (stamp.fingerprint !== wanted.fingerprint) throw new Error("kernels of another version");
+    const hash = createHash("sha256").update(readFileSync(path)).digest("hex");
+    if (stamp.compiled !== hash) throw new Error("a damaged file");
     const here = new Set(wanted.cpuFlags.split(" "));
     if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
     own(path);

@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
-import { nativeKernels } from "@periodic-eval/models";
+import { nativeKernels, type KernelStamp } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
 import { runTool } from "./steps.ts";
@@ -23,8 +24,11 @@ export function compileKernels(
   const { source, fingerprint, file, stampFile, cpuFlags } = nativeKernels();
   const folder = join(root, "lib", "napi-v8");
   const [compiled, stamp] = [join(folder, file), join(folder, stampFile)];
-  const wanted = JSON.stringify({ fingerprint, cpuFlags, libraries });
-  if (existsSync(compiled) && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  const currentStamp = () => {
+    const hash = createHash("sha256").update(readFileSync(compiled)).digest("hex");
+    return JSON.stringify({ fingerprint, cpuFlags, compiled: hash, libraries } satisfies KernelStamp);
+  };
+  if (existsSync(compiled) && existsSync(stamp) && readFileSync(stamp, "utf8") === currentStamp()) return;
   rmSync(compiled, { force: true });
   const started = performance.now();
   const draft = `${compiled}.${process.pid}`;
@@ -61,6 +65,6 @@ export function compileKernels(
     return;
   }
   renameSync(draft, compiled);
-  writeFileSync(stamp, wanted);
+  writeFileSync(stamp, currentStamp());
   terminal.err(`compiled the kernels: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
