@@ -74,7 +74,7 @@ export function nativeKernels(): NativeKernelFiles {
     fingerprint: fingerprintOf(source),
     file: kernelFile,
     stampFile,
-    // x64 names the list "flags", ARM "Features"; the first core stands for all.
+    // x64 names the list "flags", and ARM "Features". All cores have the same.
     cpuFlags: /^(?:flags|Features)\s*: *(.*)$/m.exec(cpuInfo)?.[1] ?? "",
   };
 }
@@ -115,7 +115,7 @@ export function loadNativeKernels(
   } catch (error) {
     const { message } = configError({
       where: path,
-      got: errorMessage(error),
+      got: error instanceof SyntaxError ? `a damaged ${stampFile}` : errorMessage(error),
       expected: "kernels of this version of @periodic-eval/models",
       fix: `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`,
     });
