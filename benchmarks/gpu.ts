@@ -1,8 +1,8 @@
 // Is everything right on this machine's GPU, and how fast is it, beside PyTorch on the same GPU?
-// Runs the tests of parity and receipts, scoring, generation, LoRA training and a profile of its slowest kernels on an engine for GPUs,
+// Runs the tests of parity and receipts, scoring, generation, LoRA training and a profile of its slowest kernels on a backend for GPUs,
 // and writes the part `gpu` of docs/performance.md.
 //   npm run bench gpu                              # webgpu: any GPU with a driver for Vulkan
-//   npm run bench gpu -- --engine tfjs-node-gpu    # an NVIDIA GPU with native TensorFlow
+//   npm run bench gpu -- --backend tfjs-node-gpu   # an NVIDIA GPU with native TensorFlow
 //   npm run bench gpu -- --software                # webgpu on the driver of Debian's chromium, which computes on the CPU
 // Needs
 //   - for webgpu: `npm run webgpu`, the GPU's Vulkan driver, and on Linux the package libvulkan1;
@@ -20,12 +20,12 @@ import { runBenchmark } from "./report/run-benchmark.ts";
 
 const { values } = parseArgs({
   options: {
-    engine: { type: "string", default: "webgpu" },
+    backend: { type: "string", default: "webgpu" },
     software: { type: "boolean", default: false },
     model: { type: "string", default: ".cache/smollm2-135m-instruct" },
   },
 });
-const { engine } = values;
+const { backend } = values;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const chromium = "/usr/lib/chromium";
 /** With a value, even an empty one, the tests do not choose the software driver. */
@@ -49,14 +49,14 @@ function lastLineOf(command: string, args: readonly string[]): string | null {
 /** Asks the driver in a separate process, because an incompatible driver can end the process. */
 function findDevice(): Device | null {
   const asks =
-    engine === "webgpu"
+    backend === "webgpu"
       ? `const { create } = await import("webgpu");
          const adapter = await create([]).requestAdapter();
          const { description, vendor, isFallbackAdapter } = adapter.info;
          const name = description || vendor;
          console.log(JSON.stringify({ name, isSoftware: isFallbackAdapter || /llvmpipe|swiftshader/i.test(name) }));`
       : `const { useBackend } = await import("@periodic-eval/models");
-         await useBackend({ backend: "${engine}" });
+         await useBackend({ backend: "${backend}" });
          const tf = await import("@tensorflow/tfjs-core");
          const isSoftware = !tf.backend().isUsingGpuDevice;
          console.log(JSON.stringify({ name: isSoftware ? "the CPU" : "the GPU of native TensorFlow", isSoftware }));`;
@@ -72,9 +72,9 @@ function findPeerDevice(): "cuda" | "cpu" {
 }
 
 function checkNeeds(device: Device | null): asserts device is Device {
-  const install = engine === "webgpu" ? "npm run webgpu" : "npm run native -- --gpu";
+  const install = backend === "webgpu" ? "npm run webgpu" : "npm run native -- --gpu";
   const driver =
-    engine === "webgpu"
+    backend === "webgpu"
       ? "the GPU's Vulkan driver (on Linux also the package libvulkan1)"
       : "NVIDIA's driver, 525.60.13 or newer";
   const isReady = device !== null && (values.software || !device.isSoftware);
@@ -83,7 +83,7 @@ function checkNeeds(device: Device | null): asserts device is Device {
     ...(isReady
       ? []
       : [
-          `${engine}: got ${got}, expected a GPU that the engine can use. Run \`${install}\` and install ${driver}; --software tries the script without a GPU.`,
+          `${backend}: got ${got}, expected a GPU that the backend can use. Run \`${install}\` and install ${driver}; --software tries the script without a GPU.`,
         ]),
     ...(existsSync(values.model) || device?.isSoftware
       ? []
@@ -96,7 +96,7 @@ function checkNeeds(device: Device | null): asserts device is Device {
   process.exit(1);
 }
 
-/** Runs the tests that compare this engine with transformers and with wasm. Returns a sentence about them. */
+/** Runs the tests that compare this backend with transformers and with wasm. Returns a sentence about them. */
 function testOn({ name }: Device): string {
   const files = [
     "packages/models/src/families/families.parity.test.ts",
@@ -120,7 +120,7 @@ async function measureOn(device: Device): Promise<Results> {
   const model = ["--model", isSoftware ? world : values.model, "--device", peerDevice];
   const scoring = [
     "--engines",
-    isSoftware ? engine : `${engine},peer`,
+    isSoftware ? backend : `${backend},peer`,
     "--scorings",
     "packed",
     "--shots",
@@ -128,7 +128,7 @@ async function measureOn(device: Device): Promise<Results> {
     "--repeats",
     repeats,
   ];
-  const training = ["--backend", engine, "--device", peerDevice, "--profile", "--rounds", repeats];
+  const training = ["--backend", backend, "--device", peerDevice, "--profile", "--rounds", repeats];
   const runs: readonly (readonly [file: string, args: readonly string[]])[] = [
     [
       "scoring.ts",
@@ -142,7 +142,7 @@ async function measureOn(device: Device): Promise<Results> {
       "generation.ts",
       [
         "--backend",
-        engine,
+        backend,
         ...model,
         "--repeats",
         repeats,
@@ -182,7 +182,7 @@ if (process.env[resultsVariable] === undefined) {
         "**This was a software driver, not a GPU.** The embedded model and few steps show that the script works to its end. Their speeds mean nothing.",
       ]
     : [];
-  const tests = engine === "webgpu" ? [testOn(device)] : [];
+  const tests = backend === "webgpu" ? [testOn(device)] : [];
   const measured = await measureOn(device);
   const comparisons = device.isSoftware ? [] : measured.comparisons;
   sendResults({ ...measured, comparisons, notes: [...software, ...tests, ...(measured.notes ?? [])] });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasEngine } from "../packages/models/src/backend/installed-engines.ts";
+import { hasBackend } from "../packages/models/src/backend/installed-backends.ts";
 import { sharedData, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
@@ -15,7 +15,7 @@ const files = [
   sharedData("personas/partial_contrastive_wrong.jsonl"),
   sharedData("arc_challenge/test.jsonl"),
 ];
-const isAvailable = files.every((path) => existsSync(path)) && hasEngine("@tensorflow/tfjs-node");
+const isAvailable = files.every((path) => existsSync(path)) && hasBackend("@tensorflow/tfjs-node");
 
 let runs = "";
 beforeAll(() => void (runs = mkdtempSync(join(tmpdir(), "persona-leakage-"))));

@@ -97,7 +97,7 @@ export const parts: readonly Part[] = [
     name: "overhead",
     title: "Overhead of measuring",
     about:
-      "600 steps of the embedded model on the fastest engine, with 200 questions every 20 %, beside the same steps without callbacks.",
+      "600 steps of the embedded model on the fastest backend, with 200 questions every 20 %, beside the same steps without callbacks.",
     file: "overhead.ts",
     args: words("--arms none,capability --repeats 5"),
   },

@@ -5,7 +5,7 @@ import { feedbackEvaluations } from "@periodic-eval/feedback";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { expect, it } from "vitest";
-import { nativeEngine } from "../../../models/src/testing/engines.ts";
+import { nativeBackend } from "../../../models/src/testing/backends.ts";
 import { microWorld } from "../demo/micro-world.ts";
 
 const tokenizer = await loadTokenizer(microWorld());
@@ -13,7 +13,7 @@ const tokenizer = await loadTokenizer(microWorld());
 /** The full form makes a hundred evaluations; the short form makes every kind of evaluation four times. */
 const rounds = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 36;
 
-it.for(["wasm", nativeEngine])(`${rounds} evaluations leak no tensors on %s`, async (backend, test) => {
+it.for(["wasm", nativeBackend])(`${rounds} evaluations leak no tensors on %s`, async (backend, test) => {
   if (backend !== "wasm") {
     const missing = await useBackend({ backend }).then(
       () => null,

@@ -109,7 +109,13 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
   };
 }
 
-/** Whether `@periodic-eval/models` computes with kernels of its own for native TensorFlow, which round differently. */
+/**
+ * The version of the numbers that the compiled kernels of `@periodic-eval/models` give. Raise it when a change of
+ * `packages/models/src/native-kernels` rounds differently, so that a snapshot shows which kernels measured it.
+ */
+const kernelsVersion = 1;
+
+/** Whether the compiled kernels compute here: they round differently from TensorFlow's operations. */
 const hasCompiledKernels = (): boolean =>
   tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();
 
@@ -121,6 +127,6 @@ function identity(name: string, adapter: string | null): ModelIdentity {
     // Live weights change; the guard `weights` reports their fingerprint.
     weights: null,
     adapter,
-    details: { tfjs: tf.version_core, ...(hasCompiledKernels() && { kernels: 1 }) },
+    details: { tfjs: tf.version_core, ...(hasCompiledKernels() && { kernels: kernelsVersion }) },
   };
 }

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
-import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { BaselineFile, StepLine } from "./files.ts";
@@ -21,7 +21,7 @@ const rate = 3e-4;
 
 /** Trains the preference `concise` and measures collapse after the last step. */
 async function train(name: string, numSteps: number, overrides: readonly string[]) {
-  await useBackend({ backend: nativeEngine });
+  await useBackend({ backend: nativeBackend });
   const output = join(temporaryFolder(), name);
   const config = await loadHarnessConfig({
     overrides: [

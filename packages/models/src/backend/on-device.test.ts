@@ -5,7 +5,7 @@ import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
-import { hasNative, nativeEngine, testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeBackend, testedBackends } from "../testing/backends.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
@@ -24,14 +24,14 @@ const weightsOf = (values: Float32Array, shape: readonly number[] = [values.leng
 const fingerprint = (values: Float32Array, shape?: readonly number[]) =>
   fingerprintWeights(weightsOf(values, shape), { method: "approximate" });
 
-it.each(testedEngines)("tensors on %s are in host memory", async (backend) => {
+it.each(testedBackends)("tensors on %s are in host memory", async (backend) => {
   await useBackend({ backend });
   expect(isOnDevice()).toBe(false);
 });
 
-describe.skipIf(!hasNative)(`native TensorFlow that says it uses a GPU (${nativeEngine})`, () => {
+describe.skipIf(!hasNative)(`native TensorFlow that says it uses a GPU (${nativeBackend})`, () => {
   beforeEach(async () => {
-    await useBackend({ backend: nativeEngine });
+    await useBackend({ backend: nativeBackend });
     native().isUsingGpuDevice = true;
     tf.engine().startScope();
   });

@@ -1,25 +1,25 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type * as Engine from "./engine.ts";
-import type * as InstalledEngines from "./installed-engines.ts";
+import type * as Definition from "./definition.ts";
+import type * as InstalledBackends from "./installed-backends.ts";
 import { onBackend, useBackend } from "./use-backend.ts";
 
 /** Replaces the import of optional packages; null imports the installed ones. */
 const packages = vi.hoisted(() => ({ importOptional: null as ((name: string) => Promise<unknown>) | null }));
 
 // One mock for the whole file: vitest runs vi.unmock and vi.mock concurrently, in either order.
-vi.mock("./engine.ts", async (original) => {
-  const engine = await original<typeof Engine>();
+vi.mock("./definition.ts", async (original) => {
+  const definition = await original<typeof Definition>();
   return {
-    ...engine,
-    importOptional: (name: string) => (packages.importOptional ?? engine.importOptional)(name),
+    ...definition,
+    importOptional: (name: string) => (packages.importOptional ?? definition.importOptional)(name),
   };
 });
-vi.mock("./installed-engines.ts", async (original) => {
-  const engines = await original<typeof InstalledEngines>();
+vi.mock("./installed-backends.ts", async (original) => {
+  const backends = await original<typeof InstalledBackends>();
   return {
-    ...engines,
-    hasEngine: (name: string) => packages.importOptional !== null || engines.hasEngine(name),
+    ...backends,
+    hasBackend: (name: string) => packages.importOptional !== null || backends.hasBackend(name),
   };
 });
 
@@ -60,16 +60,16 @@ describe("useBackend", () => {
   });
 
   it("starts no other backend while a part of this package uses one", async () => {
-    const engine = () =>
+    const used = () =>
       onBackend(async () => {
         await new Promise((resolve) => setTimeout(resolve, 5));
         return tf.getBackend();
       });
     const [, first, , second] = await Promise.all([
       useBackend({ backend: "cpu" }),
-      engine(),
+      used(),
       useBackend({ backend: "wasm" }),
-      engine(),
+      used(),
     ]);
     expect([first, second]).toEqual(["cpu", "wasm"]);
   });
@@ -152,7 +152,7 @@ describe("useBackend", () => {
       async (fresh) => {
         const { name, unusable } = await fresh();
         expect(name).toBe("wasm");
-        expect(unusable.find((engine) => engine.name === "webgpu")!.reason).toContain(
+        expect(unusable.find(({ name }) => name === "webgpu")!.reason).toContain(
           "SwiftShader is not a GPU: it is slower than wasm",
         );
       },

@@ -1,10 +1,10 @@
-import { engines } from "#engines";
+import { backends } from "#backends";
 import { process } from "@periodic-eval/core/platform";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
 import * as z from "zod";
-import { isMissing, type Engine } from "./engine.ts";
+import { isMissing, type BackendDefinition } from "./definition.ts";
 
 export interface BackendOptions {
   /**
@@ -14,7 +14,7 @@ export interface BackendOptions {
   readonly backend?: string;
 }
 
-const backendName = z.enum(engines.map(({ name }) => name)).meta({
+const backendName = z.enum(backends.map(({ name }) => name)).meta({
   fix: "Name one of these backends, or omit the option to use the fastest that is installed.",
 });
 
@@ -69,11 +69,11 @@ async function startBackend(options: BackendOptions): Promise<Backend> {
     return useRequested(parseOptions(variable, backendName, fromEnvironment), { where: variable });
   }
   const unusable: { name: string; reason: string }[] = [];
-  for (const engine of engines) {
+  for (const definition of backends) {
     try {
-      return await start(engine, false, unusable);
+      return await start(definition, false, unusable);
     } catch (error) {
-      if (!isMissing(error)) unusable.push({ name: engine.name, reason: reasonOf(error) });
+      if (!isMissing(error)) unusable.push({ name: definition.name, reason: reasonOf(error) });
     }
   }
   const reasons = unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ");
@@ -87,36 +87,45 @@ interface Origin {
 }
 
 async function useRequested(name: string, origin: Origin): Promise<Backend> {
-  const engine = engines.find((one) => one.name === name)!;
+  const definition = backends.find((one) => one.name === name)!;
   try {
-    return await start(engine, true, []);
+    return await start(definition, true, []);
   } catch (cause) {
     if (PeriodicEvalError.is(cause)) throw cause;
     const got = `${name}: ${reasonOf(cause)}`;
-    if (!isMissing(cause)) throw notStarted(origin, got, engine, cause);
+    if (!isMissing(cause)) throw notStarted(origin, got, definition, cause);
     throw configError({
       ...origin,
       got,
-      expected: `the packages ${engine.packages.join(" and ")}`,
-      fix: `Run \`${engine.command ?? `npm install ${engine.packages.join(" ")}`}\`, or choose another backend.`,
+      expected: `the packages ${definition.packages.join(" and ")}`,
+      fix: `Run \`${definition.command ?? `npm install ${definition.packages.join(" ")}`}\`, or choose another backend.`,
       cause,
     });
   }
 }
 
-async function start(engine: Engine, isRequested: boolean, unusable: Backend["unusable"]): Promise<Backend> {
-  await engine.load(isRequested);
-  const isStarted = await (engine.start?.() ?? tf.setBackend(engine.backend));
+async function start(
+  definition: BackendDefinition,
+  isRequested: boolean,
+  unusable: Backend["unusable"],
+): Promise<Backend> {
+  await definition.load(isRequested);
+  const isStarted = await (definition.start?.() ?? tf.setBackend(definition.tfBackend));
   if (!isStarted) throw new Error("the backend did not initialize");
   await tf.ready();
-  return { name: engine.name, tfBackend: tf.getBackend(), unusable };
+  return { name: definition.name, tfBackend: tf.getBackend(), unusable };
 }
 
 const reasonOf = (error: unknown): string => errorMessage(error).split("\n", 1)[0]!;
 
-function notStarted(origin: Origin, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
+function notStarted(
+  origin: Origin,
+  got: string,
+  definition?: BackendDefinition,
+  cause?: unknown,
+): PeriodicEvalError {
   const { command, remedy = command === undefined ? "Reinstall its packages" : `Run \`${command}\`` } =
-    engine ?? {};
+    definition ?? {};
   const fix = `${remedy}, or choose another backend: this package installs \`wasm\`.`;
   return configError({ ...origin, got, expected: "a backend that starts", fix, cause });
 }

@@ -87,7 +87,7 @@ describe("a kernel that only prints that it has no memory", () => {
     expect(product()).toEqual([3, 3, 3, 3]);
   });
 
-  it("is reported once by a kernel of the engine that allocates nothing, and by a read", async () => {
+  it("is reported once by a kernel of the backend that allocates nothing, and by a read", async () => {
     const x = tf.ones([2]);
     noteFailure(line);
     expect(thrownBy(() => tf.reshape(x, [1, 2]))).toMatchObject(full);

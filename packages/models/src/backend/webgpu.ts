@@ -1,5 +1,5 @@
-import { importOptional, type Engine } from "./engine.ts";
-import { commandHere } from "./installed-engines.ts";
+import { importOptional, type BackendDefinition } from "./definition.ts";
+import { commandHere } from "./installed-backends.ts";
 
 /** The part of npm `webgpu` (Dawn's bindings for Node) that this backend uses. */
 interface Dawn {
@@ -19,9 +19,9 @@ interface AdapterInfo {
 }
 
 /** Any GPU with a Vulkan, Metal or Direct3D driver. */
-export const webgpu: Engine = {
+export const webgpu: BackendDefinition = {
   name: "webgpu",
-  backend: "webgpu",
+  tfBackend: "webgpu",
   packages: ["webgpu", "@tensorflow/tfjs-backend-webgpu"],
   ...commandHere("webgpu"),
   remedy: "Install the GPU's driver (Linux: Vulkan's, with the package libvulkan1)",

@@ -8,7 +8,7 @@ import { writeSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
-import { hasNative, nativeEngine, testedEngines } from "../testing/engines.ts";
+import { hasNative, nativeBackend, testedBackends } from "../testing/backends.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
@@ -37,8 +37,8 @@ async function peaksOf(...args: string[]): Promise<Peaks> {
  * A Llama with most of its weights in its layers. On tfjs-node the fixed cost of loading is larger than on wasm, so the model that
  * proves the ratio is larger too: 133 M weights (267 MB in bfloat16, 534 MB as float32) instead of 69 M.
  */
-function configOf(engine: string) {
-  const isLarge = engine === nativeEngine;
+function configOf(backend: string) {
+  const isLarge = backend === nativeBackend;
   return {
     model_type: "llama",
     vocab_size: isLarge ? 32_000 : 16_000,
@@ -71,15 +71,15 @@ async function writeShards(folder: string, config: ReturnType<typeof configOf>):
 }
 
 describe("the peak of memory", () => {
-  it.each(testedEngines.filter((name) => name !== "cpu"))(
+  it.each(testedBackends.filter((name) => name !== "cpu"))(
     "rises by less than 1.3 times the float32 weights while shards of bfloat16 load on %s",
-    async (engine) => {
+    async (backend) => {
       const folder = temporaryFolder();
-      const { before, loading, weights } = await writeShards(folder, configOf(engine))
-        .then(() => peaksOf(engine, folder))
+      const { before, loading, weights } = await writeShards(folder, configOf(backend))
+        .then(() => peaksOf(backend, folder))
         .finally(() => rm(folder, { recursive: true }));
       // V · H + 6 · (4 · H² + 3 · 4H · H + 2 · H) + H, with V = 32,000 and H = 1,024, or V = 16,000 and H = 768
-      expect(weights).toBe(4 * (engine === nativeEngine ? 133_444_608 : 68_921_088));
+      expect(weights).toBe(4 * (backend === nativeBackend ? 133_444_608 : 68_921_088));
       // A part of the peak before loading was free again.
       expect(loading - before).toBeGreaterThan(weights / 2);
       expect(loading - before).toBeLessThan(1.3 * weights);
@@ -90,7 +90,7 @@ describe("the peak of memory", () => {
   it("stays below 2.5 GB while SmolLM2 loads and scores on tfjs-node", async (test) => {
     const isAvailable = existsSync(smollm2) && existsSync(questions) && hasNative;
     test.skip(!isAvailable, "no SmolLM2, no ARC-Challenge or no tfjs-node");
-    const { before, loading, weights, scoring } = await peaksOf(nativeEngine, smollm2, questions);
+    const { before, loading, weights, scoring } = await peaksOf(nativeBackend, smollm2, questions);
     expect(loading - before).toBeLessThan(1.3 * weights);
     expect(scoring).toBeLessThan(2.5e9);
   });

@@ -7,7 +7,7 @@ import { parseArcQuestions, type ChoiceRow } from "@periodic-eval/core/evaluatio
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { data, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
@@ -36,11 +36,11 @@ const linesOf = (file: string) =>
     .map((line) => JSON.parse(line))
     .slice(0, questionsAsked);
 
-describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on ${nativeEngine} (${needs})`, () => {
+describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on ${nativeBackend} (${needs})`, () => {
   let lm: CheckpointLM;
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
-    await useBackend({ backend: nativeEngine });
+    await useBackend({ backend: nativeBackend });
     [lm, tokenizer] = [await loadCausalLM(smollm2), await loadTokenizer(smollm2)];
   });
   afterAll(() => lm.dispose());

@@ -5,7 +5,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { graphBackend } from "../graph/graph-function.ts";
-import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
 const block = (batch: number, length: number, from = 0): TokenBlock =>
@@ -19,7 +19,7 @@ const block = (batch: number, length: number, from = 0): TokenBlock =>
 describe.skipIf(!hasNative)("blocks as graphs", () => {
   let model: CheckpointLM;
   beforeEach(async () => {
-    await useBackend({ backend: nativeEngine });
+    await useBackend({ backend: nativeBackend });
     model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
   });
   afterEach(() => {

@@ -6,7 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
-import { nativeEngine, testedEngines } from "../testing/engines.ts";
+import { nativeBackend, testedBackends } from "../testing/backends.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
 const sum = tf.customGrad<tf.Scalar>((x) => {
@@ -48,11 +48,11 @@ function checkpointed(model: TrainableLM, run: () => number[]): number[] {
 
 /** Expects equal bits if both sides run operations; graphs may round differently. */
 function expectSame(backend: string, got: readonly number[], expected: readonly number[]): void {
-  if (backend !== nativeEngine) return expect(got).toEqual(expected);
+  if (backend !== nativeBackend) return expect(got).toEqual(expected);
   expectNearGraph(got, expected);
 }
 
-describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
+describe.each(testedBackends)("activation checkpointing on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(unusualFamilies)(

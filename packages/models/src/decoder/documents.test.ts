@@ -5,7 +5,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
 /** Windows and an original context that only some of the documents exceed. */
@@ -98,7 +98,7 @@ function expectAlike(model: TrainableLM) {
   expect(Math.max(...off) / largest).toBeLessThan(1e-5);
 }
 
-describe.each(testedEngines)("documents in one row on %s", (backend) => {
+describe.each(testedBackends)("documents in one row on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(cases)("have the loss and gradients of documents in separate rows: $family", ({ config }) => {

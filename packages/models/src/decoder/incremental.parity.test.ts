@@ -6,7 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { modelFixtures } from "../testing/fixtures.test-data.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
@@ -21,7 +21,7 @@ const models: Readonly<Record<string, () => Promise<CheckpointLM>>> = {
 };
 if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
 
-describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental reading on %s", (backend) => {
+describe.each(testedBackends.filter((name) => name !== "cpu"))("incremental reading on %s", (backend) => {
   let model: CheckpointLM;
   let warned: MockInstance;
   beforeEach(async () => {

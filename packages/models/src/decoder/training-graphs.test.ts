@@ -6,7 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
@@ -49,7 +49,7 @@ function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
 }
 
 describe.skipIf(!hasNative)("training by graphs", () => {
-  beforeEach(async () => void (await useBackend({ backend: nativeEngine })));
+  beforeEach(async () => void (await useBackend({ backend: nativeBackend })));
   afterEach(() => void vi.restoreAllMocks());
 
   /** Computes with separate operations, because no graph can be built. */

@@ -141,8 +141,8 @@ const normsOf = (layer: Layer<SizedWeight>) =>
   );
 
 /**
- * Returns how many values per token the linear maps of a layer keep of their inputs. Native TensorFlow's graphs compute inputs that
- * are products again: results of RMS norms and of gated activations.
+ * Returns how many values per token the linear maps of a layer keep of their inputs. Graphs of native TensorFlow do not keep the
+ * results of RMS norms and of gated activations: the backward pass computes these products again.
  */
 function inputValues(
   { norm, block, mlp }: DecoderDescription,

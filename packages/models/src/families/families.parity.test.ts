@@ -8,7 +8,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
@@ -47,7 +47,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
     for (const description of descriptions) expect(description).toEqual(descriptions[0]);
   });
 
-  it.each(testedEngines)("in logits, hidden states and its greedy continuation on %s", checkOn);
+  it.each(testedBackends)("in logits, hidden states and its greedy continuation on %s", checkOn);
 
   if (isFull || onWebGPU.some((one) => one?.name === name)) {
     it("in logits, hidden states and its greedy continuation on webgpu", async (test) => {
@@ -59,7 +59,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
   async function checkOn(backend: string): Promise<void> {
     await useBackend({ backend });
     // Equal descriptions compute equal results, so the second layout is loaded on one backend only.
-    for (const configFile of backend === testedEngines[0] ? present : present.slice(0, 1)) {
+    for (const configFile of backend === testedBackends[0] ? present : present.slice(0, 1)) {
       const model = await loadCausalLM(folder, { configFile });
       await withExpected(folder, async (expected) => {
         await checkLogits(model, expected);
@@ -73,7 +73,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
   }
 
   it("has the same bits under the same names after saving", async () => {
-    await useBackend({ backend: testedEngines[0]! });
+    await useBackend({ backend: testedBackends[0]! });
     const target = mkdtempSync(join(tmpdir(), "parity-"));
     const model = await loadCausalLM(folder);
     const [source, config] = [await openTensors(folder), configOf(folder, "config.json")];

@@ -7,14 +7,14 @@ import { useBackend } from "../backend/use-backend.ts";
 import { companionOf, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 
 const goldens = findFixtures(/^training[^/]*\/full_ft[^/]*\.json$/);
 if (goldens.length === 0) reportMissing("training*/full_ft*.json");
 
 describe.each(goldens)("gradients of the mean loss of %s", (golden) => {
-  it.each(testedEngines)("equal torch's on %s", async (backend) => {
+  it.each(testedBackends)("equal torch's on %s", async (backend) => {
     const { model: name, input_ids, labels, losses } = JSON.parse(readFileSync(golden, "utf8"));
     await useBackend({ backend });
     const model = await loadCausalLM(join(dirname(golden), name as string));

@@ -2,7 +2,7 @@ import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { nativeEngine, testedEngines } from "../testing/engines.ts";
+import { nativeBackend, testedBackends } from "../testing/backends.ts";
 import { graphBackend } from "./graph-function.ts";
 import { registerFusedCalls } from "./fused-call.ts";
 
@@ -17,7 +17,7 @@ function numbers(call: FusedCall, size: number): number[] {
   });
 }
 
-describe.each(testedEngines)("FusedCall on %s", (backend) => {
+describe.each(testedBackends)("FusedCall on %s", (backend) => {
   beforeEach(async () => {
     await useBackend({ backend });
     registerFusedCalls();
@@ -33,7 +33,7 @@ describe.each(testedEngines)("FusedCall on %s", (backend) => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it.skipIf(backend !== nativeEngine)(
+  it.skipIf(backend !== nativeBackend)(
     "builds one graph for each combination of shapes, until it is disposed",
     () => {
       const [load, run, remove] = (
@@ -47,7 +47,7 @@ describe.each(testedEngines)("FusedCall on %s", (backend) => {
     },
   );
 
-  it.skipIf(backend !== nativeEngine)("runs without a graph if none can be built, and warns once", () => {
+  it.skipIf(backend !== nativeBackend)("runs without a graph if none can be built, and warns once", () => {
     vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });

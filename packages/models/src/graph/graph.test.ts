@@ -8,7 +8,7 @@ import { activate } from "../ops/activation.ts";
 import { columns, rowsAt } from "../ops/select.ts";
 import { layerNorm, rmsNorm } from "../ops/norms.ts";
 import { softCap } from "../ops/soft-cap.ts";
-import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNative, nativeBackend } from "../testing/backends.ts";
 import type { Sizes } from "./dimensions.ts";
 import { GraphFunction, graphBackend } from "./graph-function.ts";
 import { tracePass } from "./trace-pass.ts";
@@ -33,7 +33,7 @@ describe("trace", () => {
       primes,
     );
 
-  it("runs the function without computing, restores the engine, and leaves no tensors", () => {
+  it("runs the function without computing, restores the backend, and leaves no tensors", () => {
     const before = tf.memory().numTensors;
     const { nodes, inputs, outputs } = traceOf((x, weight) => tf.keep(tf.matMul(x, weight)));
     expect(nodes.map(({ op }) => op)).toEqual(["Placeholder", "Placeholder", "MatMul"]);
@@ -60,7 +60,7 @@ describe("trace", () => {
     ]);
   });
 
-  it("throws for an unknown kernel and for a foreign tensor, and restores the engine", () => {
+  it("throws for an unknown kernel and for a foreign tensor, and restores the backend", () => {
     expect(() => traceOf((x) => tf.cumsum(x, 1))).toThrow(/Cumsum/);
     const foreign = tf.ones([3, 4]);
     expect(() => traceOf((x) => tf.matMul(x, foreign))).toThrow("reads a tensor that is not an argument");
@@ -94,10 +94,10 @@ describe("tracePass", () => {
   });
 });
 
-describe.skipIf(!hasNative)(`a graph on ${nativeEngine}`, () => {
-  beforeEach(async () => void (await useBackend({ backend: nativeEngine })));
+describe.skipIf(!hasNative)(`a graph on ${nativeBackend}`, () => {
+  beforeEach(async () => void (await useBackend({ backend: nativeBackend })));
 
-  it("runs only on engines of TensorFlow", async () => {
+  it("runs only on native TensorFlow", async () => {
     expect(graphBackend()).not.toBeNull();
     await useBackend({ backend: "wasm" });
     expect(graphBackend()).toBeNull();

@@ -36,18 +36,18 @@ const reduction =
     return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
   };
 
-/** A kernel of ours whose result has the shape of its first input. */
-const ours =
+/** Records a kernel of `native-kernels/` whose result has the shape of its first input. */
+const native =
   (name: NativeKernel): TraceKernel =>
   (tracer, inputs, parameters) =>
     tracer.node(name, inputs, attributesOf(parameters), inputs[0]!);
 
 /** The kernels that can be traced, by their names in TensorFlow.js. */
 export const traceKernels: Readonly<Record<string, TraceKernel>> = {
-  PeriodicRmsNorm: ours("PeriodicRmsNorm"),
-  PeriodicGatedSilu: ours("PeriodicGatedSilu"),
-  PeriodicRotate: ours("PeriodicRotate"),
-  PeriodicAttend: ours("PeriodicAttend"),
+  PeriodicRmsNorm: native("PeriodicRmsNorm"),
+  PeriodicGatedSilu: native("PeriodicGatedSilu"),
+  PeriodicRotate: native("PeriodicRotate"),
+  PeriodicAttend: native("PeriodicAttend"),
   PeriodicMatMul(tracer, [x, w]) {
     const shape = [x!.shape[0]!, w!.shape[1]!];
     return tracer.node("PeriodicMatMul", [x!, w!], {}, { type: x!.type, shape });

@@ -108,7 +108,7 @@ export function tracePass(
   });
 }
 
-/** Returns the node with these inputs, and with the edges that give it its turn. */
+/** Returns the node with these inputs, and with control edges that delay it until its result is needed. */
 type InOrder = (node: GraphNode, inputs: readonly string[]) => GraphNode;
 
 interface Reached {
@@ -120,8 +120,8 @@ interface Reached {
  * Finds products of two kept values or arguments, such as the output of a norm. The backward pass repeats them with the same
  * bits instead of keeping them, which is a fifth of the kept memory of a Llama.
  *
- * @returns The values, and a function that makes the products' nodes wait for their turn: otherwise TensorFlow would compute all of
- *   them at the start of the backward pass.
+ * @returns The names of the products, and a function that delays their nodes: otherwise TensorFlow would compute all of them at
+ *   the start of the backward pass.
  */
 function productsToRepeat(
   tracer: Tracer,

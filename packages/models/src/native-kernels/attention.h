@@ -1,4 +1,4 @@
-// Attention over cached pieces.
+// Attention over cached keys and values, which are in several pieces.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,17 +15,18 @@ struct AttentionOptions {
   int64_t heads = 0, keyValueHeads = 0, pieces = 0;
 };
 
+/** Cached keys, values and mask of some tokens. `rows` is the number of sequences, or 1 if all of them share the piece. */
 struct Piece {
   const float *keys, *values, *mask;
   int64_t tokens, rows;
 };
 
-/** Scores below this are those of tokens that are not attended to. */
+/** A mask below this value hides a token. */
 constexpr float maskedBelow = -1e8f;
 
 constexpr int64_t queriesAtOnce = 4;
 
-/** Attention of R queries of one row and key-value head. */
+/** Computes the attention of R queries that have the same sequence (`row`) and the same key-value head (`head`). */
 template <int R>
 void attendTile(const std::vector<Piece>& pieces, const float* const* queries, const int64_t* tokens, float* const* out,
                 int64_t row, int64_t head, int64_t keyValueHeads, int64_t width, std::vector<float>& buffer) {
@@ -43,7 +44,7 @@ void attendTile(const std::vector<Piece>& pieces, const float* const* queries, c
       Vector scores[R];
       bool isAttended = piece.mask == nullptr;
       for (int r = 0; r < R; r++) {
-        // Lanes behind the last token have no weight.
+        // Lanes after the last token get no weight.
         scores[r] = partOf(piece.mask == nullptr ? nullptr : piece.mask + tokens[r] * piece.tokens + p, count, -INFINITY);
         if (piece.mask != nullptr) isAttended = isAttended || anyAbove(scores[r], maskedBelow);
       }
@@ -123,8 +124,11 @@ void attendTile(const std::vector<Piece>& pieces, const float* const* queries, c
 }
 
 /**
- * Attention over pieces as if their keys were concatenated: query [B·T, H·D], rotated and scaled; of each piece keys [b·G, D, P],
- * values [b·G, P, D] with b = B or 1 (the last piece: B), and the mask [B, T·P], which is added to the scores, or nothing → [B·T, H·D].
+ * Attention over pieces as if they were concatenated. B sequences of T new tokens, H heads, G key-value heads, D dimensions per head;
+ * a piece has P cached tokens for b sequences, where b is B, or 1 if all sequences share it. The last piece has b = B.
+ *
+ * query [B·T, H·D], rotated and scaled; the keys [b·G, D, P] of each piece; the values [b·G, P, D] of each; the masks [B, T·P] of each,
+ * which are added to the scores, or [0] for no mask → [B·T, H·D].
  */
 void attend(void* kernel, TF_OpKernelContext* context) {
   const AttentionOptions options = *static_cast<AttentionOptions*>(kernel);
@@ -135,7 +139,7 @@ void attend(void* kernel, TF_OpKernelContext* context) {
   if (call.failed()) return;
   const int64_t heads = options.heads, groups = options.keyValueHeads, perGroup = heads / groups;
   const int64_t all = query.dim(0), width = query.dim(1) / heads;
-  // Other pieces may be shared by all rows.
+  // Only the last piece always has keys of its own for each sequence.
   const int64_t batch = inputs[options.pieces - 1].dim(0) / groups, length = all / batch;
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < options.pieces; i++) {
@@ -164,7 +168,7 @@ void attend(void* kernel, TF_OpKernelContext* context) {
       int64_t tokens[queriesAtOnce];
       const int64_t first = tile * queriesAtOnce, count = std::min(queriesAtOnce, queries - first);
       for (int64_t i = 0; i < count; i++) {
-        // Neighbouring queries are of one token, so a tile skips the tokens after it.
+        // Neighbouring queries belong to one token, so a whole tile can skip the keys that the mask hides from it.
         tokens[i] = (first + i) / perGroup;
         const int64_t place = ((row * length + tokens[i]) * heads + head * perGroup + (first + i) % perGroup) * width;
         of[i] = from + place;

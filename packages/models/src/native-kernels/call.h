@@ -1,4 +1,4 @@
-// The inputs and the output of a kernel's call.
+// One call of a kernel by TensorFlow: its inputs, its output and its errors.
 #pragma once
 #include <tensorflow/c/kernels.h>
 #include <tensorflow/c/tf_status.h>
@@ -9,6 +9,7 @@
 
 namespace {
 
+/** An input tensor of floats; releases it at the end of its scope. */
 struct Input {
   TF_Tensor* tensor = nullptr;
   ~Input() {
@@ -22,6 +23,7 @@ struct Input {
   int64_t dim(int axis) const { return TF_Dim(tensor, axis); }
 };
 
+/** A call of a kernel. After `input` and `output`, a kernel returns if `failed()`, which reports the error to TensorFlow. */
 struct Call {
   TF_OpKernelContext* context;
   TF_Status* status = TF_NewStatus();
@@ -31,6 +33,7 @@ struct Call {
     TF_GetInput(context, index, &input.tensor, status);
     return input;
   }
+  /** Allocates the result, which TensorFlow owns, and returns its data. */
   float* output(const std::vector<int64_t>& shape) {
     int64_t size = 1;
     for (int64_t dimension : shape) size *= dimension;
@@ -45,6 +48,7 @@ struct Call {
     TF_OpKernelContext_Failure(context, status);
     return true;
   }
+  /** Reports an invalid input to TensorFlow. */
   void refuse(const char* message) {
     TF_SetStatus(status, TF_INVALID_ARGUMENT, message);
     TF_OpKernelContext_Failure(context, status);

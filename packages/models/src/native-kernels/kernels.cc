@@ -1,7 +1,8 @@
-// Kernels of a decoder for native TensorFlow on the CPU: each computes in one pass what TensorFlow computes with several operations,
-// and products of few rows read each weight once. `periodic-eval native` compiles this file for the machine.
+// Operations of a decoder for native TensorFlow on the CPU. Each computes in one pass what TensorFlow computes with several
+// operations, and products of few rows read each weight once. `periodic-eval native` compiles this file for the CPU of the machine.
 //
-// Every row of a result depends only on its own inputs: sums run in one order, whatever the number of rows and threads.
+// All tensors are float32. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
+// A change that rounds differently raises `kernelsVersion` in packages/core/src/tfjs/in-memory.ts.
 #include <node_api.h>
 #include <tensorflow/c/ops.h>
 
@@ -21,7 +22,7 @@ struct NormOptions {
   float epsilon = 0, offset = 0;
 };
 
-/** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset), with the mean over each block of D. */
+/** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D]; the mean is over D numbers at a time. */
 void rmsNorm(void* kernel, TF_OpKernelContext* context) {
   const NormOptions options = *static_cast<NormOptions*>(kernel);
   Call call{context};
@@ -48,7 +49,7 @@ void rmsNorm(void* kernel, TF_OpKernelContext* context) {
   });
 }
 
-/** gate, up → gate · σ(gate) · up. */
+/** gate [N, F], up [N, F] → gate · σ(gate) · up [N, F]. */
 void gatedSilu(void*, TF_OpKernelContext* context) {
   Call call{context};
   Input gate = call.input(0), up = call.input(1);
@@ -68,7 +69,10 @@ struct RotaryOptions {
   float scale = 1;
 };
 
-/** x [N, H·D], cosines and sines [N, D] → x rotated by the angles and scaled; dimension i is paired with i + pairs. */
+/**
+ * x [N, H·D], cosines and sines [N, D] of the angles → [N, H·D]: each head rotated and scaled. Dimension i < pairs is rotated with
+ * dimension i + pairs; the others are only multiplied by their cosine and by the scale.
+ */
 void rotate(void* kernel, TF_OpKernelContext* context) {
   const RotaryOptions options = *static_cast<RotaryOptions*>(kernel);
   Call call{context};
@@ -95,7 +99,7 @@ void rotate(void* kernel, TF_OpKernelContext* context) {
   });
 }
 
-
+/** Returns an attribute of an operation. If it is missing, TensorFlow reports that the kernel cannot be created. */
 float floatOf(TF_OpKernelConstruction* construction, const char* name) {
   TF_Status* status = TF_NewStatus();
   float value = 0;
@@ -105,6 +109,7 @@ float floatOf(TF_OpKernelConstruction* construction, const char* name) {
   return value;
 }
 
+/** Returns an attribute of an operation, as `floatOf` does. */
 int64_t integerOf(TF_OpKernelConstruction* construction, const char* name) {
   TF_Status* status = TF_NewStatus();
   int64_t value = 0;
@@ -134,7 +139,13 @@ using Create = void* (*)(TF_OpKernelConstruction*);
 using Compute = void (*)(void*, TF_OpKernelContext*);
 using Delete = void (*)(void*);
 
-/** Returns an error, or an empty string. */
+/**
+ * Registers an operation and its kernel for the CPU in TensorFlow.
+ *
+ * @param inputs Names and types of the tensors that it takes; every operation gives one tensor of floats.
+ * @param attributes Names and types of the parameters that `create` reads.
+ * @return TensorFlow's error, or an empty string.
+ */
 std::string registerOp(const char* name, const std::vector<const char*>& inputs, const std::vector<const char*>& attributes,
                        Compute compute, Create create = nullptr, Delete remove = nullptr) {
   TF_Status* status = TF_NewStatus();
@@ -170,7 +181,10 @@ std::string registerAll() {
 
 }  // namespace
 
-/** Registers the kernels once per process, and exports the version of their numbers. */
+/**
+ * Registers the operations in TensorFlow when Node loads this file, once per process. Exports nothing: tfjs-node calls an operation
+ * by its name. Throws TensorFlow's error if a registration fails.
+ */
 NAPI_MODULE_INIT() {
   static std::once_flag once;
   static std::string errors;

@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeEngine } from "../testing/engines.ts";
+import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { hasNativeKernels, runNative } from "./native-kernels.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
-if (hasNative) await useBackend({ backend: nativeEngine });
+if (hasNative) await useBackend({ backend: nativeBackend });
 const isThere = hasNative && hasNativeKernels();
 
 const random = (seed: number, ...shape: number[]) => tf.randomNormal(shape, 0, 1, "float32", seed);
@@ -13,7 +13,7 @@ const random = (seed: number, ...shape: number[]) => tf.randomNormal(shape, 0, 1
 const difference = (a: tf.Tensor, b: tf.Tensor): number => tf.max(tf.abs(tf.sub(a, b))).dataSync()[0]!;
 
 describe.runIf(isThere)("the kernels for native TensorFlow", () => {
-  beforeAll(() => useBackend({ backend: nativeEngine }));
+  beforeAll(() => useBackend({ backend: nativeBackend }));
 
   it.each([
     [1, 576, 192],

@@ -1,17 +1,20 @@
 import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
-/** The kernels of `kernels.cc`, which native TensorFlow runs on the CPU, and their parameters. */
+/**
+ * The parameters of each kernel of `kernels.cc`. Inputs and results are float32. N rows, H heads, D dimensions per head, F features;
+ * B sequences of T new tokens.
+ */
 interface Parameters {
   /** x [M, K], w [K, N] → x·w [M, N]. */
   readonly PeriodicMatMul: Record<never, never>;
-  /** x [N, H·D], weight [D] → [N, H·D]. */
+  /** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with a mean for each D numbers. */
   readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
   /** gate, up [N, F] → gate · σ(gate) · up [N, F]. */
   readonly PeriodicGatedSilu: Record<never, never>;
-  /** x [N, H·D], cosines and sines [N, D] → [N, H·D]. */
+  /** x [N, H·D], cosines [N, D], sines [N, D] → x rotated and scaled [N, H·D]; dimension i < pairs turns with i + pairs. */
   readonly PeriodicRotate: { readonly pairs: number; readonly scale: number };
-  /** query [B·T, H·D]; keys, values and masks of each piece → [B·T, H·D]. */
+  /** query [B·T, H·D], keys of all pieces, values of all, masks of all (see `AttendedPiece`; [0] for no mask) → [B·T, H·D]. */
   readonly PeriodicAttend: {
     readonly heads: number;
     readonly keyValueHeads: number;
@@ -21,7 +24,7 @@ interface Parameters {
 
 export type NativeKernel = keyof Parameters;
 
-/** Parameters that are not integers. */
+/** The parameters that are floats. The others are integers. */
 const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
 
 const names: Readonly<Record<NativeKernel, true>> = {
@@ -58,7 +61,7 @@ interface NativeBackend {
 
 let isRegistered = false;
 
-/** Registers the kernels in TensorFlow.js. `kernels.cc` has registered them in TensorFlow. */
+/** Registers the kernels in TensorFlow.js, once per process. Loading the compiled file has registered them in TensorFlow. */
 export function registerNativeKernels(): void {
   if (isRegistered) return;
   isRegistered = true;
@@ -84,8 +87,8 @@ export function registerNativeKernels(): void {
 export const tracingName = "periodic-eval-trace";
 
 /**
- * Whether the kernels run here: on native TensorFlow's CPU, or in a trace for it, if `periodic-eval native` compiled them. They
- * have no gradients.
+ * Whether the kernels can run here: they are loaded, and native TensorFlow computes on the CPU or a function is traced for it. False
+ * while TensorFlow.js records gradients, because the kernels have none.
  */
 export function hasNativeKernels(): boolean {
   if (!isRegistered || tf.engine().isTapeOn()) return false;
@@ -95,10 +98,13 @@ export function hasNativeKernels(): boolean {
 
 let fewRows = false;
 
-/** Runs a function whose products have few rows, if `isSo`: for more than some hundred rows TensorFlow's own product is faster. */
-export function withFewRows<T>(isSo: boolean, run: () => T): T {
+/**
+ * Calls `run`. If `isFew`, its matrix products have few rows and use `PeriodicMatMul`; from some hundred rows on, TensorFlow's
+ * product is faster.
+ */
+export function withFewRows<T>(isFew: boolean, run: () => T): T {
   const before = fewRows;
-  fewRows = isSo;
+  fewRows = isFew;
   try {
     return run();
   } finally {
@@ -109,7 +115,7 @@ export function withFewRows<T>(isSo: boolean, run: () => T): T {
 /** Whether to multiply with `PeriodicMatMul`. */
 export const hasNativeProduct = (): boolean => fewRows && hasNativeKernels();
 
-/** Runs a kernel, or records it in a trace. */
+/** Runs a kernel, or records it in a trace. Its result belongs to the surrounding `tf.tidy`. */
 export function runNative<Name extends NativeKernel>(
   name: Name,
   inputs: readonly tf.Tensor[],

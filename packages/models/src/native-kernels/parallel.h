@@ -1,4 +1,4 @@
-// A pool of threads for loops that take tens of microseconds.
+// A pool of threads for loops that take tens of microseconds. One process has one pool, which all kernels share.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-/** Threads of one loop, the caller's included: TF_NUM_INTRAOP_THREADS, or one per processor. */
+/** Returns the number of threads of a loop, the caller's included: TF_NUM_INTRAOP_THREADS, or one per hardware thread. */
 inline int64_t threadCount() {
   static const int64_t count = [] {
     const char* wanted = std::getenv("TF_NUM_INTRAOP_THREADS");
@@ -25,13 +25,13 @@ class Pool {
     for (int64_t i = 1; i < threadCount(); i++) std::thread([this] { serve(); }).detach();
   }
 
-  /** Runs every task once; the caller works too. */
+  /** Calls run(body, task) for each task from 0 to tasks − 1, in any order. Returns when all are done; the caller works too. */
   void run(int64_t tasks, const void* body, Run run) {
     if (tasks == 1 || threadCount() == 1) {
       for (int64_t task = 0; task < tasks; task++) run(body, task);
       return;
     }
-    // Two operations at the same time run one after the other, each on all threads.
+    // Operations that TensorFlow starts at the same time run one after the other, each on all threads.
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     for (int spin = 0; spin < 2000 && !lock.owns_lock(); spin++) {
       relax();
@@ -86,19 +86,23 @@ class Pool {
   std::atomic<uint32_t> round_{0};
 };
 
-/** Runs body(task) for each task from 0. */
-template <typename Body>
-void parallelFor(int64_t tasks, const Body& body) {
-  // Never destroyed: its threads run until the process ends.
-  static Pool* const pool = new Pool();
-  pool->run(tasks, &body, [](const void* of, int64_t task) { (*static_cast<const Body*>(of))(task); });
+/** Returns the pool that all kernels share. Never destroyed: its threads run until the process ends. */
+inline Pool& pool() {
+  static Pool* const shared = new Pool();
+  return *shared;
 }
 
-/** Runs body(first, last) for ranges of at least `smallest` numbers from 0 to `count`. */
+/** Runs body(task) for each task from 0 to tasks − 1, on the threads of the pool. */
+template <typename Body>
+void parallelFor(int64_t tasks, const Body& body) {
+  pool().run(tasks, &body, [](const void* of, int64_t task) { (*static_cast<const Body*>(of))(task); });
+}
+
+/** Splits 0 to count − 1 into ranges of about `smallest` indices or more, and runs body(first, last) for each; `last` is exclusive. */
 template <typename Body>
 void inRanges(int64_t count, int64_t smallest, const Body& body) {
   const int64_t ranges = std::max<int64_t>(1, std::min(4 * threadCount(), count / std::max<int64_t>(1, smallest)));
-  // Multiples of 64 numbers, so that two threads write to different cache lines.
+  // Multiples of 64 indices, so that two threads write to different cache lines.
   const int64_t size = count <= 64 ? count : ((count + ranges - 1) / ranges + 63) / 64 * 64;
   if (ranges == 1) return body(0, count);
   parallelFor((count + size - 1) / size, [&](int64_t range) { body(range * size, std::min(count, (range + 1) * size)); });

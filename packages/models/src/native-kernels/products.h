@@ -1,4 +1,4 @@
-// Products of matrices with few rows.
+// Matrix products x·w in which x has few rows, so that reading w takes most of the time.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/** The columns of the weights that a thread multiplies next. It fetches a share of their rows with every tile. */
+/** The panel of columns of w that a thread multiplies next. Each tile fetches `rowsPerTile` of its `depth` rows into the cache. */
 struct Ahead {
   const float* w;
   int64_t stride, row, rowsPerTile, depth;
@@ -40,7 +40,7 @@ inline void productTile(const float* x, int64_t depth, const float* w, int64_t s
   };
   int64_t k = 0;
   if (ahead != nullptr) {
-    // The rows of a wide matrix are on different pages, which the processor does not fetch by itself.
+    // The rows of a wide matrix are on different pages, and a CPU prefetches only within a page.
     const int64_t last = std::min(ahead->depth, ahead->row + ahead->rowsPerTile);
     const float* next = ahead->w + ahead->row * ahead->stride;
     for (; k < depth && ahead->row < last; k++) {
@@ -63,7 +63,7 @@ inline void tileOf(int64_t rows, const float* x, int64_t depth, const float* w, 
   if constexpr (R > 1) tileOf<R - 1, C>(rows, x, depth, w, stride, y, columns, nullptr, ahead);
 }
 
-/** Multiplies all rows, with a copy of the weights from the second tile on. */
+/** Multiplies all rows with one panel. The first tile writes the panel to `copy` without gaps, and the next tiles read it there. */
 template <int C>
 void productRows(int64_t rows, const float* x, int64_t depth, const float* w, int64_t stride, float* y, int64_t columns,
                  float* copy, Ahead* ahead) {
@@ -95,13 +95,13 @@ void productPanel(int64_t rows, const float* x, int64_t depth, const float* w, i
     std::memcpy(y + row * columns, result.data() + row * full, width * sizeof(float));
 }
 
-/** x [M, K], w [K, N] → x·w [M, N]. */
+/** x [M, K], w [K, N] → x·w [M, N]. Fails if x and w differ in K. */
 void matMul(void*, TF_OpKernelContext* context) {
   Call call{context};
   Input x = call.input(0), w = call.input(1);
   if (call.failed()) return;
   const int64_t rows = x.dim(0), depth = x.dim(1), columns = w.dim(1);
-  if (w.dim(0) != depth) return call.refuse("the matrices do not fit");
+  if (w.dim(0) != depth) return call.refuse("PeriodicMatMul: the columns of x and the rows of w differ in number");
   float* y = call.output({rows, columns});
   if (call.failed()) return;
   const float *from = x.data(), *weights = w.data();

@@ -1,4 +1,4 @@
-// Vectors of floats of the machine's width, in GCC's and Clang's vector extension.
+// Vectors of floats, as wide as the CPU's registers, in the vector extension of GCC and Clang.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@ inline void store(float* to, Vector vector) { std::memcpy(to, &vector, sizeof(ve
 
 inline Vector broadcast(float value) { return value - Vector{}; }
 
-/** Returns `count` floats, zeros if there are none, and `rest` in the other lanes. */
+/** Returns from[0] to from[count − 1] in the first `count` lanes, or zeros if `from` is null, and `rest` in the other lanes. */
 inline Vector partOf(const float* from, int64_t count, float rest) {
   if (count == lanes && from != nullptr) return load(from);
   Vector vector = broadcast(rest);
@@ -33,11 +33,13 @@ inline Vector partOf(const float* from, int64_t count, float rest) {
   return vector;
 }
 
+/** Writes the first `count` lanes. */
 inline void storePart(float* to, Vector vector, int64_t count) {
   if (count == lanes) return store(to, vector);
   for (int64_t lane = 0; lane < count; lane++) to[lane] = vector[lane];
 }
 
+/** Returns the sum of all lanes. */
 inline float sumOf(Vector vector) {
   float values[lanes];
   store(values, vector);
@@ -46,6 +48,7 @@ inline float sumOf(Vector vector) {
   return values[0];
 }
 
+/** Returns the largest lane. */
 inline float largestOf(Vector vector) {
   float values[lanes];
   store(values, vector);
@@ -57,7 +60,7 @@ inline float largestOf(Vector vector) {
 
 inline bool anyAbove(Vector vector, float limit) { return largestOf(vector) > limit; }
 
-/** exp(x) for x ≤ 88, with a relative error below 2e-7; 0 below −87. Cephes' polynomial (Moshier 1989). */
+/** Returns exp(x) for x ≤ 88, with a relative error below 2e-7, and 0 for x < −87. Polynomial of Cephes (Moshier 1989). */
 inline Vector exponential(Vector x) {
   const Vector low = broadcast(-87.0f);
   const Vector bounded = x > low ? x : low;
@@ -79,6 +82,7 @@ inline Vector exponential(Vector x) {
   return x < low ? Vector{} : result;
 }
 
+/** Returns x · σ(x). */
 inline Vector silu(Vector x) {
   // exp(−x) is bounded, so the quotient is not NaN for very negative x.
   const Vector high = broadcast(88.0f);

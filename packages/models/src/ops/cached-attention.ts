@@ -36,6 +36,7 @@ export function cachedAttention(
   });
 }
 
+/** Computes the same with one kernel. */
 function nativeAttention(
   query: tf.Tensor2D,
   pieces: readonly AttendedPiece[],

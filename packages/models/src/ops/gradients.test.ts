@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
 import { attentionTables } from "../decoder/tables.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
 import { activate, activateGated, type Activation } from "./activation.ts";
 import { scaled, sum } from "./arithmetic.ts";
@@ -158,7 +158,7 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
   },
 ];
 
-describe.each(testedEngines)("backward passes on %s agree with central differences", (backend) => {
+describe.each(testedBackends)("backward passes on %s agree with central differences", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(cases)("$name", ({ shapes, run }) => {
@@ -184,7 +184,7 @@ describe.each(testedEngines)("backward passes on %s agree with central differenc
   });
 });
 
-describe.each(testedEngines)("headLoss on %s", (backend) => {
+describe.each(testedBackends)("headLoss on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it("returns the same losses and gradients of x for a frozen head, and keeps no logits", () => {

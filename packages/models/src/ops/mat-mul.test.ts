@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { testedEngines } from "../testing/engines.ts";
+import { testedBackends } from "../testing/backends.ts";
 import {
   batchMatMul,
   batchMatMulTransposedA,
@@ -15,7 +15,7 @@ import {
 
 const size = fc.integer({ min: 1, max: 20 });
 
-describe.each(testedEngines)("matrix products on %s", (backend) => {
+describe.each(testedBackends)("matrix products on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it("equal those of plain JavaScript, and leave no other tensors", () => {

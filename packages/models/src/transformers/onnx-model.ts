@@ -1,6 +1,6 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, isRecord } from "@periodic-eval/core/internal";
-import { importOptional, isMissing } from "../backend/engine.ts";
+import { importOptional, isMissing } from "../backend/definition.ts";
 import { modelError } from "../folder/model-error.ts";
 
 /**

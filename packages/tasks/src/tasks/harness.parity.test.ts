@@ -9,7 +9,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
-import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { pythonHas } from "../../../models/src/testing/python.ts";
 import {
@@ -42,7 +42,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
     peer = (await openPeer("lm_eval_tasks.py", [smollm2, "2"]))!;
     folder = await mkdtemp(join(tmpdir(), "harness-parity-"));
     cases = await harnessCases(data, folder, sizes);
-    await useBackend({ backend: nativeEngine });
+    await useBackend({ backend: nativeBackend });
     model = inMemory(await loadCausalLM(smollm2), await loadTokenizer(smollm2));
   }, patience.timeout);
   afterAll(async () => {

@@ -7,7 +7,7 @@ import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts
 import { companionOf, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { Learner } from "../loop/learner.ts";
-import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
 import { collatePairs, pairGradients } from "./pair-batch.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
@@ -34,7 +34,7 @@ interface Golden {
   }[];
 }
 
-const engines = ["wasm", "cpu", nativeEngine];
+const backends = ["wasm", "cpu", nativeBackend];
 
 /** Builds one batch of the file's pairs, and AdamW with its hyperparameters. */
 async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLossOptions> = {}) {
@@ -85,7 +85,7 @@ const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file
 
 /** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as in TRL 1.16.0; see the fixtures' README. */
 describe.each(findReferences("dpo"))("DPO (%s)", (file) => {
-  describe.each(engines)("on %s", (backend) => {
+  describe.each(backends)("on %s", (backend) => {
     it.runIf(isThere(backend))(
       "equals PyTorch and TRL in losses, norms, rewards, margins and log-probs of each step",
       async () => {

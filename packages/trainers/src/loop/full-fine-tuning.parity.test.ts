@@ -1,4 +1,4 @@
-import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { testedBackends } from "../../../models/src/testing/backends.ts";
 import { execFileSync } from "node:child_process";
 import { dirname, join, resolve } from "node:path";
 import { weightName } from "@periodic-eval/core/tfjs";
@@ -39,7 +39,7 @@ function hasTorch(): boolean {
 }
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const engines = testedEngines;
+const backends = testedBackends;
 const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 const gradientsOf = (file: string) => companionOf(file, /^full_ft.*grads_step0.*\.safetensors$/);
 const finalOf = (file: string) => companionOf(file, /^full_ft.*final.*\.safetensors$/);
@@ -49,7 +49,7 @@ const isNorm = (name: string) => name.includes("norm");
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on every weight of a tiny Llama; see the fixtures' README. */
 describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)", (file) => {
-  describe.each(engines)("on %s", (backend) => {
+  describe.each(backends)("on %s", (backend) => {
     it("equals PyTorch in losses, norms, first gradients and final weights", async () => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
@@ -105,7 +105,7 @@ describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)"
         input: JSON.stringify(paths),
         stdio: "pipe",
       });
-      for (const backend of engines.filter((name) => name !== "cpu")) {
+      for (const backend of backends.filter((name) => name !== "cpu")) {
         await useBackend({ backend });
         const model = await load(file, golden);
         await trainAsReference(model, golden, golden.hf_trainer_groups, { decay: "no-norms" });

@@ -1,4 +1,4 @@
-import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { testedBackends } from "../../../models/src/testing/backends.ts";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -23,7 +23,7 @@ interface Golden extends Reference {
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of a tiny Llama; see the fixtures' README. */
 describe.each(findReferences("lora"))("LoRA training (%s)", (file) => {
-  it.each(testedEngines)(
+  it.each(testedBackends)(
     "equals PEFT on %s in losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });

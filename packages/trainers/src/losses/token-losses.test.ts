@@ -5,14 +5,14 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
 import { collatePairs, pairLogProbs } from "../dpo/pair-batch.ts";
 import { heldOutLoss } from "../sft/batch-loss.ts";
-import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { tinyLlama } from "../testing/tiny-run.ts";
 import { crossEntropy, total } from "./cross-entropy.ts";
 import { tokenLosses, type ScoredTokens } from "./token-losses.ts";
 
-const engines = ["wasm", nativeEngine].filter(isThere);
+const backends = ["wasm", nativeBackend].filter(isThere);
 
-describe.each(engines)("losses of held-out rows on %s", (backend) => {
+describe.each(backends)("losses of held-out rows on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   // 8 rows of 60 scored tokens: logits of 96 MB, six chunks of the head.

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { hasNative, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { recording, rows, temporaryFolder, tinyLlama, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 import { clipFactor, GradientNorm } from "./clipping.ts";
 
@@ -30,8 +30,8 @@ describe("GradientNorm", () => {
   });
 });
 
-describe.runIf(hasNative)(`a training on ${nativeEngine}`, () => {
-  beforeAll(async () => void (await useBackend({ backend: nativeEngine })));
+describe.runIf(hasNative)(`a training on ${nativeBackend}`, () => {
+  beforeAll(async () => void (await useBackend({ backend: nativeBackend })));
   afterAll(async () => {
     vi.restoreAllMocks();
     await useBackend({ backend: "wasm" });

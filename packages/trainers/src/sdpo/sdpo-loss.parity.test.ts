@@ -4,7 +4,7 @@ import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { sdpoLossSum, type SDPOLossOptions } from "./sdpo-loss.ts";
 
 interface Case {
@@ -34,7 +34,7 @@ if (files.length === 0) reportMissing("losses/*sdpo*.json");
 const cases = files.flatMap(
   (file) => (JSON.parse(readFileSync(file, "utf8")) as { readonly cases: readonly Case[] }).cases,
 );
-const engines = ["wasm", "cpu", nativeEngine];
+const backends = ["wasm", "cpu", nativeBackend];
 
 /**
  * A log-ratio d, which is clamped to ±20, enters as exp(d): its rounding becomes a relative error of the same size. float32
@@ -44,7 +44,7 @@ const tolerance = { absolute: 5e-6, relative: 3e-6 };
 
 /** The file's numbers come from float32 PyTorch. Rows that its mask excludes are left out here. */
 describe.skipIf(cases.length === 0)("the SDPO loss", () => {
-  describe.each(engines)("on %s", (backend) => {
+  describe.each(backends)("on %s", (backend) => {
     it.runIf(isThere(backend)).each(cases.map((one, i) => [i, one.alpha, one.kl_form, one] as const))(
       "equals the reference in case %i, alpha %d, %s: loss, parts, gradient; and leaves no tensor",
       async (_number, alpha, klForm, one) => {

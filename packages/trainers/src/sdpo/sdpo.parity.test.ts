@@ -8,7 +8,7 @@ import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import {
   batchesOf,
@@ -37,7 +37,7 @@ interface Start {
   readonly teacherPrompt: (answer: Answer) => Prompt;
 }
 
-const engines = ["wasm", "cpu", nativeEngine];
+const backends = ["wasm", "cpu", nativeBackend];
 /**
  * Forty steps in float32 against float64, on numbers up to 82. The largest differences on six models are 3.6e-5 in a norm of
  * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How a backend sums decides both.
@@ -105,7 +105,7 @@ interface Golden extends Reference {
 const goldens = (): readonly Golden[] =>
   (JSON.parse(readFileSync(goldenFile, "utf8")) as { readonly cases: readonly Golden[] }).cases;
 
-describe.each(engines)("ten updates on %s", (backend) => {
+describe.each(backends)("ten updates on %s", (backend) => {
   it.runIf(isThere(backend)).each(updatesCases.map((one) => [one.name, one] as const))(
     "equal PyTorch for %s: losses, norms and parts of forty steps, final weights",
     async (name, updatesCase) => {

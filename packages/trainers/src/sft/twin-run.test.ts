@@ -20,7 +20,7 @@ import { fakeJudge } from "@periodic-eval/core/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.ts";
-import { isThere, nativeEngine } from "../../../models/src/testing/engines.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
 import { questionFile, rows, temporaryFolder, tinyLlama, ungoverned } from "../testing/tiny-run.ts";
 import type { SFTTrainerOptions } from "./sft-trainer.ts";
@@ -126,48 +126,53 @@ async function allCallbacks() {
   return { callbacks, during };
 }
 
-const engines = ["wasm", nativeEngine];
+const backends = ["wasm", nativeBackend];
 
-describe.each(engines)("the twin run of an adapter, with dropout in it and in the model, on %s", (engine) => {
-  beforeAll(async () => {
-    if (isThere(engine)) await useBackend({ backend: engine });
-  });
-  afterAll(() => useBackend({ backend: "wasm" }));
+describe.each(backends)(
+  "the twin run of an adapter, with dropout in it and in the model, on %s",
+  (backend) => {
+    beforeAll(async () => {
+      if (isThere(backend)) await useBackend({ backend });
+    });
+    afterAll(() => useBackend({ backend: "wasm" }));
 
-  it.runIf(isThere(engine))(
-    "ends with the same bits with every callback and with none",
-    { timeout: 120_000 },
-    async () => {
-      const base = llama();
-      const adapted = () => withLora(base, { rank: 4, dropout: 0.2 });
-      const plain = await run([], 20, { model: adapted() });
-      const { callbacks, during } = await allCallbacks();
-      const session = { ...ungoverned, baseline: "adapter_off" } as const;
-      const watched = await run(callbacks, 20, { model: adapted(), session });
-      expect(watched.metrics).toEqual(plain.metrics);
-      expect(watched.files).toEqual(plain.files);
-      expect(watched.warnings).toEqual([
-        expect.stringContaining('"kl_capability" is not compared: it cannot be measured without the adapter'),
-      ]);
-      const snapshots = await snapshotsOf(watched.runDir);
-      const count = (id: string) => snapshots.filter((one) => one.id === id).length;
-      const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
-      // Every 20, 50, 25, 20 and 25 percent, with the start.
-      expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
-      expect(ids.map((id) => count(adapterOffId(id)))).toEqual([1, 1, 1, 0, 1]);
-      // Before the first step an adapter adds nothing: its B is 0.
-      const [start] = snapshots.filter(({ id, step }) => id === "capability" && step === 0);
-      const { gold_log_prob: before } = start!.paired.baseline!;
-      expect(before).toMatchObject({ id: "capability.adapter_off", step: 0, delta: 0 });
-      expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
-      expect(notIntact(snapshots)).toEqual([]);
-      // Three measurements and the baseline; all but the end were graded while training continued.
-      expect(during).toHaveLength(4);
-      expect(during.filter((made) => made >= 2)).toHaveLength(3);
-      base.dispose();
-    },
-  );
-});
+    it.runIf(isThere(backend))(
+      "ends with the same bits with every callback and with none",
+      { timeout: 120_000 },
+      async () => {
+        const base = llama();
+        const adapted = () => withLora(base, { rank: 4, dropout: 0.2 });
+        const plain = await run([], 20, { model: adapted() });
+        const { callbacks, during } = await allCallbacks();
+        const session = { ...ungoverned, baseline: "adapter_off" } as const;
+        const watched = await run(callbacks, 20, { model: adapted(), session });
+        expect(watched.metrics).toEqual(plain.metrics);
+        expect(watched.files).toEqual(plain.files);
+        expect(watched.warnings).toEqual([
+          expect.stringContaining(
+            '"kl_capability" is not compared: it cannot be measured without the adapter',
+          ),
+        ]);
+        const snapshots = await snapshotsOf(watched.runDir);
+        const count = (id: string) => snapshots.filter((one) => one.id === id).length;
+        const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
+        // Every 20, 50, 25, 20 and 25 percent, with the start.
+        expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
+        expect(ids.map((id) => count(adapterOffId(id)))).toEqual([1, 1, 1, 0, 1]);
+        // Before the first step an adapter adds nothing: its B is 0.
+        const [start] = snapshots.filter(({ id, step }) => id === "capability" && step === 0);
+        const { gold_log_prob: before } = start!.paired.baseline!;
+        expect(before).toMatchObject({ id: "capability.adapter_off", step: 0, delta: 0 });
+        expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
+        expect(notIntact(snapshots)).toEqual([]);
+        // Three measurements and the baseline; all but the end were graded while training continued.
+        expect(during).toHaveLength(4);
+        expect(during.filter((made) => made >= 2)).toHaveLength(3);
+        base.dispose();
+      },
+    );
+  },
+);
 
 describe("a callback that disturbs training", () => {
   /**

@@ -6,18 +6,18 @@ import { nativeKernels } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
 import { compileKernels } from "./kernels.ts";
-import { packageOf, type EngineName } from "./modules.ts";
+import { packageOf, type BackendName } from "./modules.ts";
 import { runTool } from "./steps.ts";
 
-/** Compiles the binding of an engine, and the kernels for it. */
-export function compileEngine(
-  { engine, built }: { readonly engine: EngineName; readonly built: string },
+/** Compiles the binding of a backend, and the kernels for it. */
+export function compileBackend(
+  { backend, built }: { readonly backend: BackendName; readonly built: string },
   library: LibTensorFlow,
   compiler: string,
   terminal: Terminal,
 ): void {
-  compileBinding({ engine, built }, library, compiler, terminal);
-  const root = join(built, "node_modules", packageOf(engine));
+  compileBinding({ backend, built }, library, compiler, terminal);
+  const root = join(built, "node_modules", packageOf(backend));
   compileKernels(root, library, { compiler, headers: nodeHeaders(built) }, terminal);
 }
 
@@ -30,12 +30,12 @@ export function compileEngine(
  * @param compiler The command of a C++ compiler.
  */
 function compileBinding(
-  { engine, built }: { readonly engine: EngineName; readonly built: string },
+  { backend, built }: { readonly backend: BackendName; readonly built: string },
   { libraries, include }: LibTensorFlow,
   compiler: string,
   terminal: Terminal,
 ): void {
-  const root = join(built, "node_modules", packageOf(engine));
+  const root = join(built, "node_modules", packageOf(backend));
   const binding = join(root, "lib", "napi-v8", "tfjs_binding.node");
   const stamp = join(root, "lib", "libraries.txt");
   const libraryText = libraries.join("\n");
@@ -53,7 +53,7 @@ function compileBinding(
     [...options, ...folders, ...sources, "-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"],
     (got) =>
       configError({
-        where: `the binding of ${engine}`,
+        where: `the binding of ${backend}`,
         got,
         expected: "C++ that compiles",
         fix: "Install a newer compiler, name another one with CXX=COMMAND, or name another --libtensorflow FOLDER.",
@@ -89,7 +89,7 @@ function nodeHeaders(built: string): string {
 }
 
 /** A backend that works. */
-export interface WorkingEngine {
+export interface WorkingBackend {
   /** The version of TensorFlow's library. */
   readonly tensorflow: string;
   readonly isUsingGpu: boolean;
@@ -101,7 +101,7 @@ export interface WorkingEngine {
  * @param path The placed package.
  * @throws PeriodicEvalError `config` if it does not load or multiplies wrongly.
  */
-export function checkEngine(path: string): WorkingEngine {
+export function checkBackend(path: string): WorkingBackend {
   const code = `
     process.env.TF_CPP_MIN_LOG_LEVEL ??= "3";
     const util = require("node:util");
@@ -119,9 +119,11 @@ export function checkEngine(path: string): WorkingEngine {
       expected: "a backend that multiplies",
       fix: "Run the command again with --force; if that does not help, use the backend wasm.",
     });
-  const said = runTool(process.execPath, ["-e", code], failureOf).trim().split("\n").at(-1)!;
-  const { product, ...engine } = JSON.parse(said) as WorkingEngine & { readonly product: readonly number[] };
+  const output = runTool(process.execPath, ["-e", code], failureOf).trim().split("\n").at(-1)!;
+  const { product, ...backend } = JSON.parse(output) as WorkingBackend & {
+    readonly product: readonly number[];
+  };
   // [1 2; 3 4] · [5 6; 7 8] = [19 22; 43 50]
   if (product.join(" ") !== "19 22 43 50") throw failureOf(`the product ${product.join(" ")}`);
-  return engine;
+  return backend;
 }

@@ -128,8 +128,8 @@ describe("native", () => {
     await expect(build).rejects.toMatchObject({ code: "config", where });
   });
 
-  it("reports kernels that do not compile, and leaves an engine without them", async () => {
-    const root = join(folder, "engine");
+  it("reports kernels that do not compile, and leaves a backend without them", async () => {
+    const root = join(folder, "backend");
     const terminal = recordingTerminal();
     const tools = { compiler: join(folder, "no compiler"), headers: folder };
     compileKernels(root, { libraries: [], include: folder }, tools, terminal);

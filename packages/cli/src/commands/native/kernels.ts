@@ -1,18 +1,18 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { createHash } from "node:crypto";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
-import { nativeKernels } from "@periodic-eval/models";
+import { nativeKernels, type KernelStamp } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
 import { runTool } from "./steps.ts";
 
 /**
- * Compiles the kernels for native TensorFlow beside the binding, for the instructions of this processor, unless they are compiled
- * already. An engine without them works and is slower, so a failure is only reported.
+ * Compiles the kernels for native TensorFlow beside the binding, for the CPU of this machine, unless they are compiled already.
+ * A backend without them works and is slower, so a failure is only printed.
  *
- * @param root The package of the engine, whose binding is compiled.
+ * @param root The folder of the backend's package, whose binding is compiled.
  * @param headers The folder of `node_api.h`.
  */
 export function compileKernels(
@@ -21,11 +21,14 @@ export function compileKernels(
   { compiler, headers }: { readonly compiler: string; readonly headers: string },
   terminal: Terminal,
 ): void {
-  const { source, file, stampFile, processor } = nativeKernels();
+  const { source, fingerprint, file, stampFile, cpuFlags } = nativeKernels();
   const folder = join(root, "lib", "napi-v8");
   const [compiled, stamp] = [join(folder, file), join(folder, stampFile)];
-  const wanted = JSON.stringify({ processor, source: fingerprint(source), libraries });
-  if (existsSync(compiled) && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  const currentStamp = () => {
+    const hash = createHash("sha256").update(readFileSync(compiled)).digest("hex");
+    return JSON.stringify({ fingerprint, cpuFlags, compiled: hash, libraries } satisfies KernelStamp);
+  };
+  if (existsSync(compiled) && existsSync(stamp) && readFileSync(stamp, "utf8") === currentStamp()) return;
   rmSync(compiled, { force: true });
   const started = performance.now();
   const draft = `${compiled}.${process.pid}`;
@@ -50,28 +53,18 @@ export function compileKernels(
         configError({
           where: "the kernels for native TensorFlow",
           got,
-          expected: "C++20 that compiles",
+          expected: "a compiler of C++20",
           fix: "Install GCC 11 or newer, or name it with CXX=COMMAND, and run the command again.",
         }),
     );
   } catch (error) {
     rmSync(draft, { force: true });
     terminal.err(
-      `${errorMessage(error)} Until then generation and scoring are slower, with the same results up to rounding.`,
+      `${errorMessage(error)} Until then generation is slower. Results are the same up to rounding.`,
     );
     return;
   }
   renameSync(draft, compiled);
-  writeFileSync(stamp, wanted);
+  writeFileSync(stamp, currentStamp());
   terminal.err(`compiled the kernels: ${((performance.now() - started) / 1000).toFixed(1)} s`);
-}
-
-/** Returns a hash of the C++ files. */
-function fingerprint(source: string): string {
-  const hash = createHash("sha256");
-  for (const name of readdirSync(source)
-    .filter((one) => /\.(cc|h)$/.test(one))
-    .toSorted())
-    hash.update(readFileSync(join(source, name)));
-  return hash.digest("hex");
 }

@@ -18,15 +18,15 @@ import { makeFolder, makeStep, runTool } from "./steps.ts";
 export const tfjsVersion = "4.22.0";
 
 /** A backend: the package name without its scope. */
-export type EngineName = "tfjs-node" | "tfjs-node-gpu";
+export type BackendName = "tfjs-node" | "tfjs-node-gpu";
 
-export const packageOf = (engine: EngineName): string => `@tensorflow/${engine}`;
+export const packageOf = (backend: BackendName): string => `@tensorflow/${backend}`;
 
 /** The parts of TensorFlow.js that register kernels: a second copy of them would have its own tensors. */
 const shared = ["tfjs-core", "tfjs-backend-cpu"];
 
 /** The folders of the cache that hold a backend, and TensorFlow.js for projects without it. */
-export const engineFolder = (engine: EngineName): string => `${engine}-${tfjsVersion}`;
+export const backendFolder = (backend: BackendName): string => `${backend}-${tfjsVersion}`;
 export const tfjsFolder = `tfjs-${tfjsVersion}`;
 
 /**
@@ -34,11 +34,11 @@ export const tfjsFolder = `tfjs-${tfjsVersion}`;
  *
  * @returns The folder that holds `node_modules`.
  */
-export function fetchEngine(engine: EngineName, cache: string, terminal: Terminal): string {
-  const folder = join(cache, engineFolder(engine));
-  const what = `${packageOf(engine)}@${tfjsVersion} from npm`;
+export function fetchBackend(backend: BackendName, cache: string, terminal: Terminal): string {
+  const folder = join(cache, backendFolder(backend));
+  const what = `${packageOf(backend)}@${tfjsVersion} from npm`;
   makeStep(terminal, { what, folder }, (draft) => {
-    npm(["pack", `${packageOf(engine)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
+    npm(["pack", `${packageOf(backend)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
     const tarball = readdirSync(draft).find((name) => name.endsWith(".tgz"))!;
     runTool("tar", ["-xzf", join(draft, tarball), "-C", draft], (got) => tarFailure(tarball, got));
     rmSync(join(draft, tarball));
@@ -49,7 +49,7 @@ export function fetchEngine(engine: EngineName, cache: string, terminal: Termina
     install({ ...dependencies, "node-api-headers": "1.9.0" }, draft);
     const scope = join(draft, "node_modules", "@tensorflow");
     mkdirSync(scope, { recursive: true });
-    renameSync(join(draft, "package"), join(scope, engine));
+    renameSync(join(draft, "package"), join(scope, backend));
   });
   return folder;
 }
@@ -109,15 +109,19 @@ const tarFailure = (tarball: string, got: string) =>
  * Copies a backend from the cache into the folder from which `useBackend` loads it. It shares the project's TensorFlow.js, so its
  * files must be inside the project.
  *
- * @param folder `nativeEngineFolder()` of @periodic-eval/models.
+ * @param folder `nativeBackendFolder()` of @periodic-eval/models.
  * @returns The placed package.
  */
-export function placeEngine(
-  { engine, built, folder }: { readonly engine: EngineName; readonly built: string; readonly folder: string },
+export function placeBackend(
+  {
+    backend,
+    built,
+    folder,
+  }: { readonly backend: BackendName; readonly built: string; readonly folder: string },
   cache: string,
   terminal: Terminal,
 ): string {
-  const place = join(folder, engine);
+  const place = join(folder, backend);
   makeFolder(place, (draft) => {
     const copy = (from: string) =>
       cpSync(join(from, "node_modules"), join(draft, "node_modules"), {
@@ -127,13 +131,13 @@ export function placeEngine(
     copy(built);
     if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, terminal));
   });
-  return join(place, "node_modules", packageOf(engine));
+  return join(place, "node_modules", packageOf(backend));
 }
 
 /** Whether modules in a folder can import the whole of TensorFlow.js, in the right version. */
 function hasTensorFlowJs(folder: string): boolean {
   try {
-    const path = createRequire(join(folder, "engine.js")).resolve("@tensorflow/tfjs/package.json");
+    const path = createRequire(join(folder, "backend.js")).resolve("@tensorflow/tfjs/package.json");
     const { version } = JSON.parse(readFileSync(path, "utf8")) as { readonly version: string };
     // Its parts may be nested beside it, with a core of their own.
     return version === tfjsVersion && !existsSync(join(dirname(path), "node_modules", "@tensorflow"));

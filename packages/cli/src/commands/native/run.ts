@@ -1,18 +1,18 @@
 import { rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { nativeEngineFolder } from "@periodic-eval/models";
+import { nativeBackendFolder } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { checkEngine, compileEngine, type WorkingEngine } from "./binding.ts";
+import { checkBackend, compileBackend, type WorkingBackend } from "./binding.ts";
 import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
 import { driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
 import {
-  engineFolder,
-  fetchEngine,
-  placeEngine,
+  backendFolder,
+  fetchBackend,
+  placeBackend,
   tfjsFolder,
   tfjsVersion,
-  type EngineName,
+  type BackendName,
 } from "./modules.ts";
 
 export interface NativeOptions {
@@ -37,7 +37,7 @@ export async function buildNative(
   terminal: Terminal,
   machine: Machine = thisMachine,
 ): Promise<string> {
-  const engine: EngineName = options.gpu ? "tfjs-node-gpu" : "tfjs-node";
+  const backend: BackendName = options.gpu ? "tfjs-node-gpu" : "tfjs-node";
   const cache = resolve(options.cache ?? defaultCache());
   // The binding's compile command is for Linux.
   if (machine.platform !== "linux") throw unsupported(machine, "linux");
@@ -47,14 +47,14 @@ export async function buildNative(
   const compiler = findCompiler();
   if (options.force)
     // The cache may hold other backends and, where the user named a folder, other files.
-    for (const name of [libraryFolder(options.gpu), engineFolder(engine), tfjsFolder])
+    for (const name of [libraryFolder(options.gpu), backendFolder(backend), tfjsFolder])
       rmSync(join(cache, name), { recursive: true, force: true });
   const library = libTensorFlow(options, cache, machine, terminal);
-  const built = fetchEngine(engine, cache, terminal);
-  compileEngine({ engine, built }, library, compiler, terminal);
-  const placed = placeEngine({ engine, built, folder: nativeEngineFolder() }, cache, terminal);
+  const built = fetchBackend(backend, cache, terminal);
+  compileBackend({ backend, built }, library, compiler, terminal);
+  const placed = placeBackend({ backend, built, folder: nativeBackendFolder() }, cache, terminal);
   try {
-    return sentence(engine, checkEngine(placed), driver);
+    return sentence(backend, checkBackend(placed), driver);
   } catch (error) {
     // `useBackend` starts what it finds, so a broken backend must not stay.
     rmSync(placed, { recursive: true });
@@ -68,11 +68,11 @@ function defaultCache(): string {
   return join(isAbsolute(named) ? named : join(homedir(), ".cache"), "periodic-eval", "native");
 }
 
-function sentence(engine: EngineName, working: WorkingEngine, driver: string | null): string {
-  const variable = `Programs in this project start it. To name it: PERIODIC_EVAL_BACKEND=${engine}`;
-  const works = `${engine} ${tfjsVersion} works on TensorFlow ${working.tensorflow}`;
-  if (engine === "tfjs-node") return `${works}. ${variable}`;
-  if (working.isUsingGpu) return `${works} and computes on the GPU. ${variable}`;
+function sentence(backend: BackendName, working: WorkingBackend, driver: string | null): string {
+  const choice = `Programs in this project start it by default; PERIODIC_EVAL_BACKEND=${backend} requests it.`;
+  const works = `${backend} ${tfjsVersion} works with TensorFlow ${working.tensorflow}`;
+  if (backend === "tfjs-node") return `${works}. ${choice}`;
+  if (working.isUsingGpu) return `${works} and computes on the GPU. ${choice}`;
   const why = driver === null ? " (TF_CPP_MIN_LOG_LEVEL=0 makes TensorFlow print why)" : "";
-  return `${works}, found no GPU and computes on the CPU${why}. ${variable}`;
+  return `${works}, found no GPU and computes on the CPU${why}. ${choice}`;
 }

@@ -8,13 +8,13 @@ import { makeFolder } from "./steps.ts";
 describe("makeFolder", () => {
   const parent = temporaryFolder(afterAll);
   const ended = spawnSync(process.execPath, ["--version"]).pid;
-  const folder = join(parent, "engine");
+  const folder = join(parent, "backend");
 
   it("removes drafts of ended processes and of an earlier process with the same id", () => {
     const [running, ...leftovers] = [process.ppid, process.pid, ended].map((pid) => `making-${pid}-x`);
     for (const name of [running!, ...leftovers]) mkdirSync(join(parent, name));
     makeFolder(folder, (draft) => writeFileSync(join(draft, "file"), ""));
-    expect(readdirSync(parent).toSorted()).toEqual(["engine", running!].toSorted());
+    expect(readdirSync(parent).toSorted()).toEqual(["backend", running!].toSorted());
   });
 
   it("keeps its own draft while it builds another folder in the same place", () => {

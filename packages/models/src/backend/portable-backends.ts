@@ -1,10 +1,10 @@
-import type { Engine } from "./engine.ts";
+import type { BackendDefinition } from "./definition.ts";
 import { startChecked } from "./wasm-memory.ts";
 
 /** Plain JavaScript: slow and simple, for tests. */
-export const cpu: Engine = {
+export const cpu: BackendDefinition = {
   name: "cpu",
-  backend: "cpu",
+  tfBackend: "cpu",
   packages: ["@tensorflow/tfjs-backend-cpu"],
   async load() {
     await import("@tensorflow/tfjs-backend-cpu");
@@ -12,9 +12,9 @@ export const cpu: Engine = {
 };
 
 /** WebAssembly with SIMD and one thread. The default: this package installs it. */
-export const wasm: Engine = {
+export const wasm: BackendDefinition = {
   name: "wasm",
-  backend: "wasm",
+  tfBackend: "wasm",
   packages: ["@tensorflow/tfjs-backend-wasm"],
   async load() {
     await import("@tensorflow/tfjs-backend-wasm");

@@ -1,9 +1,9 @@
-/** One way to run TensorFlow.js. */
-export interface Engine {
+/** A backend of TensorFlow.js: which packages it needs, and how it starts. */
+export interface BackendDefinition {
   /** The name that users write. */
   readonly name: string;
   /** The name for `tf.setBackend`. */
-  readonly backend: string;
+  readonly tfBackend: string;
   /** The npm packages that it needs. */
   readonly packages: readonly string[];
   /** The command that installs it, where `npm install` of the packages is not enough. */

@@ -1,12 +1,17 @@
 import util from "node:util";
 import { configError } from "@periodic-eval/core/internal";
-import { importOptional, type Engine } from "./engine.ts";
-import { builtEngine, commandHere, hasEngine, loadNativeKernels } from "./installed-engines.ts";
-import { cpu, wasm as oneThread } from "./portable-engines.ts";
+import { importOptional, type BackendDefinition } from "./definition.ts";
+import { builtBackend, commandHere, hasBackend, loadNativeKernels } from "./installed-backends.ts";
+import { cpu, wasm as oneThread } from "./portable-backends.ts";
 import { startWithThreads } from "./wasm-threads.ts";
 import { webgpu } from "./webgpu.ts";
 
-export { nativeEngineFolder, nativeKernels, type NativeKernelFiles } from "./installed-engines.ts";
+export {
+  nativeBackendFolder,
+  nativeKernels,
+  type KernelStamp,
+  type NativeKernelFiles,
+} from "./installed-backends.ts";
 
 /** Native TensorFlow on the CPU. */
 const tfjsNode = native("tfjs-node", "");
@@ -14,27 +19,27 @@ const tfjsNode = native("tfjs-node", "");
 /** Native TensorFlow on an NVIDIA GPU; without a GPU it computes on the CPU. */
 const tfjsNodeGpu = native("tfjs-node-gpu", "--gpu");
 
-const wasm: Engine = { ...oneThread, start: startWithThreads };
+const wasm: BackendDefinition = { ...oneThread, start: startWithThreads };
 
 /** Every backend, the fastest first. */
-export const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
+export const backends: readonly BackendDefinition[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
 
 /** The package of native TensorFlow that this process has loaded: a second library in one process may crash it. */
 let loaded: string | null = null;
 
 /** A backend that runs TensorFlow's C library. `args` of `periodic-eval native` build it. */
-function native(name: string, args: string): Engine {
+function native(name: string, args: string): BackendDefinition {
   const packageName = `@tensorflow/${name}`;
-  // The command builds on Linux only.
-  const built = process.platform === "linux" ? { command: `npx periodic-eval native ${args}`.trim() } : {};
+  const command = `npx periodic-eval native ${args}`.trim();
   return {
     name,
-    backend: "tensorflow",
+    tfBackend: "tensorflow",
     packages: [packageName],
-    ...built,
+    // The command builds on Linux only.
+    ...(process.platform === "linux" && { command }),
     ...commandHere("native", args),
     async load() {
-      if (loaded !== null && loaded !== packageName && hasEngine(packageName))
+      if (loaded !== null && loaded !== packageName && hasBackend(packageName))
         throw configError({
           where: `useBackend ${name}`,
           got: `a process that has loaded ${loaded}`,
@@ -48,9 +53,10 @@ function native(name: string, args: string): Engine {
       // Node 23 removed this function, and tfjs-node 4.22 still calls it (tensorflow/tfjs#8609).
       const old = util as { isNullOrUndefined?: (value: unknown) => boolean };
       old.isNullOrUndefined ??= (value) => value === null || value === undefined;
-      await importOptional(builtEngine(packageName) ?? packageName);
+      await importOptional(builtBackend(packageName) ?? packageName);
+      // Once per process, so that its warning appears once.
+      if (loaded === null) loadNativeKernels(packageName, command);
       loaded = packageName;
-      loadNativeKernels(packageName);
     },
   };
 }

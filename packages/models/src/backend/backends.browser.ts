@@ -1,8 +1,8 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import * as tf from "@tensorflow/tfjs-core";
-import type { Engine } from "./engine.ts";
-import { cpu, wasm } from "./portable-engines.ts";
+import type { BackendDefinition } from "./definition.ts";
+import { cpu, wasm } from "./portable-backends.ts";
 
 /** The part of `navigator.gpu` that this backend uses. */
 interface Gpu {
@@ -14,9 +14,9 @@ interface Gpu {
 const packageName = "@tensorflow/tfjs-backend-webgpu";
 
 /** The browser's GPU. The page imports the package, because a bundler must know whether it is installed. */
-const webgpu: Engine = {
+const webgpu: BackendDefinition = {
   name: "webgpu",
-  backend: "webgpu",
+  tfBackend: "webgpu",
   packages: [packageName],
   command: `npm install ${packageName} and import it in the page or worker`,
   remedy: "Use a browser with WebGPU and a GPU driver",
@@ -44,8 +44,8 @@ function inBrowser(where: string): PeriodicEvalError {
 }
 
 /** Throws: browsers have no native backends. */
-export function nativeEngineFolder(): never {
-  throw inBrowser("nativeEngineFolder");
+export function nativeBackendFolder(): never {
+  throw inBrowser("nativeBackendFolder");
 }
 
 /** Throws: browsers have no native backends. */
@@ -54,4 +54,4 @@ export function nativeKernels(): never {
 }
 
 /** Every backend, the fastest first. */
-export const engines: readonly Engine[] = [webgpu, wasm, cpu];
+export const backends: readonly BackendDefinition[] = [webgpu, wasm, cpu];

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
+import { hasBackend, loadNativeKernels, nativeBackendFolder, nativeKernels } from "./installed-backends.ts";
+
+vi.mock("../native-kernels/native-kernels.ts", () => ({ registerNativeKernels: vi.fn() }));
+
+describe("nativeBackendFolder", () => {
+  it("is beside the TensorFlow.js that the backends share", () => {
+    expect(existsSync(join(nativeBackendFolder(), "../../@tensorflow/tfjs-core"))).toBe(true);
+  });
+});
+
+describe("hasBackend", () => {
+  const folder = temporaryFolder(afterAll);
+
+  it("finds a backend that `periodic-eval native` placed", async () => {
+    const name = "@tensorflow/fake-backend";
+    const place = join(folder, "fake-backend", "node_modules", name);
+    expect(hasBackend(name, folder)).toBe(false);
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, "package.json"), "{}");
+    await writeFile(join(place, "index.js"), "");
+    expect(hasBackend(name, folder)).toBe(true);
+  });
+});
+
+describe("loadNativeKernels", () => {
+  const folder = temporaryFolder(afterAll);
+  const name = "@tensorflow/fake-backend";
+  const command = "npx periodic-eval native";
+  const place = join(folder, "fake-backend", "node_modules", name, "lib", "napi-v8");
+  const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
+  const library = "no library";
+  const hashText = (text: string) => createHash("sha256").update(text).digest("hex");
+  const compiled = hashText(library);
+
+  /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
+  async function warningsWith(stamp: string): Promise<unknown[][]> {
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, file), library);
+    await writeFile(join(place, stampFile), stamp);
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    try {
+      loadNativeKernels(name, command, folder);
+      return warned.mock.calls;
+    } finally {
+      warned.mockRestore();
+    }
+  }
+
+  it("loads nothing and does not warn if nothing is compiled", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    loadNativeKernels("@tensorflow/missing-backend", command, folder);
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+  });
+
+  it("skips kernels that need a CPU with other instruction sets", async () => {
+    expect(
+      await warningsWith(JSON.stringify({ fingerprint, cpuFlags: `${cpuFlags} another`, compiled })),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ["that are damaged", { fingerprint, cpuFlags, compiled: hashText("a library") }, "a damaged file"],
+    ["that do not load", { fingerprint, cpuFlags, compiled }, file],
+    [
+      "of another version of the package",
+      { fingerprint: "another", cpuFlags, compiled },
+      "kernels of another version",
+    ],
+    ["without a fingerprint", { processor: cpuFlags }, "kernels of another version"],
+    ["without CPU flags", { fingerprint, compiled }, "undefined"],
+    ["with an empty stamp", null, "null"],
+  ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
+    const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
+    expect(others).toEqual([]);
+    expect(warning).toEqual([expect.stringMatching(`Run \`${command}\``), { code: "PERIODIC_EVAL_KERNELS" }]);
+    const [, problem] = (warning![0] as string).split(`${join(place, file)}: got `, 2);
+    expect(problem).toContain(got);
+    expect(registerNativeKernels).not.toHaveBeenCalled();
+  });
+
+  it("warns about a stamp that is cut off", async () => {
+    const [warning] = await warningsWith('{"fingerprint":');
+    expect(warning![0]).toContain(`got a damaged ${stampFile}`);
+  });
+});
+
+describe("nativeKernels", () => {
+  it("finds the C++ files of the kernels", () => {
+    const { source, fingerprint } = nativeKernels();
+    expect(existsSync(join(source, "kernels.cc"))).toBe(true);
+    expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
+  });
+});

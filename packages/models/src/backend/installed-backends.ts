@@ -1,0 +1,124 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
+import type { BackendDefinition } from "./definition.ts";
+
+/** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */
+export const commandHere = (script: string, args = ""): Pick<BackendDefinition, "command"> =>
+  isRepository(script) ? { command: `npm run ${script}${args && ` -- ${args}`}` } : {};
+
+const isRepository = (script: string): boolean =>
+  existsSync(fileURLToPath(new URL(`../../../../scripts/${script}.mjs`, import.meta.url)));
+
+const own = createRequire(import.meta.url);
+
+/**
+ * Returns the folder in which `periodic-eval native` places the backends that it builds: `node_modules/.cache/periodic-eval` of the
+ * node_modules that holds this package's TensorFlow.js, so that both use the same tensors.
+ */
+export function nativeBackendFolder(): string {
+  // @tensorflow/tfjs-backend-cpu/package.json → node_modules
+  const modules = join(own.resolve("@tensorflow/tfjs-backend-cpu/package.json"), "..", "..", "..");
+  return join(modules, ".cache", "periodic-eval");
+}
+
+/** Returns the module that `periodic-eval native` built for a package; null if it built none. */
+export function builtBackend(packageName: string, folder = nativeBackendFolder()): string | null {
+  const place = join(folder, basename(packageName), "node_modules", packageName);
+  return existsSync(join(place, "package.json")) ? pathToFileURL(own.resolve(place)).href : null;
+}
+
+/** Whether a backend of native TensorFlow is built or installed. */
+export function hasBackend(packageName: string, folder?: string): boolean {
+  try {
+    return builtBackend(packageName, folder) !== null || own.resolve(packageName) !== "";
+  } catch {
+    return false;
+  }
+}
+
+/** The kernels for native TensorFlow: C++ files of this package, which `periodic-eval native` compiles for the CPU of the machine. */
+export interface NativeKernelFiles {
+  /** The folder of the C++ files. `kernels.cc` includes the others. */
+  readonly source: string;
+  /** The SHA-256 of the C++ files. It changes with the version of the kernels. */
+  readonly fingerprint: string;
+  /** The name of the compiled file, in `lib/napi-v8` of the backend's package. */
+  readonly file: string;
+  /** The name of a JSON file beside it: a `KernelStamp`. */
+  readonly stampFile: string;
+  /** The instruction sets of this CPU, as /proc/cpuinfo names them, with spaces between them. Empty on systems other than Linux. */
+  readonly cpuFlags: string;
+}
+
+/** What compiled kernels were compiled from and for. */
+export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cpuFlags"> {
+  /** The SHA-256 of the compiled file: loading a damaged library can end the process. */
+  readonly compiled: string;
+  /** The paths of TensorFlow's libraries. */
+  readonly libraries: readonly string[];
+}
+
+const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
+
+/** Returns the kernels of this version of the package for this CPU. */
+export function nativeKernels(): NativeKernelFiles {
+  const source = fileURLToPath(new URL("../../src/native-kernels/", import.meta.url));
+  const cpuInfo = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
+  return {
+    source,
+    fingerprint: fingerprintOf(source),
+    file: kernelFile,
+    stampFile,
+    // x64 names the list "flags", and ARM "Features". All cores have the same.
+    cpuFlags: /^(?:flags|Features)\s*: *(.*)$/m.exec(cpuInfo)?.[1] ?? "",
+  };
+}
+
+/** Returns the SHA-256 of the C++ files in a folder. */
+function fingerprintOf(source: string): string {
+  const hash = createHash("sha256");
+  const names = readdirSync(source).filter((name) => /\.(?:cc|h)$/.test(name));
+  for (const name of names.toSorted()) hash.update(readFileSync(join(source, name)));
+  return hash.digest("hex");
+}
+
+/**
+ * Loads the kernels that `periodic-eval native` compiled for a package, if there are some and this CPU has all instruction sets that
+ * they were compiled for. Otherwise TensorFlow's own operations compute the same up to rounding, more slowly. A process warning
+ * reports kernels that are damaged or belong to another version of this package.
+ *
+ * @param command The command that compiles the kernels, for the warning.
+ */
+export function loadNativeKernels(
+  packageName: string,
+  command: string,
+  folder = nativeBackendFolder(),
+): void {
+  const place = join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
+  const path = join(place, kernelFile);
+  if (!existsSync(path)) return;
+  try {
+    const wanted = nativeKernels();
+    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as KernelStamp;
+    if (stamp.fingerprint !== wanted.fingerprint) throw new Error("kernels of another version");
+    const hash = createHash("sha256").update(readFileSync(path)).digest("hex");
+    if (stamp.compiled !== hash) throw new Error("a damaged file");
+    const here = new Set(wanted.cpuFlags.split(" "));
+    if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
+    own(path);
+    registerNativeKernels();
+  } catch (error) {
+    const { message } = configError({
+      where: path,
+      got: error instanceof SyntaxError ? `a damaged ${stampFile}` : errorMessage(error),
+      expected: "kernels of this version of @periodic-eval/models",
+      fix: `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`,
+    });
+    process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
+  }
+}
