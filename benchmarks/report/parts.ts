@@ -87,7 +87,7 @@ export const parts: readonly Part[] = [
     name: "wasm-scoring",
     title: "Scoring on WebAssembly",
     about:
-      "The embedded model of 0.4 million weights: log-likelihoods of 200 questions on one core, beside lm-evaluation-harness on two.",
+      "The embedded model of 0.4 million weights: log-likelihoods of 200 questions, beside lm-evaluation-harness on the same cores.",
     file: "scoring.ts",
     args: words(
       `--engines wasm,peer --scorings packed --shots 0 --count 200 --repeats 7 --model ${world} --questions ${world}/questions.jsonl`,
