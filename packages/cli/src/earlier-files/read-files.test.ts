@@ -127,15 +127,15 @@ describe("commands over files of an earlier commit", () => {
   });
 
   it("can be served", async () => {
-    let reply: Promise<Response> | null = null;
+    let reply: Promise<unknown> | null = null;
     const served = runCommand(["serve", root, "--port", "0"], (line) => {
       if (line.startsWith("http"))
-        reply = fetch(line, { headers: { Accept: "application/json" } }).finally(() =>
-          process.emit("SIGINT"),
-        );
+        reply = fetch(line, { headers: { Accept: "application/json" } })
+          .then((response) => response.json())
+          .finally(() => process.emit("SIGINT"));
     });
     expect(await served).toMatchObject({ code: 0 });
-    const { runs } = (await (await reply!).json()) as {
+    const { runs } = (await reply!) as {
       readonly runs: readonly { readonly results_dir: string; readonly problem: string | null }[];
     };
     expect(runs.filter(({ problem }) => problem !== null)).toEqual([]);
