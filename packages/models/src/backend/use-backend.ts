@@ -73,12 +73,17 @@ async function startBackend(options: BackendOptions): Promise<Backend> {
     try {
       return await start(definition, false, unusable);
     } catch (error) {
+      if (isOfVariable(error)) throw error;
       if (!isMissing(error)) unusable.push({ name: definition.name, reason: reasonOf(error) });
     }
   }
   const reasons = unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ");
   throw notStarted({ where }, reasons || "no backend");
 }
+
+/** Whether an environment variable has a wrong value, which no other backend corrects. */
+const isOfVariable = (error: unknown): boolean =>
+  PeriodicEvalError.is(error) && error.where.startsWith("PERIODIC_EVAL_");
 
 /** The option or the environment variable that named the backend. */
 interface Origin {

@@ -1,7 +1,9 @@
+import { getThreadsCount } from "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs-core";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
+import { hasNative } from "../testing/backends.ts";
 import { useBackend } from "./use-backend.ts";
 
 /** Prints the sums of bits of products of many sizes, and how many threads the backend has. */
@@ -26,7 +28,11 @@ const program = `
 async function run(threads: string): Promise<{ readonly threads: number; readonly bits: readonly number[] }> {
   const args = ["--import", "tsx", "-C", "@periodic-eval/source", "--input-type=module", "-e", program];
   const env = { ...process.env, PERIODIC_EVAL_WASM_THREADS: threads };
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, env });
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: import.meta.dirname,
+    env,
+    timeout: 120_000,
+  });
   return JSON.parse(stdout) as { threads: number; bits: number[] };
 }
 
@@ -45,14 +51,15 @@ describe("matrix products on wasm", () => {
     vi.stubEnv("PERIODIC_EVAL_WASM_THREADS", "2");
     await useBackend({ backend: "wasm" });
     expect([...tensor.dataSync()]).toEqual([1, 2, 3]);
+    expect(getThreadsCount()).toBe(1);
     tensor.dispose();
   });
 
-  it.each(["0", "1.5", "many"])("are not computed with %s threads", async (threads) => {
+  it.each(["0", "1.5", "many", "65"])("are not computed with %s threads", async (threads) => {
     vi.stubEnv("PERIODIC_EVAL_WASM_THREADS", threads);
-    await expect(useBackend({ backend: "wasm" })).rejects.toMatchObject({
-      code: "config",
-      where: "PERIODIC_EVAL_WASM_THREADS",
-    });
+    const refused = { code: "config", where: "PERIODIC_EVAL_WASM_THREADS", got: JSON.stringify(threads) };
+    await expect(useBackend({ backend: "wasm" })).rejects.toMatchObject(refused);
+    // Native TensorFlow starts before wasm is asked.
+    if (!hasNative) await expect(useBackend()).rejects.toMatchObject(refused);
   });
 });

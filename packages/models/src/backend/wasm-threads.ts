@@ -4,9 +4,8 @@ import os from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { process } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import * as tf from "@tensorflow/tfjs-core";
-import { z } from "zod";
 import { startChecked } from "./wasm-memory.ts";
 
 /*
@@ -21,11 +20,11 @@ const leastMultiplications = 2 ** 22;
 /** The address of the C++ variable `tfjs::backend::threadpool` in the package's binary; checked when the backend starts. */
 const poolAddress = 23_564;
 
-/** More threads than these have not been measured. */
-const mostThreads = 4;
+/** A careful limit of the default: only two threads have been measured. */
+const mostByDefault = 4;
 
 const variable = "PERIODIC_EVAL_WASM_THREADS";
-const threadsSchema = z.coerce.number().int().min(1).max(64);
+const most = 64;
 
 const folder = "@tensorflow/tfjs-backend-wasm/wasm-out";
 const scriptName = "tfjs-backend-wasm-threaded-simd.js";
@@ -47,27 +46,44 @@ let isReplaced = false;
 
 /**
  * Starts the wasm backend with one thread per CPU core, at most 4, or as many as the variable PERIODIC_EVAL_WASM_THREADS says.
- * Uses one thread if the threads do not start, or if the backend has started before and may hold tensors.
+ * Uses one thread if the backend has started before and may hold tensors, and, with a process warning, if the threads do not start.
  *
- * @throws PeriodicEvalError `config` if the variable is not a whole number from 1 to 64.
+ * @throws PeriodicEvalError `config` if the variable is not an integer from 1 to 64.
  */
 export async function startWithThreads(): Promise<boolean> {
-  const wanted = process.env[variable];
-  const threads = wanted
-    ? parseOptions(variable, threadsSchema, wanted)
-    : Math.min(os.availableParallelism(), mostThreads);
+  const threads = wantedThreads();
   if (threads > 1 && !isReplaced && !("wasm" in tf.engine().registry)) {
     isReplaced = true;
-    const withoutThreads = tf.findBackendFactory("wasm");
+    const withOneThread = tf.findBackendFactory("wasm");
+    const factory = () =>
+      backendWithThreads(threads).catch((error: unknown) => {
+        const message = `wasm computes with one thread: ${errorMessage(error)}`;
+        process.emitWarning(message, { code: "PERIODIC_EVAL_WASM" });
+        return withOneThread();
+      });
     tf.removeBackend("wasm");
-    tf.registerBackend("wasm", () => backendWithThreads(threads).catch(withoutThreads));
+    // The package's own priority.
+    tf.registerBackend("wasm", factory, 2);
   }
   return startChecked();
 }
 
+function wantedThreads(): number {
+  const wanted = process.env[variable];
+  if (!wanted) return Math.min(os.availableParallelism(), mostByDefault);
+  const threads = Number(wanted);
+  if (Number.isInteger(threads) && threads >= 1 && threads <= most) return threads;
+  throw configError({
+    where: variable,
+    got: JSON.stringify(wanted),
+    expected: `an integer from 1 to ${most}`,
+    fix: `Correct ${variable}, or unset it.`,
+  });
+}
+
 async function backendWithThreads(threads: number): Promise<tf.KernelBackend> {
   const { BackendWasm } = await import("@tensorflow/tfjs-backend-wasm");
-  const wasm = await startModule(threads);
+  const { wasm, terminate } = await startModule(threads);
   const initialize = wasm.cwrap("init_with_threads_count", null, ["number"]);
   const threadsCount = wasm.cwrap("get_threads_count", "number", []);
   initialize(threads);
@@ -78,8 +94,10 @@ async function backendWithThreads(threads: number): Promise<tf.KernelBackend> {
     memory[0] = value;
     return threadsCount();
   };
-  if (pool === 0 || countWith(pool) !== threads || countWith(0) === threads)
-    throw new Error("another binary, or too few threads");
+  if (pool === 0 || countWith(pool) !== threads || countWith(0) === threads) {
+    terminate();
+    throw new Error("its binary is another one than that of @tensorflow/tfjs-backend-wasm 4.22.0");
+  }
   wasm.tfjs = {
     // The constructor of the backend would create a second pool.
     initWithThreadsCount: () => undefined,
@@ -117,8 +135,10 @@ const sharedKernel = (
   },
 });
 
-/** Starts the package's module for threads, with as many workers as it needs. */
-async function startModule(threads: number): Promise<WasmModule> {
+/** Starts the package's module for threads, with as many workers as it needs; `terminate` ends them. */
+async function startModule(
+  threads: number,
+): Promise<{ readonly wasm: WasmModule; readonly terminate: () => void }> {
   const require = createRequire(import.meta.url);
   const file = require.resolve(`${folder}/${scriptName}`);
   const { wasmWorkerContents } = require(file.replace(/\.js$/, ".worker.js")) as {
@@ -126,12 +146,15 @@ async function startModule(threads: number): Promise<WasmModule> {
   };
   // The package stores the script with the line breaks that its strings should escape.
   const script = wasmWorkerContents.replaceAll("\n", "\\n");
+  const workers: Worker[] = [];
+  const terminate = () => workers.forEach((worker) => void worker.terminate());
   let fail: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (fail = reject));
   const ThreadWorker = class extends Worker {
     constructor() {
       super(script, { eval: true, execArgv: [] });
       this.once("error", fail);
+      workers.push(this);
     }
     /** Does nothing: the module would keep the process alive as long as its threads wait for work. */
     override ref() {}
@@ -164,5 +187,13 @@ async function startModule(threads: number): Promise<WasmModule> {
     locateFile: (name: string) => join(dirname(file), name),
     printErr: (line: string) => warn(line),
   });
-  return Promise.race([started, failed]);
+  try {
+    const wasm = await Promise.race([started, failed]);
+    // From here on an error of a thread is uncaught, as any bug.
+    for (const worker of workers) worker.off("error", fail!);
+    return { wasm, terminate };
+  } catch (error) {
+    terminate();
+    throw error;
+  }
 }

@@ -90,13 +90,13 @@ async function missingLines(
 ): Promise<readonly IndexLine[]> {
   const there = new Set(found.map(({ snapshot }) => keyText(snapshot)));
   // A line whose phase, id or step is damaged still names the content.
-  const hashes = new Set(found.map(({ snapshot }) => snapshot.sha256));
+  const contents = new Set(found.map(({ snapshot }) => snapshot.sha256));
   // A copy of another measurement in the place of this one does not account for it.
   const named = new Set(problems.map(({ file, key }) => `${file} ${key && keyText(key)}`));
   const candidates = lines.filter(
     (line) =>
       !there.has(keyText(line)) &&
-      (line.sha256 === undefined || !hashes.has(line.sha256)) &&
+      (line.sha256 === undefined || !contents.has(line.sha256)) &&
       !named.has(`${line.file} ${keyText(line)}`),
   );
   if (candidates.length === 0) return [];

@@ -211,15 +211,20 @@ it("renames a snapshot back once another has made room, in any order", async () 
   await expectRestored();
 });
 
-it("gives snapshots of two phases in the flat layout a name each, without an index", async () => {
+it.each([
+  ["without an index", ["coupling", "em"], 0],
+  ["with an index of one of them", ["em", "coupling"], 1],
+])("gives snapshots of two phases in the flat layout a name each, %s", async (_, phases, lines) => {
   runDir = temporaryFolder();
   const store = fileStore(runDir, { layout: "flat" });
-  for (const phase of ["coupling", "em"])
+  for (const phase of phases)
     await store.put(exampleSnapshot({ phase, step: 10, run_step: phase === "em" ? 40 : 10 }), rowsOf(10));
   await store.close!();
+  const index = (await readFile(at("index.jsonl"), "utf8")).split("\n").slice(0, lines);
   await rm(at("index.jsonl"));
+  if (lines > 0) await writeFile(at("index.jsonl"), `${index.join("\n")}\n`);
   await move("capability_step_10", "a_step_10");
-  await move("capability_step_10.em", "b_step_10");
+  await move(`capability_step_10.${phases[1]}`, "b_step_10");
   await resume();
   expect((await readRun(runDir)).problems).toEqual([]);
 });

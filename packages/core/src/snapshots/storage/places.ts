@@ -44,17 +44,18 @@ export function misplacedSnapshots(
   }: { readonly folder: string; readonly index: RunIndex | null; readonly files: readonly string[] },
 ): readonly Misplaced[] {
   const there = new Set(files);
-  const isNamed = (one: FoundSnapshot) => isNamedByStore(root, one) || isNamedByStore(folder, one);
-  const held = new Set(found.filter(isNamed).map(({ path }) => path));
+  const placeOf = (one: FoundSnapshot): string | undefined => {
+    // Names in an index are not followed: they could lead out of the folder.
+    const file = index?.files.get(keyText(one.snapshot));
+    const named = pathsOf(root, one.snapshot).find((possible) => fileName(root, possible) === file);
+    return named ?? (isNamedByStore(root, one) || isNamedByStore(folder, one) ? one.path : undefined);
+  };
+  const held = new Set(found.map(placeOf));
   return found.flatMap((one) => {
     const { path, snapshot } = one;
-    const file = index?.files.get(keyText(snapshot));
-    const paths = pathsOf(root, snapshot);
-    const [nested, ...flat] = paths;
+    const [nested, ...flat] = pathsOf(root, snapshot);
     const free = dirname(path) === root ? (flat.find((possible) => !held.has(possible)) ?? flat[0]) : nested;
-    // Names in an index are not followed: they could lead out of the folder.
-    const place =
-      paths.find((possible) => fileName(root, possible) === file) ?? (isNamed(one) ? path : free!);
+    const place = placeOf(one) ?? free!;
     held.add(place);
     // A file system that ignores case lists a folder as it was first written.
     const isSame = path === place || (fold(path) === fold(place) && !there.has(place));
@@ -78,8 +79,9 @@ export function misplacedProblem(root: string, { path, snapshot, place }: Mispla
 }
 
 /**
- * Renames misplaced snapshots and their rows back. A crash in between leaves each snapshot whole, in its place or misplaced. A
- * snapshot whose place another file has, or rows that another snapshot lacks, gets a name that no other snapshot needs.
+ * Renames misplaced snapshots and their rows back. A crash in between leaves each snapshot whole, in its place or misplaced. If
+ * another file has a snapshot's place, or its place holds rows that another snapshot needs, the snapshot is renamed to
+ * `….moved.json`, so that its present name becomes free.
  *
  * @returns Whether a snapshot was moved.
  */
@@ -92,20 +94,29 @@ export async function restorePlaces(
 ): Promise<boolean> {
   if (misplaced.length === 0) return false;
   const lacking = await lackingRows(found, fs);
-  let waiting = misplaced;
+  const waiting = new Set(misplaced.map((one) => ({ ...one })));
+  const byPlace = new Map([...waiting].map((one) => [one.place, one]));
   for (let isMoved = false; ; isMoved = true) {
-    const left: Misplaced[] = [];
-    for (const one of waiting) if (!(await moveSnapshot(one, one.place, lacking, fs))) left.push(one);
-    let isProgress = left.length < waiting.length;
+    let isProgress = false;
+    for (const one of waiting) {
+      // The name that a snapshot leaves is often the place of another.
+      for (
+        let next: typeof one | undefined = one;
+        next !== undefined && waiting.has(next) && (await moveSnapshot(next, next.place, lacking, fs));
+        next = byPlace.get(next.path)
+      ) {
+        waiting.delete(next);
+        isProgress = true;
+      }
+    }
     // Exchanged files make room for each other. Readers find a snapshot under any such name.
-    for (const [at, one] of isProgress ? [] : left.entries()) {
+    for (const one of isProgress ? [] : waiting) {
       const path = pathAside(one.path);
       if (path === one.path || !(await moveSnapshot(one, path, lacking, fs))) continue;
-      left[at] = { ...one, path };
+      one.path = path;
       isProgress = true;
     }
     if (!isProgress) return isMoved;
-    waiting = left;
   }
 }
 

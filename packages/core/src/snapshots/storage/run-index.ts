@@ -67,7 +67,7 @@ export function parseIndex(text: string): RunIndex {
     const follows = isOlder || line === chained(withoutChain(line), previous);
     previous = chainOf(line);
     if (!follows || parsed === null) brokenAt ??= at + 1;
-    // The file tells whose line a damaged one is.
+    // A line that breaks the chain counts only if its file name agrees with its phase, id and step.
     if (parsed === null || (!follows && !namesItsFile(parsed))) continue;
     lines.push(parsed);
     if (brokenAt !== null) continue;

@@ -49,29 +49,28 @@ export async function scanSnapshots(
       problems.push(unreadable(file, keys.get(file) ?? keyFromName(file), error));
     }
   }
-  const chosen: FoundSnapshot[] = [];
-  const others = new Map<FoundSnapshot, readonly FoundSnapshot[]>();
+  /** The chosen file of each measurement, and its other copies. */
+  const chosen = new Map<FoundSnapshot, readonly FoundSnapshot[]>();
   for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
     // The index decides between files of one measurement, then their names: a copy must not take the place of the original.
     const seals = index?.seals.get(keyText(copies[0]!.snapshot));
     const sealed = copies.filter(({ snapshot }) => seals?.includes(snapshot.sha256));
     const candidates = sealed.length > 0 ? sealed : copies;
     const one = candidates.find((copy) => isNamedByStore(root, copy)) ?? candidates[0]!;
-    chosen.push(one);
-    others.set(
+    chosen.set(
       one,
       copies.filter((copy) => copy !== one),
     );
   }
-  const { found, replaced, problem } = await withoutReplaced(chosen, { index, indexPath, fs });
+  const { found, replaced, problem } = await withoutReplaced([...chosen.keys()], { index, indexPath, fs });
   for (const one of found) {
     const got = `the same phase, id and step as ${fileName(root, one.path)}`;
-    for (const copy of others.get(one) ?? [])
+    for (const copy of chosen.get(one) ?? [])
       problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
   }
-  // The index names none of the copies of a replaced snapshot: the next one would take its place.
+  // If only the chosen copy were left out, the next scan would choose another one.
   for (const one of replaced)
-    for (const copy of [one, ...(others.get(one) ?? [])]) problems.push(replacedProblem(root, copy));
+    for (const copy of [one, ...(chosen.get(one) ?? [])]) problems.push(replacedProblem(root, copy));
   if (problem !== null) problems.push(problem);
   const byPlace = new Map<SnapshotKey, FoundSnapshot>(found.map((one) => [one.snapshot, one]));
   const ordered = inRunOrder(found.map(({ snapshot }) => snapshot)).map((snapshot) => byPlace.get(snapshot)!);
@@ -134,7 +133,7 @@ function replacedProblem(root: string, one: FoundSnapshot): RunProblem {
   return snapshotProblem(root, one, { kind: "edited", got, expected });
 }
 
-/** Whether a line of the index has the snapshot's hash, or none says anything about it. */
+/** Whether a line of the index has the snapshot's hash, or no line has a hash for its key. */
 function agrees({ snapshot }: FoundSnapshot, index: RunIndex | null): boolean {
   const seals = index?.seals.get(keyText(snapshot)) ?? [undefined];
   return seals.includes(undefined) || seals.includes(snapshot.sha256);
