@@ -69,6 +69,55 @@ describe("decodeParquet of a damaged file", () => {
     });
   });
 
+  it("refuses a column with fewer values than rows", async () => {
+    const file = parquet();
+    // The second column's page header has twice the number of values.
+    file[file.indexOf(Buffer.from("5c150a1500", "hex")) + 2] = 8;
+    await expect(decode(await fileOf(file))).rejects.toMatchObject({
+      code: "data",
+      got: 'the column "n" with 4 values in a row group of 5 rows',
+    });
+  });
+
+  it("refuses an index that the dictionary does not have", async () => {
+    const data = Array.from({ length: 24 }, (_, i) => ["a", "b", "c"][i % 3]!);
+    const file = Buffer.from(
+      parquetWriteBuffer({ codec: "UNCOMPRESSED", columnData: [{ name: "text", data, type: "STRING" }] }),
+    );
+    // Indices of two bits: 0, 1, 2, 0 become 3, 1, 2, 0.
+    file[file.indexOf(Buffer.from([2, 7, 0x24])) + 2] = 0x27;
+    await expect(decode(await fileOf(file))).rejects.toMatchObject({
+      got: 'the column "text" with values that its pages or its dictionary lack',
+    });
+  });
+
+  it("refuses rows that a small file repeats without end", async () => {
+    const data = Array.from({ length: 300 }, () => "x".repeat(1e6));
+    const file = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
+    expect(file.length).toBeLessThan(2e6);
+    await expect(decode(await fileOf(file), { seconds: 60, mebibytes: 400 })).rejects.toMatchObject({
+      code: "data",
+      got: "rows that take more than 400 MiB of memory together",
+    });
+  });
+
+  // JSON of 2,000 levels overflowed the stack where this process received it, outside of any promise.
+  it("refuses JSON that is nested too deep for its readers", async () => {
+    const data = [JSON.parse("[".repeat(2000) + "]".repeat(2000)) as unknown];
+    const bytes = parquetWriteBuffer({ columnData: [{ name: "json", data, type: "JSON" }] });
+    await expect(decode(await fileOf(new Uint8Array(bytes)))).rejects.toMatchObject({
+      code: "data",
+      got: "values nested deeper than 400 levels",
+    });
+  });
+
+  it("refuses JSON with half of a surrogate pair", async () => {
+    const bytes = parquetWriteBuffer({ columnData: [{ name: "json", data: ["\ud800"], type: "JSON" }] });
+    await expect(decode(await fileOf(new Uint8Array(bytes)))).rejects.toMatchObject({
+      got: "text with half of a surrogate pair",
+    });
+  });
+
   it("names the file where the decoder throws", async () => {
     await expect(decode(await changed(4, 0xff))).rejects.toMatchObject({
       code: "data",
@@ -107,5 +156,37 @@ it("reads text that the file does not mark as text", async () => {
   });
   expect((await readParquet(await fileOf(new Uint8Array(bytes)), "rows.parquet"))[0]!.row).toEqual({
     text: "naïve",
+  });
+});
+
+describe("decodeParquet of a map", () => {
+  const written = Buffer.from(
+    parquetWriteBuffer({
+      codec: "UNCOMPRESSED",
+      schema: [
+        { name: "root", num_children: 1 },
+        { name: "map", repetition_type: "REQUIRED", num_children: 1, converted_type: "MAP" },
+        { name: "key_value", repetition_type: "REPEATED", num_children: 2 },
+        { name: "key", type: "BYTE_ARRAY", repetition_type: "REQUIRED", converted_type: "UTF8" },
+        { name: "value", type: "INT32", repetition_type: "REQUIRED" },
+      ],
+      columnData: [{ name: "map", data: [{ __key____: 1, b: 2 }] }],
+    }),
+  );
+  const withKey = (...bytes: readonly number[]) => {
+    const file = Buffer.from(written);
+    file.set(bytes, file.indexOf("__key____"));
+    return fileOf(file);
+  };
+
+  it("keeps the key __proto__", async () => {
+    const [row] = await decode(await withKey(...Buffer.from("__proto__")));
+    expect(JSON.stringify(row)).toBe('{"map":{"__proto__":1,"b":2}}');
+  });
+
+  it("refuses a key that is not UTF-8", async () => {
+    await expect(decode(await withKey(0xff))).rejects.toMatchObject({
+      got: "a key of a map that is not UTF-8",
+    });
   });
 });

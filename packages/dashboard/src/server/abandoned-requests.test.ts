@@ -39,3 +39,19 @@ it("stops reading for requests that the client abandoned, so that a small page d
   expect(reads).toBe(before);
   await serving.close();
 });
+
+it("searches a folder once for the clients that follow it at the same time", async () => {
+  const root = temporaryFolder();
+  for (let at = 0; at < 400; at++) await mkdir(join(root, `${at % 20}`, `${at}`), { recursive: true });
+  const serving = await serveResults({ root, port: 0 });
+  const follow = async () => (await fetch(`${serving.address}/events`, { method: "HEAD" })).status;
+  await follow();
+  const began = performance.now();
+  await follow();
+  const oneMs = performance.now() - began;
+  const all = await Promise.all(Array.from({ length: 200 }, follow));
+  expect(all).toEqual(all.map(() => 200));
+  // 200 searches take 200 times as long as one; the requests themselves a few milliseconds each.
+  expect(performance.now() - began).toBeLessThan(60 * oneMs + 1000);
+  await serving.close();
+});

@@ -229,6 +229,7 @@ describe("pages of runs", () => {
     ["per_page=0x10", 'per_page: got "0x10", expected an integer from 1 to 200.'],
     ["results_dir=dead&results_dir=..", "results_dir: got 2 values, expected one."],
     ["steps=some", 'steps: got "some", expected "all".'],
+    ["=1", 'parameters: got "", expected only results_dir, page, per_page, steps, view, runs.'],
   ])("replies 400 to %s, with the expected value", async (query, message) => {
     const reply = await ask(`?${query}`, { Accept: "application/json" });
     expect([reply.status, await reply.json()]).toEqual([400, { error: message }]);

@@ -4,7 +4,7 @@ import { Hono, type Context } from "hono";
 import type { Html } from "../html/html.ts";
 import { answersView, servedAnswers } from "./answers-view.ts";
 import { namesOf } from "./contained-files.ts";
-import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
+import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
 import {
   headOf,
@@ -96,12 +96,23 @@ export function resultsServer(options: ResultsServerOptions): Hono {
 /** Returns the parsed parameters of a request; the reply to a wrong one. */
 function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T | Response {
   try {
-    return parse(c.req.queries());
+    return parse(parametersOf(c));
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
     const { where, got, expected } = error;
     return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
   }
+}
+
+/** Returns the values of each parameter. Those of hono lack parameters without a name. */
+function parametersOf(c: Context): Record<string, string[]> {
+  const given = new Map<string, string[]>();
+  for (const [name, value] of new URL(c.req.url).searchParams) {
+    const values = given.get(name) ?? [];
+    values.push(value);
+    given.set(name, values);
+  }
+  return Object.fromEntries(given);
 }
 
 async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
@@ -111,7 +122,7 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
   const normalized: Query = { ...query, resultsDir: folder };
   let found: FoundRuns;
   try {
-    found = await findRuns(folder, served.files, served.isShown);
+    found = await served.find(folder);
   } catch {
     served.signal.throwIfAborted();
     return sendNotFound(c);

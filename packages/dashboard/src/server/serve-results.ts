@@ -8,6 +8,7 @@ import { errnoOf } from "@periodic-eval/core/snapshots";
 import * as z from "zod";
 import { evalPath, resultsServer } from "./results-server.ts";
 import { serverOptions, type ResultsServerOptions } from "./server-options.ts";
+import { limitUnreadReplies } from "./unread-replies.ts";
 
 export interface ServeOptions extends ResultsServerOptions {
   /** The port to listen on; 0 selects a free port. Default: 8010. */
@@ -57,6 +58,7 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
   }
   // A client that does not read its reply would keep the reply in memory.
   server.timeout = silentMs;
+  limitUnreadReplies(server);
   // An error of one connection must not end the process.
   server.on("error", () => undefined);
   const { port: usedPort } = server.address() as AddressInfo;

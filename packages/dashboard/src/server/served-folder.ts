@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import type { PageWithPolicy } from "../html/document.ts";
+import { coalesced } from "./coalesced.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
-import { findRuns, type FoundRun } from "./find-runs.ts";
+import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { keptResults } from "./kept-results.ts";
 import type { Hold, Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
@@ -18,7 +19,8 @@ export interface ServedFolder {
   readonly rows: ReturnType<typeof rowReader>;
   readonly signal: AbortSignal;
   readonly hold: Hold;
-  readonly isShown: (run: FoundRun) => boolean;
+  /** Finds the runs in a folder and below it. Throws if the folder itself cannot be read. */
+  readonly find: (folder: string) => Promise<FoundRuns>;
   /** Whether this version of a run is in memory. */
   readonly isKept: (run: FoundRun) => Promise<boolean>;
   readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
@@ -51,7 +53,9 @@ export function servedFolder(
   const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
     phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
   );
-  const look = (folder: string) => versionBelow(folder, contained, isShown);
+  // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
+  const find = coalesced((folder) => findRuns(folder, contained, isShown));
+  const look = coalesced((folder) => versionBelow(folder, contained, isShown));
   const forRequest = (turn: Turn, hold: Hold, signal: AbortSignal): ServedFolder => {
     const untilAbort: ContainedFiles = {
       async list(folder) {
@@ -95,7 +99,7 @@ export function servedFolder(
       rows,
       signal,
       hold,
-      isShown,
+      find,
       look,
       isKept: async (run) => records.has(run.path) && records.find(run.path, await versionOnce(run)) !== null,
       async read(run, answers) {
@@ -110,10 +114,7 @@ export function servedFolder(
         shared({ pages, name, version: await versionOfAll(runs, versionOnce), signal }, make),
     };
   };
-  return {
-    forRequest,
-    look,
-  };
+  return { forRequest, look };
 }
 
 /** Returns the kept page of a version, or makes it. A version of null is not kept. */

@@ -28,6 +28,9 @@ describe("rendering throws for a chat template that", () => {
   const nested =
     "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
   const long = "{% set x = 'abcdefgh' | indent(90000, true) %}";
+  // A search compares half of `y` at each place of `x`: 10⁹ comparisons.
+  const alike =
+    "{% set x = 'a' | indent(60000, true) %}{% set y = ' ' | indent(15000, true) %}{% set y = y ~ 'b' ~ y %}";
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ["raises", "{{ raise_exception('no') }}", /"no"/],
     [
@@ -142,6 +145,10 @@ describe("rendering throws for a chat template that", () => {
       `${long}{% for i in range(9000) %}{% if 'y' in x %}{% endif %}{% endfor %}`,
       steps,
     ],
+    ["looks for a long string in another", `${alike}{{ y in x }}`, steps],
+    ["looks for the absence of a long string", `${alike}{{ y not in x }}`, steps],
+    ["splits a long string by another", `${alike}{{ x.split(y) }}`, steps],
+    ["splits by a method in a variable", `${alike}{% set f = x.split %}{{ f(y) }}`, steps],
     [
       "sorts long strings",
       `${long}{% set a = [x, x, x, x, x, x, x, x] %}{{ (a + a + a + a) | sort }}`,

@@ -44,6 +44,7 @@ interface OpenInterpreter {
     environment: Environment,
   ): [readonly Value[], ReadonlyMap<string, Value>];
   evaluateMemberExpression(node: TemplateNode, environment: Environment): Value;
+  evaluateBinaryExpression(node: TemplateNode, environment: Environment): Value;
   applyFilter(operand: Value, filter: TemplateNode, environment: Environment): Value;
 }
 
@@ -233,11 +234,22 @@ class BoundedInterpreter extends OpenInterpreter {
       const method = result.value as RuntimeFunction;
       result.value = ((args, scope) => {
         if (result === object.builtins?.get("replace")) this.#replace(object, args);
+        else if (result === object.builtins?.get("split")) this.#search(object, args[0]);
         else this.#walk(object, result === object.builtins?.get("dictsort") ? sortSteps : 0);
         return method(args, scope);
       }) satisfies RuntimeFunction;
     }
     return result;
+  }
+
+  override evaluateBinaryExpression(node: TemplateNode, environment: Environment): Value {
+    const { value: operator } = node["operator"] as { readonly value: string };
+    if (operator !== "in" && operator !== "not in") return super.evaluateBinaryExpression(node, environment);
+    const left = this.evaluate(node["left"] as TemplateNode, environment);
+    const right = this.evaluate(node["right"] as TemplateNode, environment);
+    this.#search(right, left);
+    const operands = { left: { type: evaluated, value: left }, right: { type: evaluated, value: right } };
+    return super.evaluateBinaryExpression({ ...node, ...operands }, environment);
   }
 
   override applyFilter(operand: Value, filter: TemplateNode, environment: Environment): Value {
@@ -281,8 +293,13 @@ class BoundedInterpreter extends OpenInterpreter {
   /** Takes steps for the search and for the text that it inserts. */
   #replace(operand: Value, args: readonly Value[]): void {
     const [text, old, put] = [textOf(operand), textOf(args[0]), textOf(args[1])];
-    this.#walk(operand, (text.length * old.length) / 64);
+    this.#search(operand, args[0]);
     this.#take(((text.split(old).length + 1) * put.length) / 8);
+  }
+
+  /** Takes steps for a search, whose time can grow with the product of both lengths. */
+  #search(operand: Value, wanted: Value | undefined): void {
+    this.#walk(operand, (textOf(operand).length * textOf(wanted).length) / 64);
   }
 }
 
