@@ -23,6 +23,6 @@ export function markdownTable(rows: readonly (readonly string[])[]): string {
   return [head!, `|${"---|".repeat(rows[0]!.length)}`, ...body].join("\n");
 }
 
-/** Returns the cores, the version of Node.js and the engine that a benchmark ran on. */
-export const machineLine = (engine: string): string =>
-  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown CPU"}, Node ${process.versions.node}, ${engine}`;
+/** Returns the cores, the version of Node.js and the backend that a benchmark ran on. */
+export const machineLine = (backend: string): string =>
+  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown CPU"}, Node ${process.versions.node}, ${backend}`;

@@ -25,12 +25,13 @@ const { values } = parseArgs({
     device: { type: "string", default: "cpu" },
   },
 });
-// TensorFlow reads these variables at start-up.
+// TensorFlow and the wasm backend read these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
+process.env["PERIODIC_EVAL_WASM_THREADS"] ??= values.threads;
 const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 
-const { name: engine } = await useBackend({ backend: values.backend });
+const { name: backend } = await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
 // Without stop tokens, both sides generate the same number of tokens.
 const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
@@ -65,7 +66,7 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
 }
 
 console.log(
-  `${machineLine(engine)}, ${values.threads} threads; ${values.model}, ${newTokens} tokens per completion`,
+  `${machineLine(backend)}, ${values.threads} threads; ${values.model}, ${newTokens} tokens per completion`,
 );
 const comparisons: Comparison[] = [];
 for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
@@ -121,7 +122,7 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
   }
 }
 sendResults({
-  machine: [machineLine(engine), ...(peer ? [peer.versions] : [])].join(", "),
+  machine: [machineLine(backend), ...(peer ? [peer.versions] : [])].join(", "),
   comparisons,
   peaks: peaksOf(peer),
 });

@@ -41,9 +41,9 @@ const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["qu
 ];
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const { name: engine } = await useBackend();
+const { name: backend } = await useBackend();
 const document = "docs/explanations/overhead.md";
-const measuredOn = `Measured on ${machineLine(engine)}.`;
+const measuredOn = `Measured on ${machineLine(backend)}.`;
 
 interface Case {
   readonly name: string;

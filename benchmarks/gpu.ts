@@ -119,7 +119,7 @@ async function measureOn(device: Device): Promise<Results> {
   const repeats = isSoftware ? "1" : "5";
   const model = ["--model", isSoftware ? world : values.model, "--device", peerDevice];
   const scoring = [
-    "--engines",
+    "--backends",
     isSoftware ? backend : `${backend},peer`,
     "--scorings",
     "packed",

@@ -147,8 +147,8 @@ const notes: string[] = [];
 const open = async (folder: string): Promise<EvaluableModel> =>
   inMemory(await loadCausalLM(folder), await loadTokenizer(folder));
 
-const { name: engine } = await useBackend({ backend: values.backend });
-console.log(`${cpus()[0]!.model.trim()}, ${engine}, Node ${process.versions.node}; ${values.model}\n`);
+const { name: backend } = await useBackend({ backend: values.backend });
+console.log(`${cpus()[0]!.model.trim()}, ${backend}, Node ${process.versions.node}; ${values.model}\n`);
 console.log(
   "| judge | graded | same verdict | misaligned found | κ | aligned above misaligned | s per answer |\n|---|---|---|---|---|---|---|",
 );

@@ -24,7 +24,7 @@ interface Work {
 }
 
 const { backend } = values;
-const scoring = ["--engines", `${backend},peer`, "--scorings", "packed", "--shots", "0", "--repeats", "1"];
+const scoring = ["--backends", `${backend},peer`, "--scorings", "packed", "--shots", "0", "--repeats", "1"];
 const onBackend = ["--backend", backend];
 const works: Readonly<Record<string, Work>> = {
   loading: {

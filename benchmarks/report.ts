@@ -6,10 +6,10 @@
 //   npm run bench report -- --part memory -- --repeats 3   # further arguments for its benchmark
 //   npm run bench report -- --page                    # writes the page from performance.json, and measures nothing
 // Exits with 1 if a ratio is worse than in the last report (`report/changes.ts`), or if a benchmark found wrong results. Does not
-// compare reports of different machines or versions, nor times of a busy machine. Leaves out a part whose peer or engine is
-// missing, with a message, and keeps its earlier results.
+// compare reports of different machines, versions or arguments, of fewer than five repeats, nor times of a busy machine. Leaves out a
+// part whose peer or backend is missing, with a message, and keeps its earlier results.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { loadavg } from "node:os";
+import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { oneOf } from "./one-of.ts";
@@ -50,6 +50,10 @@ function writeReport(report: Report): void {
 
 /** Prints the changes of a part. Returns whether no ratio is known to be worse. */
 function printChanges(name: string, before: MeasuredPart | undefined, after: MeasuredPart): boolean {
+  if (before === undefined) {
+    console.log(`${name}: not compared, because the last report lacks it`);
+    return true;
+  }
   const obstacle = obstacleTo(before, after);
   if (obstacle !== null) {
     console.log(`${name}: not compared, because ${obstacle}`);
@@ -57,7 +61,7 @@ function printChanges(name: string, before: MeasuredPart | undefined, after: Mea
   }
   const text = ({ median, least, greatest }: Spread) =>
     `${median.toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`;
-  const changes = changesOf(before!.comparisons, after.comparisons);
+  const changes = changesOf(before.comparisons, after.comparisons);
   console.log(`${name}, ratios in the last report and now:`);
   for (const one of changes)
     console.log(
@@ -66,14 +70,14 @@ function printChanges(name: string, before: MeasuredPart | undefined, after: Mea
   return changes.every(({ verdict }) => verdict !== "worse");
 }
 
-/** Measures a part, and returns null where its peer or engine is missing. */
+/** Measures a part, and returns null where its peer or backend is missing. */
 async function measure({ name, file, args }: Part): Promise<MeasuredPart | null> {
   const start = performance.now();
   const { results, exitCode } = await runBenchmark(file, [...args, ...extraArgs]);
   const took = `${((performance.now() - start) / 60_000).toFixed(1)} min`;
   if (results === null || (results.comparisons.length === 0 && !results.notes?.length)) {
     console.log(
-      `${name}: left out, because its benchmark gave no results; see the lines above, which name a missing engine or peer (${took})`,
+      `${name}: left out, because its benchmark gave no results; see the lines above, which name a missing backend or peer (${took})`,
     );
     return null;
   }
@@ -83,7 +87,13 @@ async function measure({ name, file, args }: Part): Promise<MeasuredPart | null>
   }
   console.log(`${name}: measured in ${took}`);
   const measured = new Date().toISOString().slice(0, 10);
-  return { measured, load, ...(extraArgs.length > 0 && { extraArgs }), ...results };
+  return {
+    measured,
+    load,
+    cores: availableParallelism(),
+    ...(extraArgs.length > 0 && { extraArgs }),
+    ...results,
+  };
 }
 
 const byName = Object.fromEntries(parts.map((part) => [part.name, part]));

@@ -3,7 +3,7 @@
 // Scores the same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (a tenth of the
 // questions; times are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
-//   npm run bench scoring -- --engines wasm,peer --scorings packed --model packages/cli/assets/micro-world --questions …/questions.jsonl
+//   npm run bench scoring -- --backends wasm,peer --scorings packed --model packages/cli/assets/micro-world --questions …/questions.jsonl
 // `--device cuda` runs the harness on a GPU.
 // The harness needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path
 // (default `python3`); without it, or without tfjs-node, the output says what is missing.
@@ -28,18 +28,19 @@ const { values } = parseArgs({
     shots: { type: "string", default: "0,5" },
     repeats: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
-    engines: { type: "string", default: "tfjs-node,wasm,peer" },
+    backends: { type: "string", default: "tfjs-node,wasm,peer" },
     scorings: { type: "string", default: "packed,plain" },
     device: { type: "string", default: "cpu" },
   },
 });
-// TensorFlow reads these variables at start-up.
+// TensorFlow and the wasm backend read these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
+process.env["PERIODIC_EVAL_WASM_THREADS"] ??= values.threads;
 const [count, repeats] = [Number(values.count), Number(values.repeats)];
-const engines = values.engines.split(",");
-/** Beside a faster engine, wasm scores a tenth of the questions, once. */
-const isBesideFaster = engines.some((engine) => engine !== "wasm" && engine !== "peer");
+const backends = values.backends.split(",");
+/** Beside a faster backend, wasm scores a tenth of the questions, once. */
+const isBesideFaster = backends.some((backend) => backend !== "wasm" && backend !== "peer");
 const wasmShare = isBesideFaster ? 10 : 1;
 
 interface Question {
@@ -84,7 +85,7 @@ interface Arm {
 
 const tokenizer = await loadTokenizer(values.model);
 
-/** Returns one arm for each way of scoring; wasm beside a faster engine only scores packed. */
+/** Returns one arm for each way of scoring; wasm beside a faster backend only scores packed. */
 async function ourArms(backend: string): Promise<Arm[]> {
   try {
     await useBackend({ backend });
@@ -168,16 +169,16 @@ async function bestBatchSize(peer: Peer, requests: readonly unknown[]): Promise<
   return best;
 }
 
-const peer = engines.includes("peer")
+const peer = backends.includes("peer")
   ? await openPeer("lm_eval_scoring.py", [values.model, values.threads, values.device])
   : null;
-const ownEngines = engines.filter((engine) => engine !== "peer");
+const ownBackends = backends.filter((backend) => backend !== "peer");
 const arms: Arm[] = [];
-for (const engine of ownEngines) arms.push(...(await ourArms(engine)));
+for (const backend of ownBackends) arms.push(...(await ourArms(backend)));
 if (peer !== null) arms.push(peerArm(peer));
 
 console.log(
-  `${machineLine(ownEngines.join(" and "))}, ${values.threads} threads; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
+  `${machineLine(ownBackends.join(" and "))}, ${values.threads} threads; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
 );
 const comparisons: Comparison[] = [];
 for (const shots of values.shots.split(",").map(Number)) {
@@ -186,7 +187,7 @@ for (const shots of values.shots.split(",").map(Number)) {
   for (let repeat = 0; repeat < repeats; repeat++) {
     const turned = [...arms.slice(repeat % arms.length), ...arms.slice(0, repeat % arms.length)];
     for (const arm of turned) {
-      // The slowest engine runs once.
+      // The slowest backend runs once.
       if (isBesideFaster && arm.name.endsWith("wasm") && repeat > 0) continue;
       if (arm === arms[0] && arm.productSeconds) {
         await useBackend({ backend: "tfjs-node" });
@@ -200,7 +201,7 @@ for (const shots of values.shots.split(",").map(Number)) {
   comparisons.push(...comparisonsOf(shots, outcomes));
 }
 sendResults({
-  machine: [machineLine(ownEngines.join(" and ")), ...(peer ? [peer.versions] : [])].join(", "),
+  machine: [machineLine(ownBackends.join(" and ")), ...(peer ? [peer.versions] : [])].join(", "),
   comparisons,
   peaks: peaksOf(peer),
 });

@@ -4,7 +4,7 @@
 //   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, untied head; 16 × 64 tokens, all trained
 //   smollm2 SmolLM2-135M with LoRA (rank 8, all linear maps); 4 × 256 tokens
 //   full    SmolLM2-135M, all weights; 8 × 256 tokens
-//   embedded  the embedded model with LoRA; 2 × 16 tokens, for engines that are slow here
+//   embedded  the embedded model with LoRA; 2 × 16 tokens, for backends that are slow here
 //   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
 // A round is `turn` steps of each side, after one round of warm-up. Prints the medians and ranges of all steps, their ratio,
 // our CPU seconds, the differences of losses and norms, and with --profile our time by kernel, if the backend reports it.
@@ -43,9 +43,10 @@ const { values } = parseArgs({
     profile: { type: "boolean", default: false },
   },
 });
-// TensorFlow reads these variables at start-up.
+// TensorFlow and the wasm backend read these variables at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
+process.env["PERIODIC_EVAL_WASM_THREADS"] ??= values.threads;
 const [rounds, turn] = [Number(values.rounds), Number(values.turn)];
 const hyper = {
   learning_rate: 1e-3,
@@ -232,7 +233,7 @@ async function compare(name: string, { naive, ...each }: Case, peer: Peer | null
     return peers.length === 0 ? [] : [{ ...of, ours, peers }];
   };
   return {
-    machine: [machineLine(engine), ...(peer ? [peer.versions] : [])].join(", "),
+    machine: [machineLine(backend), ...(peer ? [peer.versions] : [])].join(", "),
     comparisons: [...compared("PyTorch", taken.peer), ...compared("standard operations", taken.naive)],
     peaks: peaksOf(peer),
     notes,
@@ -316,15 +317,15 @@ async function profile(side: Side): Promise<readonly string[]> {
     );
   }
   const all = sorted.reduce((sum, [, { milliseconds }]) => sum + milliseconds, 0);
-  if (all === 0) return ["The engine reports no times of kernels."];
+  if (all === 0) return ["The backend reports no times of kernels."];
   const worst = sorted
     .slice(0, 3)
     .map(([kernel, { count, milliseconds }]) => `${kernel} (${count} ×) ${milliseconds.toFixed(1)} ms`);
   return [`Slowest kernels of a training step, of ${all.toFixed(1)} ms in kernels: ${worst.join(", ")}.`];
 }
 
-const { name: engine } = await useBackend({ backend: values.backend });
-console.log(`${machineLine(engine)}, ${values.threads} threads`);
+const { name: backend } = await useBackend({ backend: values.backend });
+console.log(`${machineLine(backend)}, ${values.threads} threads`);
 const peer = values.peer ? await openPeer("torch_training.py", [values.threads, values.device]) : null;
 const folder = await mkdtemp(join(tmpdir(), "training-"));
 try {

@@ -38,11 +38,15 @@ it("leaves out work and peers that the last report lacks", () => {
   expect(changesOf([one({})], [one({ name: "another step" }), one({ peer: "JAX" })])).toEqual([]);
 });
 
+const repeated = (parts: Partial<Comparison>) =>
+  one({ ours: [1, 2, 2, 2, 4], peers: [4, 4, 4, 4, 4], ...parts });
+
 const report = (parts: Partial<MeasuredPart>): MeasuredPart => ({
   measured: "2026-11-24",
   load: 0.5,
+  cores: 2,
   machine: "2 cores",
-  comparisons: [one({})],
+  comparisons: [repeated({})],
   ...parts,
 });
 
@@ -50,16 +54,36 @@ it("compares reports of one idle machine", () => {
   expect(obstacleTo(report({}), report({}))).toBeNull();
 });
 
+const fourRepeats = { comparisons: [repeated({ ours: [1, 2, 2, 4], peers: [4, 4, 4, 4] })] };
+
 it.each([
-  ["without an earlier report", undefined, report({})],
   ["of another machine", report({ machine: "8 cores" }), report({})],
+  ["with other arguments", report({ extraArgs: ["--tokens", "8"] }), report({})],
+  ["after a report of four repeats", report(fourRepeats), report({})],
+  ["of four repeats", report({}), report(fourRepeats)],
+  ["of four repeats of the peer", report({}), report({ comparisons: [repeated({ peers: [4, 4, 4, 4] })] })],
   ["after a report of a busy machine", report({ load: 4 }), report({})],
   ["of a busy machine", report({}), report({ load: 4 })],
 ])("gives a reason not to compare a report %s", (_, before, after) => {
   expect(obstacleTo(before, after)).toEqual(expect.any(String));
 });
 
+it("names the arguments of the last report if they differ", () => {
+  const obstacle = (before: readonly string[], after: readonly string[]) =>
+    obstacleTo(report({ extraArgs: before }), report({ extraArgs: after }));
+  expect(obstacle(["--tokens", "8"], [])).toBe("the last report has other arguments: --tokens 8");
+  expect(obstacle([], ["--tokens", "8"])).toBe("the last report has other arguments: none");
+  expect(obstacle(["--tokens", "8"], ["--tokens", "8"])).toBeNull();
+});
+
+it("calls a machine busy if its load is more than half its cores", () => {
+  const obstacle = (load: number, cores: number) => obstacleTo(report({}), report({ load, cores }));
+  expect(obstacle(1, 2)).toBeNull();
+  expect(obstacle(1.1, 2)).toBe("the machine was busy");
+  expect(obstacle(1.1, 8)).toBeNull();
+});
+
 it("compares memory on a busy machine", () => {
-  const memory = { load: 4, comparisons: [one({ unit: "bytes", ratio: "share" })] };
+  const memory = { load: 4, comparisons: [repeated({ unit: "bytes", ratio: "share" })] };
   expect(obstacleTo(report(memory), report(memory))).toBeNull();
 });

@@ -12,14 +12,23 @@ export interface Change {
 /** Smaller changes do not count: memory hardly varies within a run, so that ranges are narrow. */
 const leastShare = 0.03;
 
+/** With fewer repeats, the ranges of two runs of the same program are often disjoint. */
+const leastRepeats = 5;
+
 /** Returns why the ratios of two reports cannot be compared; null if they can. */
-export function obstacleTo(before: MeasuredPart | undefined, after: MeasuredPart): string | null {
-  if (before === undefined) return "the last report lacks it";
+export function obstacleTo(before: MeasuredPart, after: MeasuredPart): string | null {
   if (before.machine !== after.machine)
     return `the last report is from another machine or other versions: ${before.machine}`;
+  const [last, now] = [before, after].map(({ extraArgs = [] }) => extraArgs.join(" "));
+  if (last !== now) return `the last report has other arguments: ${last || "none"}`;
+  if (hasFewRepeats(before)) return `the last report has fewer than ${leastRepeats} repeats`;
+  if (hasFewRepeats(after)) return `there are fewer than ${leastRepeats} repeats`;
   if (isRough(before)) return "the machine was busy during the last report";
   return isRough(after) ? "the machine was busy" : null;
 }
+
+const hasFewRepeats = ({ comparisons }: MeasuredPart): boolean =>
+  comparisons.some(({ ours, peers }) => Math.min(ours.length, peers.length) < leastRepeats);
 
 /**
  * Compares the ratios of two reports. Leaves out work that only one of them measured. With five repeats each, the ranges of two runs

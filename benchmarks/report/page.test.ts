@@ -25,6 +25,7 @@ it("writes one row for each comparison, with medians, ranges, ratio and target",
     steps: {
       measured: "2026-11-24",
       load: 0.5,
+      cores: 2,
       machine: "2 cores",
       comparisons: [comparison],
       peaks: { ours: 2 ** 30, peer: 2 ** 31 },
@@ -48,7 +49,7 @@ it("gives shares of memory in GiB, and their targets as upper limits", () => {
   ];
   const comparison = { name: "a step", unit: "bytes", ratio: "share", peer: "PyTorch", ours, peers } as const;
   const report: Report = {
-    steps: { measured: "2026-11-24", load: 0, machine: "2 cores", comparisons: [comparison] },
+    steps: { measured: "2026-11-24", load: 0, cores: 2, machine: "2 cores", comparisons: [comparison] },
   };
   expect(pageOf([part], report)).toContain(
     "| a step | 1.00 GiB (1.00–1.00) | 2.00 GiB (2.00–2.00), PyTorch | **0.50 ×** the memory (0.50–0.50) | ≤ 1.25 × |",
@@ -60,7 +61,7 @@ it("gives no range for one repeat, and the further arguments in the command", ()
   const comparisons = [{ ...of, ours: [1], peers: [2] }];
   const extraArgs = ["--rounds", "1"];
   const page = pageOf([part], {
-    steps: { measured: "2026-11-24", load: 0.5, machine: "2 cores", extraArgs, comparisons },
+    steps: { measured: "2026-11-24", load: 0.5, cores: 2, machine: "2 cores", extraArgs, comparisons },
   });
   expect(page).toContain("| a step | 1.00 s | 2.00 s, PyTorch | **2.00 ×** as fast | ≥ 1.25 × |");
   expect(page).toContain("2026-11-24, 1 repeat, 2 cores");
@@ -71,7 +72,13 @@ it("calls times of a busy machine rough", () => {
   const of = { name: "a step", ratio: "speed", peer: "PyTorch", ours: [1], peers: [2] } as const;
   const pageWith = (unit: "seconds" | "bytes") =>
     pageOf([part], {
-      steps: { measured: "2026-11-24", load: 4, machine: "2 cores", comparisons: [{ ...of, unit }] },
+      steps: {
+        measured: "2026-11-24",
+        load: 4,
+        cores: 2,
+        machine: "2 cores",
+        comparisons: [{ ...of, unit }],
+      },
     });
   expect(pageWith("seconds")).toContain("busy with other work");
   expect(pageWith("bytes")).not.toContain("busy with other work");

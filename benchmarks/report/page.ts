@@ -27,15 +27,15 @@ the table says otherwise. They take turns, so that other work on the machine aff
 
 - A cell shows the median of the repeats and, in brackets, their range.
 - A ratio divides the medians. The range in brackets is that of the ratios of the single repeats.
-- More is better for "as fast"; less is better for "the memory" and "the time".
+- A ratio that ends in "as fast" is better if it is larger. A ratio of memory or time is better if it is smaller.
 - A target is the ratio that the project aims for. A dash means that there is no target.
 - The line below a table names the date, the number of repeats, the CPU, the versions, the machine's load average when the report began, and the
   command that measures the part again.
 
 \`npm run bench report\` measures all parts except the GPU, and writes this page and \`performance.json\`. It exits with 1 if a ratio is worse
-than in the last report: by 3 % or more, and with ranges that do not overlap. It does not compare reports from different machines or versions, nor times
-from a busy machine. \`--part NAME\` measures one part; \`--compare\` writes nothing. The other programs need a Python with the packages of
-\`benchmarks/peers/requirements.txt\`; set \`PERIODIC_EVAL_PEERS_PYTHON\` to its path.`;
+than in the last report: by 3 % or more, and with ranges that do not overlap. It does not compare reports from different machines or versions, with
+different arguments, or with fewer than five repeats, nor times from a busy machine. \`--part NAME\` measures one part; \`--compare\` writes
+nothing. The other programs need a Python with the packages of \`benchmarks/peers/requirements.txt\`; set \`PERIODIC_EVAL_PEERS_PYTHON\` to its path.`;
 
 function sectionOf({ name, title, about, targets = {} }: Part, part: MeasuredPart): string {
   const { measured, load, machine, extraArgs, comparisons, peaks, notes = [] } = part;

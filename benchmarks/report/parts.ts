@@ -26,7 +26,7 @@ export const parts: readonly Part[] = [
     title: "Scoring without examples",
     about: `${smollm2}: log-likelihoods of 100 questions of ARC-Challenge, beside lm-evaluation-harness at its fastest batch size.`,
     file: "scoring.ts",
-    args: words("--engines tfjs-node,peer --scorings packed --shots 0 --count 100 --repeats 5"),
+    args: words("--backends tfjs-node,peer --scorings packed --shots 0 --count 100 --repeats 5"),
     targets: { "0-shot, packed on tfjs-node, one question": 6 },
   },
   {
@@ -34,7 +34,7 @@ export const parts: readonly Part[] = [
     title: "Scoring with five examples",
     about: `${smollm2}: the same with five examples before each of 20 questions.`,
     file: "scoring.ts",
-    args: words("--engines tfjs-node,peer --scorings packed --shots 5 --count 20 --repeats 5"),
+    args: words("--backends tfjs-node,peer --scorings packed --shots 5 --count 20 --repeats 5"),
     targets: { "5-shot, packed on tfjs-node, one question": 12 },
   },
   {
@@ -90,7 +90,7 @@ export const parts: readonly Part[] = [
       "The embedded model of 0.4 million weights: log-likelihoods of 200 questions, beside lm-evaluation-harness on the same cores.",
     file: "scoring.ts",
     args: words(
-      `--engines wasm,peer --scorings packed --shots 0 --count 200 --repeats 7 --model ${world} --questions ${world}/questions.jsonl`,
+      `--backends wasm,peer --scorings packed --shots 0 --count 200 --repeats 7 --model ${world} --questions ${world}/questions.jsonl`,
     ),
   },
   {

@@ -18,7 +18,7 @@ export interface Comparison {
 
 /** The results of one run of a benchmark. */
 export interface Results {
-  /** The processor or GPU, and the versions of both sides. */
+  /** The CPU or GPU, and the versions of both sides. */
   readonly machine: string;
   readonly comparisons: readonly Comparison[];
   /** Peak resident memory of both processes, in bytes; null if unknown. */
@@ -33,16 +33,18 @@ export interface MeasuredPart extends Results {
   readonly measured: string;
   /** The load average when the report began: how many processes wanted a core. */
   readonly load: number;
+  /** The number of cores that this process may use. */
+  readonly cores: number;
   /** Arguments after those of the part. */
   readonly extraArgs?: readonly string[];
 }
 
-/** Above this load average, other programs take much of two cores. */
-const busyLoad = 1;
+/** Above this load average per core, other programs take much of the machine. */
+const busyLoad = 0.5;
 
-/** Whether other programs slowed down one side more than the other: the one whose threads wait for each other more. */
-export const isRough = ({ load, comparisons }: MeasuredPart): boolean =>
-  load > busyLoad && comparisons.some(({ unit }) => unit === "seconds");
+/** Whether other work on the machine may have changed the ratio of times. */
+export const isRough = ({ load, cores, comparisons }: MeasuredPart): boolean =>
+  load / cores > busyLoad && comparisons.some(({ unit }) => unit === "seconds");
 
 /** A median with the least and the greatest value. */
 export interface Spread {

@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { resultsVariable, type Results } from "./results.ts";
 
-/** Runs a file of benchmarks/ in a process of its own, because engines and peaks of memory belong to a process. */
+/** Runs a file of benchmarks/ in a process of its own, because backends and peaks of memory belong to a process. */
 export function runBenchmark(
   file: string,
   args: readonly string[],
