@@ -35,7 +35,9 @@ describe("the sources of the kernels", () => {
 describe.runIf(isCompiled)("compiled kernels", () => {
   it("are loaded by useBackend", async () => {
     await useBackend({ backend: nativeBackend });
-    expect(hasNativeKernels(), `Run \`npm run native\` if ${compiled} is outdated.`).toBe(true);
+    expect(hasNativeKernels(), `A warning says why ${compiled} was not loaded. Run \`npm run native\`.`).toBe(
+      true,
+    );
   });
 });
 
