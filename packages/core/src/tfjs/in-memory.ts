@@ -112,8 +112,10 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
 /**
  * The version of the numbers that the compiled kernels of `@periodic-eval/models` give. Raise it when a change of
  * `packages/models/src/native-kernels` rounds differently, so that a snapshot shows which kernels measured it.
+ *
+ * @internal
  */
-const kernelsVersion = 1;
+export const kernelsVersion = 1;
 
 /** Whether the compiled kernels compute here: they round differently from TensorFlow's operations. */
 const hasCompiledKernels = (): boolean =>

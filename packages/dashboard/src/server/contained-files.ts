@@ -31,8 +31,11 @@ export interface FileStamp {
 /** Number of entries to look at before other work may run. */
 const stampsAtOnce = 500;
 
-/** Bytes of one chunk. Larger files are read in the thread pool, so that other requests do not wait for them. */
+/** Bytes of one chunk. */
 const chunkBytes = 2 ** 20;
+
+/** Larger files are read in the thread pool, so that other requests do not wait. */
+const largestSyncRead = chunkBytes;
 
 const defaultMaxFileBytes = 64 * 2 ** 20;
 
@@ -85,7 +88,7 @@ export function containedFiles(
       try {
         const { size } = checkedStat(path, file);
         if (size > maxFileBytes) throw tooLarge(path, size, maxFileBytes);
-        return size > chunkBytes ? await readWhole(file, "utf8") : fs.readFileSync(file, "utf8");
+        return size > largestSyncRead ? await readWhole(file, "utf8") : fs.readFileSync(file, "utf8");
       } catch (error) {
         throw withoutAbsolutePath(path, error);
       } finally {

@@ -18,7 +18,7 @@ export interface CustomGraderOptions {
   /** Names the grader in warnings: `preference concise, verifier`. */
   readonly where: string;
   readonly reporter: Reporter;
-  /** Maximum time of one call. Default: 600. */
+  /** Seconds that one call may take. Default: 600. */
   readonly timeoutSeconds?: number;
 }
 
@@ -82,7 +82,7 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
 
 /** Resolves when a signal is aborted. Removes its listener when `until` settles. */
 function abortOf(signal: AbortSignal, until: Promise<unknown>): Promise<void> {
-  // An event that was dispatched before is not repeated.
+  // A signal that is already aborted dispatches no event.
   if (signal.aborted) return Promise.resolve();
   const done = new AbortController();
   const end = () => done.abort();

@@ -5,7 +5,13 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
-import { hasBackend, loadNativeKernels, nativeBackendFolder, nativeKernels } from "./installed-backends.ts";
+import {
+  hasBackend,
+  loadNativeKernels,
+  nativeBackendFolder,
+  nativeKernels,
+  type KernelStamp,
+} from "./installed-backends.ts";
 
 vi.mock("../native-kernels/native-kernels.ts", () => ({ registerNativeKernels: vi.fn() }));
 
@@ -37,7 +43,7 @@ describe("loadNativeKernels", () => {
   const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
   const library = "no library";
   const hashText = (text: string) => createHash("sha256").update(text).digest("hex");
-  const compiled = hashText(library);
+  const current = { fingerprint, cpuFlags, compiled: hashText(library), libraries: [] } satisfies KernelStamp;
 
   /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
   async function warningsWith(stamp: string): Promise<unknown[][]> {
@@ -61,22 +67,25 @@ describe("loadNativeKernels", () => {
   });
 
   it("skips kernels that need a CPU with other instruction sets", async () => {
-    expect(
-      await warningsWith(JSON.stringify({ fingerprint, cpuFlags: `${cpuFlags} another`, compiled })),
-    ).toEqual([]);
+    expect(await warningsWith(JSON.stringify({ ...current, cpuFlags: `${cpuFlags} another` }))).toEqual([]);
   });
 
+  const ofThisVersion = "expected kernels of this version of @periodic-eval/models.";
   it.each([
-    ["that are damaged", { fingerprint, cpuFlags, compiled: hashText("a library") }, "a damaged file"],
-    ["that do not load", { fingerprint, cpuFlags, compiled }, file],
+    ["that are damaged", { ...current, compiled: hashText("a library") }, `a damaged file, ${ofThisVersion}`],
+    ["that do not load", current, "expected a library that loads."],
     [
-      "of another version of the package",
-      { fingerprint: "another", cpuFlags, compiled },
-      "kernels of another version",
+      "of other source files",
+      { ...current, fingerprint: "another" },
+      `kernels compiled from other source files, ${ofThisVersion}`,
     ],
-    ["without a fingerprint", { processor: cpuFlags }, "kernels of another version"],
-    ["without CPU flags", { fingerprint, compiled }, "undefined"],
-    ["with an empty stamp", null, "null"],
+    [
+      "without a fingerprint",
+      { ...current, fingerprint: undefined },
+      `a damaged ${stampFile}, ${ofThisVersion}`,
+    ],
+    ["without CPU flags", { ...current, cpuFlags: undefined }, `a damaged ${stampFile}`],
+    ["with an empty stamp", null, `a damaged ${stampFile}`],
   ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
     const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
     expect(others).toEqual([]);

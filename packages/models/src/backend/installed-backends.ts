@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
+import * as z from "zod";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
 import type { BackendDefinition } from "./definition.ts";
 
@@ -35,7 +36,8 @@ export function builtBackend(packageName: string, folder = nativeBackendFolder()
 /** Whether a backend of native TensorFlow is built or installed. */
 export function hasBackend(packageName: string, folder?: string): boolean {
   try {
-    return builtBackend(packageName, folder) !== null || own.resolve(packageName) !== "";
+    if (builtBackend(packageName, folder) === null) own.resolve(packageName);
+    return true;
   } catch {
     return false;
   }
@@ -62,6 +64,13 @@ export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cp
   /** The paths of TensorFlow's libraries. */
   readonly libraries: readonly string[];
 }
+
+const stampSchema = z.object({
+  fingerprint: z.string(),
+  cpuFlags: z.string(),
+  compiled: z.string(),
+  libraries: z.array(z.string()),
+} satisfies Record<keyof KernelStamp, z.ZodType>);
 
 const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
 
@@ -99,26 +108,40 @@ export function loadNativeKernels(
   command: string,
   folder = nativeBackendFolder(),
 ): void {
-  const place = join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
+  const place = kernelFolder(packageName, folder);
   const path = join(place, kernelFile);
   if (!existsSync(path)) return;
+  const warn = (got: string, expected = "kernels of this version of @periodic-eval/models") => {
+    const fix = `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`;
+    const { message } = configError({ where: path, got, expected, fix });
+    process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
+  };
   try {
     const wanted = nativeKernels();
-    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as KernelStamp;
-    if (stamp.fingerprint !== wanted.fingerprint) throw new Error("kernels of another version");
+    const stamp = readStamp(join(place, stampFile));
+    if (stamp === null) return warn(`a damaged ${stampFile}`);
+    if (stamp.fingerprint !== wanted.fingerprint) return warn("kernels compiled from other source files");
     const hash = createHash("sha256").update(readFileSync(path)).digest("hex");
-    if (stamp.compiled !== hash) throw new Error("a damaged file");
+    if (stamp.compiled !== hash) return warn("a damaged file");
     const here = new Set(wanted.cpuFlags.split(" "));
     if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
     own(path);
     registerNativeKernels();
   } catch (error) {
-    const { message } = configError({
-      where: path,
-      got: error instanceof SyntaxError ? `a damaged ${stampFile}` : errorMessage(error),
-      expected: "kernels of this version of @periodic-eval/models",
-      fix: `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`,
-    });
-    process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
+    warn(errorMessage(error), "a library that loads");
+  }
+}
+
+/** Returns the folder of a built package's compiled kernels. */
+export function kernelFolder(packageName: string, folder = nativeBackendFolder()): string {
+  return join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
+}
+
+/** Returns null for a stamp that is missing or damaged. */
+function readStamp(path: string): KernelStamp | null {
+  try {
+    return stampSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch {
+    return null;
   }
 }

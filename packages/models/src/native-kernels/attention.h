@@ -72,6 +72,7 @@ void attendTile(const std::vector<Piece>& pieces, const float* const* queries, c
       }
     }
   }
+  // A score of NaN makes the total NaN, and so does an infinite largest score.
   float totals[R];
   for (int r = 0; r < R; r++) {
     Vector sum{};
@@ -128,7 +129,7 @@ void attendTile(const std::vector<Piece>& pieces, const float* const* queries, c
  * a piece has P cached tokens for b sequences, where b is B, or 1 if all sequences share it. The last piece has b = B.
  *
  * query [B·T, H·D], rotated and scaled; the keys [b·G, D, P] of each piece; the values [b·G, P, D] of each; the masks [B, T·P] of each,
- * which are added to the scores, or [0] for no mask → [B·T, H·D].
+ * which are added to the scores, or [0] for no mask → [B·T, H·D]. Each query attends to at least one token.
  */
 void attend(void* kernel, TF_OpKernelContext* context) {
   const AttentionOptions options = *static_cast<AttentionOptions*>(kernel);

@@ -1,5 +1,10 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
+import { kernelsVersion } from "../../../core/src/tfjs/in-memory.ts";
+import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { hasNativeKernels, runNative } from "./native-kernels.ts";
@@ -7,10 +12,34 @@ import { hasNativeKernels, runNative } from "./native-kernels.ts";
 // Tests need `periodic-eval native`, which compiles the kernels.
 if (hasNative) await useBackend({ backend: nativeBackend });
 const isThere = hasNative && hasNativeKernels();
+const compiled = join(kernelFolder(`@tensorflow/${nativeBackend}`), nativeKernels().file);
+// On a GPU the kernels are not used.
+const isCompiled = hasNative && existsSync(compiled) && !isOnDevice();
 
 const random = (seed: number, ...shape: number[]) => tf.randomNormal(shape, 0, 1, "float32", seed);
 
 const difference = (a: tf.Tensor, b: tf.Tensor): number => tf.max(tf.abs(tf.sub(a, b))).dataSync()[0]!;
+
+describe("the sources of the kernels", () => {
+  it("are those of this version of the kernels", () => {
+    expect(
+      { version: kernelsVersion, fingerprint: nativeKernels().fingerprint },
+      "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
+    ).toEqual({
+      version: 1,
+      fingerprint: "df23af36ac091cb8d33e631a11f5da7131f159dabab07dee0775b9d54240bf16",
+    });
+  });
+});
+
+describe.runIf(isCompiled)("compiled kernels", () => {
+  it("are loaded by useBackend", async () => {
+    await useBackend({ backend: nativeBackend });
+    expect(hasNativeKernels(), `A warning says why ${compiled} was not loaded. Run \`npm run native\`.`).toBe(
+      true,
+    );
+  });
+});
 
 describe.runIf(isThere)("the kernels for native TensorFlow", () => {
   beforeAll(() => useBackend({ backend: nativeBackend }));
@@ -129,6 +158,36 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       const expected = tf.reshape(tf.transpose(mean, [0, 2, 1, 3]), query.shape);
       expect(difference(attended, expected)).toBeLessThan(2e-5);
     });
+  });
+
+  it.each([
+    ["NaN", Number.NaN],
+    ["infinite", Number.POSITIVE_INFINITY],
+  ])("give NaN for a query with a score that is %s, and only for it", (_, key) => {
+    // One vector of scores is full in the first piece, and one is not in the second.
+    const pieces = [16, 5];
+    for (const [wrong, tokens] of pieces.entries()) {
+      for (let token = 0; token < tokens; token++) {
+        tf.tidy(() => {
+          const keys = pieces.map((count, piece) => {
+            const buffer = tf.buffer([2, 3, count]);
+            if (piece === wrong) buffer.set(key, 0, 1, token);
+            return buffer.toTensor();
+          });
+          const values = pieces.map((count, piece) => random(piece, 2, count, 3));
+          const masks = pieces.map(() => tf.tensor1d([]));
+          const attended = runNative("PeriodicAttend", [tf.ones([2, 3]), ...keys, ...values, ...masks], {
+            heads: 1,
+            keyValueHeads: 1,
+            pieces: 2,
+          });
+          const mean = tf.mean(tf.concat(values, 1), 1).arraySync() as number[][];
+          const [first, second] = attended.arraySync() as number[][];
+          expect(first).toEqual([Number.NaN, Number.NaN, Number.NaN]);
+          expect(second).toEqual(mean[1]!.map((value) => expect.closeTo(value, 5)));
+        });
+      }
+    }
   });
 
   it("leave no tensors", () => {

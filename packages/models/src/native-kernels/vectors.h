@@ -48,7 +48,7 @@ inline float sumOf(Vector vector) {
   return values[0];
 }
 
-/** Returns the largest lane. */
+/** Returns the largest lane. If a lane is NaN, returns any of the lanes. */
 inline float largestOf(Vector vector) {
   float values[lanes];
   store(values, vector);
@@ -60,10 +60,10 @@ inline float largestOf(Vector vector) {
 
 inline bool anyAbove(Vector vector, float limit) { return largestOf(vector) > limit; }
 
-/** Returns exp(x) for x ≤ 88, with a relative error below 2e-7, and 0 for x < −87. Polynomial of Cephes (Moshier 1989). */
+/** Returns exp(x) for x ≤ 88, with a relative error below 2e-7, 0 for x < −87, and NaN for NaN. Polynomial of Cephes (Moshier 1989). */
 inline Vector exponential(Vector x) {
   const Vector low = broadcast(-87.0f);
-  const Vector bounded = x > low ? x : low;
+  const Vector bounded = x < low ? low : x;
   // Adding 1.5·2²³ rounds to the nearest integer.
   const Vector shift = broadcast(12582912.0f);
   const Vector whole = bounded * broadcast(1.44269504088896341f) + shift - shift;
