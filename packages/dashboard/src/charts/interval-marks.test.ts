@@ -1,4 +1,4 @@
-import * as Plot from "@observablehq/plot";
+import type * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
 import { drawChart } from "./draw-chart.ts";
