@@ -11,8 +11,9 @@ import { smallChart } from "./small-chart.ts";
 /** Draws a secondary metric as a small chart. */
 export function companionChart(run: RunRecord, curve: MetricCurve): Html {
   const scale = scaleOf(curve.unit);
-  const values = curve.measurements
-    .filter(hasValue)
+  const measured = curve.measurements.filter(hasValue);
+  const hasGaps = measured.some(({ ci95 }) => ci95 === null);
+  const values = measured
     .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
     .map((value) => value * scale);
   return smallChart(run, {
@@ -24,7 +25,7 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
       const measurements = valuesIn(curve, index);
       const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
       return [
-        ...intervalMarks(measurements, { scale, stroke, fillOpacity: 0.15 }),
+        ...intervalMarks(measurements, { scale, stroke, fillOpacity: 0.15, hasGaps }),
         Plot.lineY(measurements, { ...place, stroke, strokeWidth: 1.75 }),
         Plot.dot(evenly(measurements), { ...place, r: 2.5, fill: stroke }),
         Plot.dot(evenly(measurements), {

@@ -15,6 +15,7 @@ const capWidth = 3;
  * would be invisible, or would have a shape that no values have.
  *
  * @param options.scale The factor from the unit of the intervals to that of the chart.
+ * @param options.hasGaps Whether a step of another phase of the curve has no interval: bars in all phases then. Default: false.
  */
 export function intervalMarks(
   steps: readonly IntervalAtStep[],
@@ -22,12 +23,18 @@ export function intervalMarks(
     scale,
     stroke,
     fillOpacity,
-  }: { readonly scale: number; readonly stroke: string; readonly fillOpacity: number },
+    hasGaps = false,
+  }: {
+    readonly scale: number;
+    readonly stroke: string;
+    readonly fillOpacity: number;
+    readonly hasGaps?: boolean;
+  },
 ): readonly Plot.Markish[] {
   const bounded = steps.flatMap(({ runStep, ci95 }) =>
     ci95 === null ? [] : [{ runStep, low: ci95[0] * scale, high: ci95[1] * scale }],
   );
-  if (steps.length > 1 && bounded.length === steps.length)
+  if (!hasGaps && steps.length > 1 && bounded.length === steps.length)
     return [Plot.areaY(bounded, { x: "runStep", y1: "low", y2: "high", fill: stroke, fillOpacity })];
   const shown = evenly(bounded);
   const line = { stroke, strokeOpacity: 0.5 };
