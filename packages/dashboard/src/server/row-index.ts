@@ -130,7 +130,7 @@ async function build(
       : await checkRows(snapshotFile, samples, hash.digest("hex"), files);
   if (check.state === "sound") return { stamp, positions, rows };
   throw new PeriodicEvalError({
-    code: "store",
+    code: "data",
     where: file,
     got: `${rows} rows, edited or damaged after they were written`,
     expected: "those that the snapshot names",

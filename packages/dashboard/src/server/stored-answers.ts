@@ -82,7 +82,8 @@ function problemOf(
   { phase, id, step }: SnapshotKey,
   error: unknown,
 ): RunProblem {
-  const isDamage = PeriodicEvalError.is(error);
+  // A file that the server must not read, such as one with two names, has the code `store`.
+  const isDamage = PeriodicEvalError.is(error, "data");
   return {
     file: `${phase}/${basename(samplesPath(snapshotFile))}`,
     kind: isDamage ? "rows" : "unavailable",
@@ -190,7 +191,7 @@ function parseRow(text: string, where: string): Json {
 
 const damagedRows = (where: string, got: string, expected: string): PeriodicEvalError =>
   new PeriodicEvalError({
-    code: "store",
+    code: "data",
     where,
     got,
     expected,
