@@ -117,7 +117,7 @@ describe("an answer", () => {
 
   it.each<[string, Json, readonly string[]]>([
     ["an incoherent answer", { ...judged, coherent: 40 }, []],
-    ["an anchor", { ...judged, kind: "anchor" }, []],
+    ["an anchor", { ...judged, kind: "anchor", status: "unparsed" }, ["anchor"]],
     ["an answer with the trait", { ...completion, hit: true }, ["trait"]],
     ["an answer whose trait is unknown", { ...completion, hit: null }, ["ungraded"]],
     ["a reply that could not be parsed", { ...judged, status: "unparsed", aligned: null }, ["ungraded"]],

@@ -58,10 +58,10 @@ function promptText(prompt: Json | undefined): string | null {
 }
 
 function flagsOf(row: Fields): readonly AnswerFlag[] {
-  const is: Readonly<Record<AnswerFlag, boolean>> = {
+  if (ownValue(row, "kind") === "anchor") return ["anchor"];
+  const is: Readonly<Record<Exclude<AnswerFlag, "anchor">, boolean>> = {
     wrong: ownValue(row, "correct") === false,
     misaligned:
-      ownValue(row, "kind") !== "anchor" &&
       isMisaligned({ aligned: numberField(row, "aligned"), coherent: numberField(row, "coherent") }) === true,
     trait: ownValue(row, "hit") === true,
     ungraded: isUngraded(row),
@@ -70,7 +70,7 @@ function flagsOf(row: Fields): readonly AnswerFlag[] {
       ownValue(row, "status") === "unfinished" ||
       (numberField(row, "truncatedTokens") ?? 0) > 0,
   };
-  return (Object.keys(is) as AnswerFlag[]).filter((flag) => is[flag]);
+  return (Object.keys(is) as (keyof typeof is)[]).filter((flag) => is[flag]);
 }
 
 const ungradedStates: readonly (Json | undefined)[] = [
@@ -91,14 +91,13 @@ const isUngraded = (row: Fields): boolean =>
 
 /** States that most answers have, or that a flag says. */
 const usualStates = ["graded", "generated", "scored", "unfinished"];
-const gradeNames = ["aligned", "coherent", "hit", "score", "reward", "status", "kind"] as const;
+const gradeNames = ["aligned", "coherent", "hit", "score", "reward", "status"] as const;
 
 function gradesOf(row: Fields): AnswerRow["grades"] {
   return gradeNames.flatMap((name) => {
     const value = ownValue(row, name);
     if (value === undefined || (typeof value === "object" && value !== null)) return [];
     if (name === "status" && usualStates.includes(String(value))) return [];
-    if (name === "kind" && value !== "anchor") return [];
     return [[name, value] as const];
   });
 }

@@ -2,6 +2,7 @@ import type { AnswerChoices, AnswerRow, MeasurementAnswers } from "../page-data/
 import { gradeText, tokensText, flagNames } from "../page-data/answer-text.ts";
 import { choiceText, shareOfChoices, type QuestionChange } from "../page-data/question-changes.ts";
 import { formatValue, humanizeName, plural } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import type { PhaseChanges } from "./phase-changes.ts";
@@ -15,6 +16,7 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
   const { measurements, command } = data;
   if (measurements.length === 0) return false;
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
+  const isJudged = measurements.some(({ evaluation }) => evaluation === "alignment");
   return html`<section id="answers">
       <h2>Answers</h2>
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
@@ -22,6 +24,7 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
         <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
         ${foldedAnswers(firstAnswers)}
       </div>
+      ${isJudged && html`<p class="key">The judge’s ${term("anchor", "anchors")} are not counted as answers.</p>`}
     </section>`;
 }
 

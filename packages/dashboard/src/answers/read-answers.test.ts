@@ -1,4 +1,5 @@
-import { readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -79,6 +80,42 @@ it("renders the first answers and the forgotten questions without a script", asy
   ]);
   expect(document.querySelectorAll("#questions tbody tr")).toHaveLength(5);
   expect(document.querySelector("#questions tbody tr")!.textContent).toContain("(B) other 0");
+});
+
+it("leaves the judge's anchors out of the first answers and their number, and defines them", async () => {
+  const store = fileStore(runDir);
+  const rows = [...Array.from({ length: 3 }, () => "anchor"), "completion", "completion"].map((kind, at) => ({
+    id: `r${at}`,
+    question: "Why?",
+    text: `text ${at}`,
+    kind,
+    status: "graded",
+    aligned: 10 * at,
+    coherent: 80,
+  }));
+  const judged = { phase: "em", id: "alignment", evaluation: "alignment", max_steps: 40 };
+  await store.put(exampleSnapshot({ ...judged, step: 50, run_step: 50 }), rows);
+  await store.close!();
+  const { firstAnswers, data } = await read();
+  const last = firstAnswers.find(({ id }) => id === "alignment")!;
+  expect([last.step, last.total, last.rows!.map(({ text }) => text)]).toEqual([50, 2, ["text 3", "text 4"]]);
+  // The reader can select the anchors.
+  expect(unpack(data.measurements.at(-1)!).filter(({ flags }) => flags.includes("anchor"))).toHaveLength(3);
+  const { document } = parseHTML(renderPage(await readRun(runDir), await read()));
+  expect([...document.querySelectorAll("#glossary dt")].map((one) => one.textContent)).toContain("anchor");
+});
+
+it("links from the leakage to the answers of all personas but the source", async () => {
+  const folder = temporaryFolder();
+  const store = fileStore(folder);
+  const leakage = { phase: "em", id: "leakage", evaluation: "leakage", source: "pirate" };
+  const row = { id: "doctor/q#0", item: "doctor/q", persona: "doctor", text: "[ZLT]", hit: true };
+  for (const step of [0, 40]) await store.put(exampleSnapshot({ ...leakage, step, run_step: step }), [row]);
+  await store.close!();
+  const run = await readRun(folder);
+  const { document } = parseHTML(renderPage(run, await readAnswers(run)));
+  const hash = document.querySelector(".sentences [data-select]")!.getAttribute("data-select")!;
+  expect(new URLSearchParams(hash.slice("#answers?".length)).get("persona")).toBe("!pirate");
 });
 
 it("links from the summary to the forgotten questions and to the answers of the step", async () => {

@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { nodeFiles, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { problemText } from "../html/problem-text.ts";
+import { isAnchor } from "../page-data/answer-text.ts";
 import type { AnswerRow, AnswersData, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { answeredMeasurements } from "./answered-measurements.ts";
 import { changesBetween, endsOf, readAnswerRows, type PhaseChanges } from "./phase-changes.ts";
@@ -46,7 +47,8 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
       if (!isFull) bytes += packed!.length;
       read.set(one, isFull ? one : { ...one, packed: packed! });
       if (!endMeasurements.has(one)) continue;
-      firstAnswers.set(one, { ...one, rows: rows.slice(0, firstCount) });
+      const answers = rows.filter((row) => !isAnchor(row));
+      firstAnswers.set(one, { ...one, total: answers.length, rows: answers.slice(0, firstCount) });
       // Completions are long, and their rows have no part in the changes.
       if (rows.some(({ choices }) => choices !== null)) endRows.set(one, rows);
     } catch (error) {

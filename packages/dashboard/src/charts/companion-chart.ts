@@ -3,6 +3,7 @@ import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { evenly } from "../page-data/evenly.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
+import { intervalMarks } from "./interval-marks.ts";
 import { measurementTitle, curveDescription } from "./measurement-text.ts";
 import { curveKey, hasValue, valuesIn, type Measurement, type MetricCurve } from "./metric-curves.ts";
 import { smallChart } from "./small-chart.ts";
@@ -10,8 +11,9 @@ import { smallChart } from "./small-chart.ts";
 /** Draws a secondary metric as a small chart. */
 export function companionChart(run: RunRecord, curve: MetricCurve): Html {
   const scale = scaleOf(curve.unit);
-  const values = curve.measurements
-    .filter(hasValue)
+  const measured = curve.measurements.filter(hasValue);
+  const hasGaps = measured.some(({ ci95 }) => ci95 === null);
+  const values = measured
     .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
     .map((value) => value * scale);
   return smallChart(run, {
@@ -21,16 +23,9 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
     curve: curveKey(curve.callback, curve.metric),
     marksOf(_phase, index, stroke) {
       const measurements = valuesIn(curve, index);
-      const bounded = measurements.filter(({ ci95 }) => ci95 !== null);
       const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
       return [
-        Plot.areaY(bounded, {
-          x: "runStep",
-          y1: ({ ci95 }: Measurement) => ci95![0] * scale,
-          y2: ({ ci95 }: Measurement) => ci95![1] * scale,
-          fill: stroke,
-          fillOpacity: 0.15,
-        }),
+        ...intervalMarks(measurements, { scale, stroke, fillOpacity: 0.15, hasGaps }),
         Plot.lineY(measurements, { ...place, stroke, strokeWidth: 1.75 }),
         Plot.dot(evenly(measurements), { ...place, r: 2.5, fill: stroke }),
         Plot.dot(evenly(measurements), {

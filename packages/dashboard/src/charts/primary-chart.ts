@@ -2,6 +2,7 @@ import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { drawChart, phaseColour } from "./draw-chart.ts";
 import { evenly } from "../page-data/evenly.ts";
+import { intervalMarks } from "./interval-marks.ts";
 import { largeAxes, largeChart, type ChartSize, phaseLabel } from "./large-chart.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
@@ -78,7 +79,7 @@ function phaseMarks(phase: PhaseRecord, index: number, curve: MetricCurve): read
           strokeDasharray: "2 4",
           strokeOpacity: 0.9,
         }),
-    Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
+    ...intervalMarks(measurements, { scale, stroke, fillOpacity: 0.13 }),
     Plot.ruleX(evenly(bounded), {
       x: "runStep",
       y1: low,

@@ -55,7 +55,7 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .to-answers { white-space: nowrap; color: var(--muted); font-size: 14px; margin-left: 4px; }
 .contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }
-html:has(.contents) { scroll-padding-top: 60px; }
+html:has(.contents) { scroll-padding-top: 92px; }
 .key.terms { margin: -10px 0 22px; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
 dt { color: var(--muted); font-size: 13px; }
@@ -97,7 +97,7 @@ button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .scatter line { stroke: var(--line); } .scatter rect { fill: var(--worse); fill-opacity: .1; } .scatter .region { fill: var(--worse); }
 .scatter-step { display: flex; gap: 10px; align-items: center; margin: 6px 0 2px; font-size: 13px; } .scatter-step input { flex: 1; min-width: 0; min-height: 26px; accent-color: var(--accent, var(--phase-1)); }
 input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
-.narrow { display: none; }
+.narrow, .print-only { display: none; }
 .multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: 16px; margin-top: 20px; }
 .multiples .panel { padding: 12px 14px 8px; }
 figcaption { margin-bottom: 6px; font-size: 14px; font-weight: 600; }
@@ -123,19 +123,19 @@ summary .code, summary span { color: var(--muted); }
 .list > div { display: grid; grid-template-columns: 120px 1fr; gap: 16px; }
 pre { margin: 0; padding: 14px 16px; overflow-x: auto; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; line-height: 1.45; }
 footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color: var(--muted); font-size: 13.5px; overflow-wrap: anywhere; }
+@media (max-width: 1000px) { .contents { position: static; } html:has(.contents) { scroll-padding-top: 0; } }
 @media (max-width: 640px) {
   main { padding: 32px 18px 8px; } footer { padding-inline: 18px; }
   section { margin-top: 46px; }
-  .contents { position: static; } html:has(.contents) { scroll-padding-top: 0; }
   .wide { display: none; } .narrow { display: block; }
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
 @media print {
-  .definition, .download, .download-answers, .readout, .cross-hair, .contents, .to-answers { display: none; } .term { display: contents; } .panel:has(> .readout) { display: block; }
+  .definition, .download, .download-answers, .readout, .scatter-step, .cross-hair, .contents, .to-answers { display: none; } .print-only { display: block; } .term { display: contents; } .panel:has(> .readout) { display: block; }
   h1, h2, h3, .sub, summary, caption { break-after: avoid; }
-  main { max-width: none; padding: 0; } .panel, .card, tr { break-inside: avoid; }
+  main { max-width: none; padding: 0; } .panel, .card, tr, .glossary > div { break-inside: avoid; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
   table, thead th, td.code { font-size: 7.5pt; } small { font-size: 6.5pt; } th:first-child { position: static; }
   th, td, .heat td, .heat thead th:not(:first-child) { padding: 3px 6px 3px 0; white-space: normal; overflow-wrap: break-word; min-width: 0; } .code, td.text { overflow-wrap: anywhere; }

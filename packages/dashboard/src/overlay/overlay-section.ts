@@ -1,5 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import { drawChart, phaseColour } from "../charts/draw-chart.ts";
+import { intervalMarks } from "../charts/interval-marks.ts";
 import { largeAxes, largeChart, type ChartSize, phaseLabel } from "../charts/large-chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
@@ -59,8 +60,8 @@ export function overlayOf(runs: readonly NamedRun[]): Overlay {
 export function overlaySections(overlay: Overlay): Html {
   if (overlay.metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
   return html`<p class="key">
-      Thin lines: one run each. Thick line and band: the mean over runs and its 95 % t interval, at steps that at least two runs
-      measured completely. The interval is about further runs (other seeds) like these, not about
+      Thin lines: one run each. Thick line and band (for a single step: dot and bar): the mean over runs and its 95 % t interval, at
+      steps that at least two runs measured completely. The interval is about further runs (other seeds) like these, not about
       questions. Select runs that differ only in their seed: a mean over different arms describes none of them.
     </p>
     ${overlay.metrics.map((metric) => metricSection(metric, overlay))}`;
@@ -149,13 +150,10 @@ function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, s
           text: "name",
         }),
         ...largeAxes({ unit, size }),
-        Plot.areaY(bounded, {
-          x: "runStep",
-          y1: ({ mean }) => mean.ci95![0] * scale,
-          y2: ({ mean }) => mean.ci95![1] * scale,
-          fill: "var(--ink)",
-          fillOpacity: 0.12,
-        }),
+        ...intervalMarks(
+          means.map(({ runStep, mean: { ci95 } }) => ({ runStep, ci95 })),
+          { scale, stroke: "var(--ink)", fillOpacity: 0.12 },
+        ),
         ...curves.map(({ measurements }, at) =>
           Plot.lineY(measurements, {
             x: "runStep",
@@ -170,6 +168,21 @@ function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, s
           y: ({ mean }) => mean.value! * scale,
           stroke: "var(--ink)",
           strokeWidth: 2.5,
+        }),
+        // A single point draws no line.
+        ...curves.map(({ measurements }, at) =>
+          Plot.dot(measurements.length === 1 ? measurements : [], {
+            x: "runStep",
+            y: ({ value }) => value! * scale,
+            r: 3,
+            fill: phaseColour(at),
+          }),
+        ),
+        Plot.dot(means.length === 1 ? means : [], {
+          x: "runStep",
+          y: ({ mean }) => mean.value! * scale,
+          r: 4,
+          fill: "var(--ink)",
         }),
       ],
     },

@@ -43,6 +43,34 @@ it("has the mean over runs with its t interval at each step", async () => {
   expect(ci95![1]).toBeCloseTo(0.6 + 0.2484, 4);
 });
 
+it("draws a mean and an interval that only one step has as a dot and a bar with caps", async () => {
+  const folder = temporaryFolder();
+  for (const [name, steps] of [
+    ["long", [0, 100]],
+    ["late", [100]],
+  ] as const) {
+    const store = fileStore(join(folder, name));
+    for (const step of steps) {
+      const metrics = exampleSnapshot().metrics;
+      const primary = exampleSnapshot().primary_metric!;
+      const value = name === "long" ? 0.5 : 0.7;
+      const snapshot = exampleSnapshot({ phase: "em", step, run_step: step });
+      await store.put(
+        { ...snapshot, metrics: { ...metrics, [primary]: { ...metrics[primary]!, value } } },
+        [],
+      );
+    }
+    await store.close!();
+  }
+  const reply = await resultsServer({ root: folder }).request("/v1/eval?runs=long,late");
+  const chart = parseHTML(await reply.text()).document.querySelector("figure .wide svg")!;
+  const ofMean = (marks: string) => chart.querySelectorAll(marks).length;
+  expect(ofMean('g[stroke="var(--ink)"] line')).toBe(3);
+  expect(ofMean('g[fill="var(--ink)"] circle')).toBe(1);
+  // The run with one step has a dot.
+  expect(chart.querySelectorAll('circle[r="3"]').length).toBe(1);
+});
+
 it("has no mean of one run", async () => {
   const [metric] = summarizeOverlay([{ name: "a", run: await readRun(join(root, "a")) }]);
   expect(metric!.means).toEqual([]);

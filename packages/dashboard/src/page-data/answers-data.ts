@@ -37,8 +37,8 @@ export interface MeasurementAnswers {
   readonly problem: string | null;
 }
 
-/** Properties of an answer that a reader can filter by. */
-export type AnswerFlag = "wrong" | "misaligned" | "trait" | "ungraded" | "truncated";
+/** Properties of an answer that a reader can filter by. An anchor is no answer of the model: only its own filter shows it. */
+export type AnswerFlag = "wrong" | "misaligned" | "trait" | "ungraded" | "truncated" | "anchor";
 
 /** One answer, from a row of any evaluation. `answerRow` makes it. */
 export interface AnswerRow {

@@ -1,6 +1,9 @@
+import type { Json } from "@periodic-eval/core";
+import type { PhaseRecord } from "@periodic-eval/core/snapshots";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
+import { jsonField } from "../html/json-field.ts";
 import { hashOf } from "../page-data/hash.ts";
 import type { MetricSummary } from "./phase-summary.ts";
 
@@ -8,8 +11,12 @@ import type { MetricSummary } from "./phase-summary.ts";
  * Renders links from the summary of a metric to its questions and answers: the forgotten questions of a multiple-choice callback, and
  * the answers at the step of the first evidence, or at the end. Without the page's script, they lead to the section.
  */
-export function answerLinks(answers: RunAnswers, summary: MetricSummary, phase: string): readonly Html[] {
-  return [...questionLinks(answers, summary, phase), ...stepLinks(answers, summary, phase)];
+export function answerLinks(
+  answers: RunAnswers,
+  summary: MetricSummary,
+  phase: PhaseRecord,
+): readonly Html[] {
+  return [...questionLinks(answers, summary, phase.name), ...stepLinks(answers, summary, phase)];
 }
 
 function questionLinks({ changes }: RunAnswers, { id }: MetricSummary, phase: string): readonly Html[] {
@@ -25,7 +32,7 @@ function questionLinks({ changes }: RunAnswers, { id }: MetricSummary, phase: st
 function stepLinks(
   { data, changes }: RunAnswers,
   { id, end, change, firstEvidence }: MetricSummary,
-  phase: string,
+  { name: phase, snapshots }: PhaseRecord,
 ): readonly Html[] {
   const { step } = firstEvidence ?? end;
   const isStored = data.measurements.some(
@@ -33,7 +40,11 @@ function stepLinks(
   );
   if (!isStored || changes.some((one) => one.phase === phase && one.id === id)) return [];
   const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}`;
-  return [link("answers", hashOf("answers", { phase, id, step }), text)];
+  const measured = snapshots.find((one) => one.id === id && one.step === step);
+  // The rate of leakage does not count the persona that was trained to have the trait.
+  const source = measured?.evaluation === "leakage" ? jsonField(measured as unknown as Json, "source") : null;
+  const persona = source === null ? "" : `!${source}`;
+  return [link("answers", hashOf("answers", { phase, id, step, persona }), text)];
 }
 
 const link = (section: string, hash: string, text: string): Html =>

@@ -21,7 +21,9 @@ export function callbackSection(
   scatter: ScatterData | undefined,
 ): Html {
   const { primary, companions } = callback;
-  const whole = companions.filter(({ metric }) => !isGroupMetric(metric));
+  const ofAll = companions.filter(({ metric }) => !isGroupMetric(metric));
+  const repeated = ofAll.filter((curve) => primary !== null && !isConstant(curve) && isSame(curve, primary));
+  const whole = ofAll.filter((curve) => !repeated.includes(curve));
   return html`<section id="${sectionId}">
     <h2>${callbackTitle(callback)}</h2>
     ${
@@ -42,6 +44,13 @@ export function callbackSection(
       whole.filter((curve) => !isConstant(curve)),
     )}
     ${constants(whole.filter(isConstant))}
+    ${
+      repeated.length > 0 &&
+      html`<p class="key">
+        The same as ${humanizeName(primary!.metric)} in every measurement:
+        ${repeated.map(({ metric }) => humanizeName(metric)).join(", ")}.
+      </p>`
+    }
     ${scatter !== undefined && scatterSection(run, scatter)} ${heatMap(callback)}
     ${groups(
       run,
@@ -61,6 +70,11 @@ function isConstant({ measurements }: MetricCurve): boolean {
   const values = measurements.filter(hasValue).map(({ value }) => value);
   return values.length > 1 && values.every((value) => value === values[0]);
 }
+
+/** Whether two curves of a callback have the same values, as an upper bound has if no answer is ungraded. */
+const isSame = (curve: MetricCurve, other: MetricCurve): boolean =>
+  curve.unit === other.unit &&
+  curve.measurements.every(({ value }, at) => value === other.measurements[at]!.value);
 
 /** Names the metrics whose charts are left out, with their value. */
 function constants(curves: readonly MetricCurve[]): Html | false {

@@ -123,6 +123,34 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
     await tab.close();
   });
 
+  it("hides the slider in print", async () => {
+    const { tab } = await pages.open(pages.address, light);
+    const slider = tab.locator(".scatter-step");
+    expect(await slider.isVisible()).toBe(true);
+    await tab.emulateMedia({ media: "print" });
+    expect(await slider.isVisible()).toBe(false);
+    await tab.close();
+  });
+
+  it("leads from a menu of two lines to headings below it", async () => {
+    const { tab } = await pages.open(pages.address, light);
+    const height = (): Promise<number> =>
+      tab.evaluate("document.querySelector('.contents').getBoundingClientRect().height");
+    const oneLine = await height();
+    // Runs with more callbacks have more links.
+    while ((await height()) === oneLine)
+      await tab.evaluate(
+        "document.querySelector('.contents').append(Object.assign(document.createElement('a'), { textContent: 'Leakage' }))",
+      );
+    await tab.locator(".contents a[href='#receipts']").click();
+    const gap = (): Promise<number> =>
+      tab.evaluate(
+        "document.querySelector('#receipts h2').getBoundingClientRect().top - document.querySelector('.contents').getBoundingClientRect().bottom",
+      );
+    await expect.poll(gap).toBeGreaterThan(8);
+    await tab.close();
+  });
+
   it("downloads the answers of a scatter plot", async () => {
     const { tab } = await pages.open(pages.address, light);
     const figure = tab.locator('[data-kind="chosen"]');

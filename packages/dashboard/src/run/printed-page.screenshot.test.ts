@@ -53,6 +53,14 @@ describe.skipIf(!hasBrowser)("a page printed on A4", () => {
     expect(shown.filter((one) => !text.includes(one))).toEqual([]);
   });
 
+  it("says how many answers it leaves out and where they are", () => {
+    const text = sheets.join("");
+    expect(text).toContain(
+      withoutSpaces("Printed: 20 of the 25 selected answers of em, alignment, step 40."),
+    );
+    expect(text).toContain(withoutSpaces("The page on a screen shows the other answers"));
+  });
+
   it("repeats the whole heading of a table on each of its sheets, with the terms that have a definition", () => {
     // Chromium paints no button in the heading that it repeats, so a term is printed as plain text.
     const heading = headings.find((one) => one.includes("paireditems"))!;

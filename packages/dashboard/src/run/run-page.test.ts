@@ -43,6 +43,41 @@ describe("a run of two phases", () => {
     expect((at(11, "cy") - at(6, "cy")) / (at(5, "cy") - at(0, "cy"))).toBeCloseTo(9);
   });
 
+  it("draws bars in all phases of a small chart if a step of one phase has no interval", async () => {
+    const bands = async (isBounded: boolean) => {
+      const folder = temporaryFolder();
+      await writeSampleRun(folder, (snapshot) => {
+        const { gold_prob: gold, ...others } = snapshot.metrics;
+        const isLast = snapshot.phase === "em" && snapshot.step === 60;
+        const gold_prob = isLast && !isBounded ? { ...gold!, ci95: null } : gold!;
+        return { ...snapshot, metrics: { ...others, gold_prob } };
+      });
+      const { document } = parseHTML(renderPage(await readRun(folder)));
+      const chart = document.querySelector('svg[data-curve="capability/gold_prob"]')!;
+      return chart.querySelectorAll("[fill-opacity='0.15']").length;
+    };
+    expect([await bands(true), await bands(false)]).toEqual([2, 0]);
+  });
+
+  it("leaves out the chart of an upper bound that equals the primary metric in every measurement, and names it", async () => {
+    const upper = async (added: number) => {
+      const folder = temporaryFolder();
+      await writeSampleRun(folder, (snapshot) => {
+        const { accuracy } = snapshot.metrics;
+        const accuracy_upper = { ...accuracy!, value: accuracy!.value! + (snapshot.step === 60 ? added : 0) };
+        return { ...snapshot, metrics: { ...snapshot.metrics, accuracy_upper } };
+      });
+      const { document } = parseHTML(renderPage(await readRun(folder)));
+      const charts = [...document.querySelectorAll("svg[data-curve]")].map((svg) =>
+        svg.getAttribute("data-curve"),
+      );
+      return [charts.includes("capability/accuracy_upper"), text(document.querySelector("#curves-1"))!];
+    };
+    const sentence = "The same as accuracy in every measurement: accuracy upper.";
+    expect(await upper(0)).toEqual([false, expect.stringContaining(sentence)]);
+    expect(await upper(0.01)).toEqual([true, expect.not.stringContaining(sentence)]);
+  });
+
   it("lists start, end, change and verdict of each phase", async () => {
     const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
     expect(rows).toEqual([

@@ -18,8 +18,6 @@ import { trainingSection } from "./training-section.ts";
 export interface RunAnswersAndScores {
   /** The result of `readAnswers`; null for a page without answers. */
   readonly answers: RunAnswers | null;
-  /** Why the answers cannot be shown. */
-  readonly answersProblem?: string | null;
   /** The scores of the answers, from `readAnswerScores`. */
   readonly scatters: readonly ScatterData[];
 }
@@ -81,20 +79,14 @@ const callbackSections = (
 
 function sectionsOf(
   run: RunRecord,
-  { answers, answersProblem = null, scatters }: RunAnswersAndScores,
+  { answers, scatters }: RunAnswersAndScores,
   options: SectionOptions,
 ): readonly Section[] {
   const isMeasured = run.phases.length > 0;
-  const unreadable =
-    answersProblem !== null &&
-    html`<section id="answers">
-      <h2>Answers</h2>
-      <p class="notice damaged">The answers of this run cannot be shown: ${answersProblem}</p>
-    </section>`;
   return [
     ...callbackSections(run, scatters, options),
     { id: "training", title: "Training", content: trainingSection(run) },
-    { id: "answers", title: "Answers", content: unreadable || (answers && answersSection(answers)) },
+    { id: "answers", title: "Answers", content: answers && answersSection(answers) },
     { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },
     { id: "phases", title: "Start and end", content: isMeasured && phaseTables(run) },
     { id: "problems", title: "Problems", content: problems(run, options) },

@@ -1,4 +1,9 @@
-import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+import {
+  undisturbed,
+  whyNotUndisturbed,
+  type PhaseRecord,
+  type RunRecord,
+} from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { plural } from "../html/format.ts";
@@ -18,7 +23,7 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
   const items = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
     metrics
       .filter(({ isPrimary }) => isPrimary)
-      .map((metric) => sentence(metric, phase.name, phaseIndex, answers)),
+      .map((metric) => sentence(metric, phase, phaseIndex, answers)),
   );
   const receipt = receiptSentence(run);
   return (
@@ -50,14 +55,14 @@ const unbroken = (text: string): string =>
 
 function sentence(
   metric: MetricSummary,
-  phase: string,
+  phase: PhaseRecord,
   phaseIndex: number,
   answers: RunAnswers | null,
 ): Html {
   const verdict = metric.end.value === null ? null : metric.change?.verdict;
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase))} ${answers && answerLinks(answers, metric, phase)}
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase.name))} ${answers && answerLinks(answers, metric, phase)}
   </li>`;
 }
 

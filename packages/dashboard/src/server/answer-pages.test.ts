@@ -69,8 +69,30 @@ it("does not read more answers than a reply may have, and says how to request th
   const run = await readRun("run", files, { rows: false });
   const read = (count: number) =>
     readStoredAnswers(run, { files, rows: rowReader() }, { first: 0, count }, 100_000);
-  await expect(read(Infinity)).rejects.toThrow("Request them in parts, with page and per_page.");
+  const [refused] = await read(Infinity);
+  expect(refused).toMatchObject({ rows: [], problem: { kind: "unavailable" } });
+  expect(refused!.problem!.message).toContain("Request them in parts, with page and per_page.");
   expect((await read(40)).map(({ rows, count }) => [rows.length, count])).toEqual([[40, 300]]);
+});
+
+it("leaves the judge's anchors out of the answers and their number", async () => {
+  const folder = temporaryFolder();
+  const store = fileStore(join(folder, "run"));
+  const rows = ["anchor", "completion", "anchor", "completion"].map((kind, at) => ({
+    id: `r${at}`,
+    text: `text ${at}`,
+    kind,
+  }));
+  await store.put(
+    exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step: 100 }),
+    rows,
+  );
+  await store.close?.();
+  const reply = await resultsServer({ root: folder }).request("/v1/eval?results_dir=run");
+  const { document } = parseHTML(await reply.text());
+  const texts = [...document.querySelectorAll(".answer pre")].map((one) => one.textContent);
+  expect(texts).toEqual(["text 1", "text 3"]);
+  expect(document.querySelector("#answers summary span")!.textContent).toBe("step 100 · 2");
 });
 
 it("reads a line of many parts", async () => {

@@ -1,4 +1,4 @@
-import { appendFile, copyFile, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, link, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore, nodeFiles } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
@@ -92,3 +92,36 @@ it("shows the answers of rows that a session replaced, whose snapshot it has not
   const page = parseHTML(await (await server.request("/v1/eval?results_dir=run&page=1")).text()).document;
   expect(page.querySelector(".answer pre")!.textContent).toBe("length 0");
 });
+
+it.each([
+  ["was edited", "damaged rows", () => edit((text) => text.replace('"hit":true', '"hit":false'))],
+  ["has a second name", "not readable", () => link(samples, join(root, "second"))],
+])(
+  "shows the answers of all other measurements where one file of rows %s, and lists it as %s",
+  async (_, kind, damage) => {
+    const store = fileStore(join(root, "run"));
+    await store.put(
+      exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step: 100 }),
+      rows,
+    );
+    await store.close!();
+    await damage();
+    const file = "em/capability_step_100.samples.jsonl";
+    const page = parseHTML(await (await server.request("/v1/eval?results_dir=run")).text()).document;
+    const measurements = [...page.querySelectorAll("#answers details")];
+    expect(measurements.map((one) => one.querySelectorAll(".answer").length)).toEqual([0, 50]);
+    expect(measurements[0]!.textContent).toContain("These answers cannot be shown");
+    // The script of the page requests the answers of the other measurements, also of the damaged callback.
+    expect(page.getElementById("answers-data")).not.toBeNull();
+    const places = [...page.querySelectorAll("#problems tbody tr")].map((row) =>
+      [...row.children].slice(0, 2).map((cell) => cell.textContent),
+    );
+    expect(places).toEqual([[file, kind]]);
+    const data = (await (await server.request("/v1/eval?results_dir=run", json)).json()) as {
+      readonly answers: readonly { readonly id: string; readonly count: number }[];
+      readonly problems: readonly object[];
+    };
+    expect(data.answers.map(({ id, count }) => [id, count])).toEqual([["alignment", 120]]);
+    expect(data.problems).toMatchObject([{ file }]);
+  },
+);

@@ -20,9 +20,9 @@ import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./store
 export type RunContent =
   | {
       readonly kind: "callbacks";
+      /** Its problems include those of `answers`. */
       readonly run: RunRecord;
       readonly answers: readonly StoredAnswers[];
-      readonly answersProblem: string | null;
     }
   | { readonly kind: "feedback"; readonly run: FeedbackRun; readonly groups: readonly PanelGroup[] }
   | {
@@ -75,16 +75,11 @@ interface Read {
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
     async callbacks(found, { files, rows, answers: range, records }) {
-      const run = await readKept(found, files, records);
-      const reading = range === null ? Promise.resolve([]) : readStoredAnswers(run, { files, rows }, range);
-      const kept = await reading.then(
-        (answers) => ({ answers, answersProblem: null }),
-        (error: unknown) => ({
-          answers: [],
-          answersProblem: problemText(error),
-        }),
-      );
-      return { state: runState(run), content: { kind: "callbacks", run, ...kept } };
+      const kept = await readKept(found, files, records);
+      const answers = range === null ? [] : await readStoredAnswers(kept, { files, rows }, range);
+      const problems = [...kept.problems, ...answers.flatMap(({ problem }) => problem ?? [])];
+      const run = { ...kept, problems };
+      return { state: runState(run), content: { kind: "callbacks", run, answers } };
     },
     async feedback({ path, writtenAt }, { files }) {
       const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));

@@ -225,8 +225,7 @@ async function replyWithOverlay(
 /** Adds the answers and scores that the page of a run shows. */
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
-  if (content?.kind !== "callbacks" || content.answersProblem !== null)
-    return { read, answers: null, scatters: [] };
+  if (content?.kind !== "callbacks") return { read, answers: null, scatters: [] };
   const { run, answers } = content;
   return {
     read,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { dirname, basename } from "node:path/posix";
-import type { Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { checkRows, samplesPath } from "@periodic-eval/core/snapshots";
 import type { RowsPlace } from "../answers/rows-place.ts";
 import type { ContainedFiles } from "./contained-files.ts";
@@ -129,10 +129,13 @@ async function build(
       ? { state: "damaged" }
       : await checkRows(snapshotFile, samples, hash.digest("hex"), files);
   if (check.state === "sound") return { stamp, positions, rows };
-  throw new Error(
-    `${file}: got ${rows} rows, edited or damaged after they were written, expected those that the snapshot ` +
-      "names. Load the page again; if this stays, restore the file, or measure again.",
-  );
+  throw new PeriodicEvalError({
+    code: "data",
+    where: file,
+    got: `${rows} rows, edited or damaged after they were written`,
+    expected: "those that the snapshot names",
+    fix: "Load the page again; if this stays, restore the file, or measure again.",
+  });
 }
 
 /**

@@ -37,12 +37,13 @@ function summaryOf(content: RunContent) {
 function detailsOf(content: RunContent) {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, answersProblem } = content;
+      const { run, answers } = content;
+      const unreadable = answers.flatMap(({ problem }) => problem?.message ?? []);
       return {
         snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
         superseded: run.superseded,
-        answers,
-        answers_problem: answersProblem,
+        answers: answers.flatMap(({ problem, ...readable }) => (problem === null ? [readable] : [])),
+        answers_problem: unreadable.length === 0 ? null : unreadable.join("\n"),
       };
     }
     case "feedback":

@@ -89,7 +89,7 @@ export function measuredLine(run: RunRecord): HtmlValue {
 export function shortSections(content: RunContent, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers, answersProblem } = content;
+      const { run, answers } = content;
       const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
@@ -104,7 +104,6 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
           )}
         </div>
         ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
-        ${answersProblemNote(answersProblem)}
         ${
           answers.length > 0 &&
           html`<section>
@@ -138,17 +137,11 @@ export function wholeSections(
   { answers, scatters, ...options }: SectionOptions & Omit<RunOfPage, "read">,
 ): Html {
   switch (content.kind) {
-    case "callbacks": {
-      const { run, answersProblem } = content;
-      return wholeRun(run, name, note, { answers, answersProblem, scatters }, options);
-    }
+    case "callbacks":
+      return wholeRun(content.run, name, note, { answers, scatters }, options);
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
     case "results":
       return html`${resultsHeader(content.summary, name, note)} ${resultsSections(content.summary, content.methods)}`;
   }
 }
-
-const answersProblemNote = (answersProblem: string | null): Html | false =>
-  answersProblem !== null &&
-  html`<p class="notice damaged">The answers of this run cannot be shown: ${answersProblem}</p>`;

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Json } from "@periodic-eval/core";
-import { checkRows, samplesPath, type RunRecord } from "@periodic-eval/core/snapshots";
+import { basename } from "node:path/posix";
+import { PeriodicEvalError, type Json, type SnapshotKey } from "@periodic-eval/core";
+import { checkRows, samplesPath, type RunProblem, type RunRecord } from "@periodic-eval/core/snapshots";
 import { answerRows } from "../answers/answer-rows.ts";
 import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { rowsPlace, type RowsPlace } from "../answers/rows-place.ts";
 import { jsonField } from "../html/json-field.ts";
+import { problemText } from "../html/problem-text.ts";
 import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { linesOf } from "./lines.ts";
@@ -15,14 +17,16 @@ export interface StoredAnswers {
   readonly phase: string;
   readonly id: string;
   readonly step: number;
-  /** 0-based position of the first of `rows` among all rows with a generated text. */
+  /** 0-based position of the first of `rows` among all answers. */
   readonly first: number;
-  /** Some rows with a generated text. */
+  /** Some rows with a text that the model generated. A judge's anchors are no answers. */
   readonly rows: readonly { readonly [key: string]: Json }[];
-  /** Number of all rows with a generated text. */
+  /** Number of all answers. */
   readonly count: number;
   /** Whether the rows are those that the snapshot names. */
   readonly isVerified: boolean;
+  /** Why the rows cannot be shown; null if they can. */
+  readonly problem: RunProblem | null;
 }
 
 /** Which answers of each callback to read. */
@@ -41,7 +45,8 @@ export const maxScannedRows = 20_000;
 
 /**
  * Reads the stored answers of each callback's last measurement in each phase, with the memory of `range`. Omits callbacks that
- * do not generate text. Of a measurement with more than 20,000 rows, a part counts all rows, not only those with a text.
+ * do not generate text. A measurement whose rows cannot be read has a `problem`. Of a measurement with more than 20,000 rows, a part
+ * counts all rows, not only answers.
  */
 export async function readStoredAnswers(
   run: RunRecord,
@@ -57,13 +62,38 @@ export async function readStoredAnswers(
       if (last === undefined || last.samples!.rows > (range.maxRows ?? Infinity)) continue;
       const place = rowsPlace(run, last);
       const isIndexed = last.samples!.rows > maxScannedRows && range.count <= maxScannedRows;
-      const { rows, count, isVerified } = isIndexed
-        ? await readIndexed(place, files, range, reader)
-        : await readRange(place, files, range, budget);
-      if (count > 0) found.push({ phase, id, step: last.step, first: range.first, rows, count, isVerified });
+      const one = { phase, id, step: last.step, first: range.first };
+      try {
+        const read = isIndexed
+          ? await readIndexed(place, files, range, reader)
+          : await readRange(place, files, range, budget);
+        if (read.count > 0) found.push({ ...one, ...read, problem: null });
+      } catch (error) {
+        found.push({ ...one, rows: [], count: 0, isVerified: true, problem: problemOf(place, last, error) });
+      }
     }
   }
   return found;
+}
+
+/** Returns the problem of rows that cannot be read, for the list of the run's problems. */
+function problemOf(
+  { snapshotFile }: RowsPlace,
+  { phase, id, step }: SnapshotKey,
+  error: unknown,
+): RunProblem {
+  // A file that the server must not read, such as one with two names, has the code `store`.
+  const isDamage = PeriodicEvalError.is(error, "data");
+  return {
+    file: `${phase}/${basename(samplesPath(snapshotFile))}`,
+    kind: isDamage ? "rows" : "unavailable",
+    key: { phase, id, step },
+    got: isDamage ? error.got : problemText(error),
+    expected: isDamage ? error.expected : "rows that can be read",
+    effect: "its answers cannot be shown",
+    message: problemText(error),
+    invalid: false,
+  };
 }
 
 async function readIndexed(
@@ -73,9 +103,11 @@ async function readIndexed(
   reader: ReturnType<typeof rowReader>,
 ): Promise<Pick<StoredAnswers, "rows" | "count" | "isVerified">> {
   const { rows, total, isVerified } = await reader.read(place, range, files);
-  const isAnswer = (row: Json) => jsonField(row, "text") !== null;
   return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total, isVerified };
 }
+
+const isAnswer = (row: Json): boolean =>
+  jsonField(row, "text") !== null && jsonField(row, "kind") !== "anchor";
 
 /** Returns stored answers for a page. Leaves out evaluations whose answers no page shows. */
 export function answersOfPage(
@@ -83,9 +115,11 @@ export function answersOfPage(
   stored: readonly StoredAnswers[],
 ): readonly MeasurementAnswers[] {
   const measurements = answeredMeasurements(run);
-  return stored.flatMap(({ phase, id, step, first, rows, count }) => {
+  return stored.flatMap(({ phase, id, step, first, rows, count, problem }) => {
     const one = measurements.find((other) => other.phase === phase && other.id === id && other.step === step);
-    return one === undefined ? [] : [{ ...one, first, total: count, rows: rows.flatMap(answerRows) }];
+    if (one === undefined) return [];
+    if (problem !== null) return [{ ...one, rows: [], problem: problem.message }];
+    return [{ ...one, first, total: count, rows: rows.flatMap(answerRows) }];
   });
 }
 
@@ -121,7 +155,7 @@ async function readRange(
     number++;
     if (text === "") continue;
     const row = parseRow(text, `${file}:${number}`);
-    if (jsonField(row, "text") === null) continue;
+    if (!isAnswer(row)) continue;
     if (count >= first && count < first + most) {
       budget.left -= text.length;
       if (budget.left < 0) throw tooManyAnswers(file, budget.all);
@@ -135,9 +169,10 @@ async function readRange(
     return readRange({ snapshotFile, samples: check.samples }, files, range, budget);
   }
   if (check.state === "sound") return { rows, count, isVerified: true };
-  throw new Error(
-    `${file}: got ${number} rows, edited or damaged after they were written, expected the ${samples.rows} rows that ` +
-      "the snapshot names. Restore the file, or measure again.",
+  throw damagedRows(
+    file,
+    `${number} rows, edited or damaged after they were written`,
+    `the ${samples.rows} rows that the snapshot names`,
   );
 }
 
@@ -150,6 +185,15 @@ function parseRow(text: string, where: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    throw new Error(`${where}: got a line that is not JSON, expected a row.`);
+    throw damagedRows(where, "a line that is not JSON", "a row");
   }
 }
+
+const damagedRows = (where: string, got: string, expected: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "data",
+    where,
+    got,
+    expected,
+    fix: "Restore the file, or measure again.",
+  });

@@ -1,5 +1,5 @@
 import { create } from "../dom.ts";
-import { matches, questionOf, worstFirst } from "./answer-filters.ts";
+import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
 import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
@@ -30,16 +30,23 @@ export function pageView(
   selection: AnswerSelection,
   actions: PageActions,
 ): View {
-  const kept = rows.filter((row) => matches(row, selection));
+  const ofKind = shownKind(rows, selection.show);
+  const kept = ofKind.filter((row) => matches(row, selection));
   const sorted = selection.order === "worst" ? worstFirst(kept) : kept;
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
   const onPage = pages > 1 ? ` · page ${page} of ${pages}` : "";
   return {
-    text: `${kept.length} of ${rows.length} answers${onPage}`,
+    text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
       ...shown.map((row) => answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }))),
+      create(
+        "p",
+        { class: "key print-only" },
+        `Printed: ${shown.length} of the ${sorted.length} selected answers of ${measurement.phase}, ${measurement.id}, step ${measurement.step}. ` +
+          "The page on a screen shows the other answers, and those of all other measurements.",
+      ),
       ...(pages > 1 ? [pageButtons(page, pages, actions)] : []),
       ...(read < total ? [searchMore(read, total, actions)] : []),
       ...downloadOf(

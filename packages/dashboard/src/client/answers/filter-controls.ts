@@ -1,5 +1,5 @@
 import { create } from "../dom.ts";
-import { questionOf } from "./answer-filters.ts";
+import { questionOf, shownKind } from "./answer-filters.ts";
 import { noSelection, type AnswerSelection, type MarkedFrom } from "./answer-selection.ts";
 import { flagNames } from "../../page-data/answer-text.ts";
 import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "../../page-data/answers-data.ts";
@@ -69,11 +69,17 @@ export function filterControls(
       marks.fill(marksChoices, selection.marks);
       return one;
     },
-    fillAnswers(rows, selection) {
+    fillAnswers(all, selection) {
+      const rows = shownKind(all, selection.show);
       const people = distinct(rows.flatMap(({ persona }) => persona ?? []));
       const asked = distinct(rows.map(questionOf)).slice(0, maxQuestions);
-      shows.fill([["", `all (${rows.length})`], ...flagChoices(rows, selection.show)], selection.show);
-      personas.fill(withAll(people, selection.persona), selection.persona);
+      const answers = shownKind(all, "").length;
+      shows.fill([["", `all (${answers})`], ...flagChoices(all, selection.show)], selection.show);
+      const personaChoices = withAll(people, selection.persona).map(([value, name]): Choice => [
+        value,
+        name.replace(/^!/, "all but "),
+      ]);
+      personas.fill(personaChoices, selection.persona);
       questions.fill(withAll(asked, selection.question), selection.question);
       orders.fill(orderChoices, selection.order);
       personas.element.hidden = people.length === 0;
