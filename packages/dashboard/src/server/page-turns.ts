@@ -2,7 +2,7 @@
 export type Turn = <T>(part: () => Promise<T>) => Promise<T>;
 
 /** Milliseconds of its own work after which a page counts as large, and the most pages of unknown size that are made at a time. */
-export interface PageLimits {
+interface PageLimits {
   readonly lightMs: number;
   readonly pages: number;
 }

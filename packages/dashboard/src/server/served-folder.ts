@@ -67,43 +67,7 @@ export function servedFolder(
   const createPage = pageTurns();
   type VersionOf = (run: FoundRun) => Promise<RunVersion>;
   const folderFor = (turn: Turn, signal: AbortSignal, versionOnce: VersionOf): ServedFolder => {
-    const untilAbort: ContainedFiles = {
-      async list(folder) {
-        signal.throwIfAborted();
-        return contained.list(folder);
-      },
-      async read(path) {
-        signal.throwIfAborted();
-        return contained.read(path);
-      },
-      timeOf: (path) => contained.timeOf(path),
-      stamps: (folder, name) => contained.stamps(folder, name),
-      chunks: (path, from) => contained.chunks(path, from),
-    };
-    const files: ContainedFiles = {
-      ...untilAbort,
-      read: (path) => turn(() => contained.read(path)),
-      async *chunks(path, from) {
-        const parts = contained.chunks(path, from);
-        try {
-          for (;;) {
-            const part = await turn(() => parts.next());
-            if (part.done === true) return;
-            yield part.value;
-          }
-        } finally {
-          await parts.return();
-        }
-      },
-    };
-    const ownRecords: typeof records = {
-      ...records,
-      add(...record) {
-        // The record of an aborted read names its files as damaged.
-        signal.throwIfAborted();
-        records.add(...record);
-      },
-    };
+    const { untilAbort, inTurns: files } = requestFiles(contained, turn, signal);
     return {
       files,
       rows,
@@ -112,7 +76,7 @@ export function servedFolder(
       async read(run, answers) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
         const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, answers, records: ownRecords, rows });
+        const read = await readFound(run, { files, readResults: inTurn, answers, records, rows });
         // `readFound` reports an aborted read as a damaged file.
         signal.throwIfAborted();
         return read;
@@ -128,9 +92,9 @@ export function servedFolder(
       return version;
     };
     const makerUntil =
-      (isRead?: () => Promise<void>): ServedRequest["make"] =>
+      (end?: () => Promise<void>): ServedRequest["make"] =>
       (work) =>
-        createPage(signal, (turn, own) => work(folderFor(turn, own, versionOnce)), isRead);
+        createPage(signal, (turn, own) => work(folderFor(turn, own, versionOnce)), end);
     const make = makerUntil(sent);
     return {
       rootName: basename(root),
@@ -145,6 +109,40 @@ export function servedFolder(
     };
   };
   return { forRequest, look };
+}
+
+/** Returns files that stop when a signal is aborted: those that are read within one turn, and those that take a turn for each part. */
+function requestFiles(contained: ContainedFiles, turn: Turn, signal: AbortSignal) {
+  const untilAbort: ContainedFiles = {
+    async list(folder) {
+      signal.throwIfAborted();
+      return contained.list(folder);
+    },
+    async read(path) {
+      signal.throwIfAborted();
+      return contained.read(path);
+    },
+    timeOf: (path) => contained.timeOf(path),
+    stamps: (folder, name) => contained.stamps(folder, name),
+    chunks: (path, from) => contained.chunks(path, from),
+  };
+  const inTurns: ContainedFiles = {
+    ...untilAbort,
+    read: (path) => turn(() => contained.read(path)),
+    async *chunks(path, from) {
+      const parts = contained.chunks(path, from);
+      try {
+        for (;;) {
+          const part = await turn(() => parts.next());
+          if (part.done === true) return;
+          yield part.value;
+        }
+      } finally {
+        await parts.return();
+      }
+    },
+  };
+  return { untilAbort, inTurns };
 }
 
 /** Returns the kept page of a version, or makes it. A version of null is not kept. */
