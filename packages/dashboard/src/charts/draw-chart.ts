@@ -22,6 +22,8 @@ export function drawChart(options: Plot.PlotOptions, { description, curve }: Cha
   const { document } = parseHTML("<!doctype html><html><body></body></html>");
   const figure = Plot.plot({ ...options, document, className: "chart" });
   figure.querySelector("style")?.remove();
+  // Plot names its groups, which have no role that allows a name. The chart's own label describes it.
+  for (const part of figure.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
   // linkedom does not escape "<" in attributes. No string from a file reaches an attribute that Plot writes.
   const key =
     curve !== undefined &&

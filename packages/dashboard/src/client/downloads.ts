@@ -4,7 +4,7 @@ import { readDataBlock } from "./read-data-block.ts";
 import { save } from "./save.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
-/** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV. */
+/** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV, and one to each heat map for CSV. */
 export function startDownloads(): void {
   const data = readDataBlock<RunData>("run-data");
   if (data === null) return;
@@ -15,7 +15,7 @@ export function startDownloads(): void {
     // The first chart of a figure is the one for wide screens, which is downloaded on every screen.
     const { svg, curve } = first!;
     figure.append(
-      menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf(curve, data) }),
+      menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf([curve], data) }),
     );
   }
   for (const figure of document.querySelectorAll<HTMLElement>("figure[data-scatter]")) {
@@ -27,10 +27,19 @@ export function startDownloads(): void {
       menu({ svg, name: [scatter.callback, kind], title: kind, csv: () => scoresCsv(scatter, data) }),
     );
   }
+  for (const map of document.querySelectorAll<HTMLElement>("[data-heat]")) {
+    const keys = JSON.parse(map.dataset["curves"]!) as readonly string[];
+    const curves = data.curves.filter(({ key }) => keys.includes(key));
+    if (curves.length === 0) continue;
+    const title = map.dataset["heat"]!;
+    const name = [curves[0]!.callback, title] as const;
+    map.append(menu({ svg: null, name, title, csv: () => csvOf(curves, data) }));
+  }
 }
 
 interface Drawing {
-  readonly svg: SVGSVGElement;
+  /** Null for a table. */
+  readonly svg: SVGSVGElement | null;
   /** The callback, null for training metrics, and what the drawing shows. */
   readonly name: readonly [callback: string | null, what: string];
   readonly title: string;
@@ -50,13 +59,18 @@ function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement
     });
     return element;
   };
-  const svgFile = (): string => standaloneSvg(svg);
+  const images =
+    svg === null
+      ? []
+      : [
+          button("SVG", () => new Blob([standaloneSvg(svg)], { type: "image/svg+xml" })),
+          button("PNG", () => pngOf(standaloneSvg(svg), svg.viewBox.baseVal)),
+        ];
   return create(
     "details",
     { class: "download" },
     create("summary", { "aria-label": `Download ${of}` }, "Download"),
-    button("SVG", () => new Blob([svgFile()], { type: "image/svg+xml" })),
-    button("PNG", () => pngOf(svgFile(), svg.viewBox.baseVal)),
+    ...images,
     button("CSV", () => new Blob([csv()], { type: "text/csv" })),
   );
 }
@@ -127,21 +141,23 @@ function scoresCsv({ callback, measurements }: ScatterData, { parts }: RunData):
   return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
 }
 
-/** Returns a row for each measurement of a curve. */
-function csvOf({ metric, callback, unit, points }: CurveData, { parts, partsAre }: RunData): string {
-  const rows = points.map(({ part, step, runStep, value, ci95, n, verdict }) => [
-    textCell(parts[part] ?? ""),
-    step,
-    runStep,
-    textCell(callback ?? "training"),
-    textCell(metric),
-    value,
-    ci95?.[0] ?? null,
-    ci95?.[1] ?? null,
-    n,
-    verdict,
-    textCell(unit),
-  ]);
+/** Returns a row for each measurement of each curve. */
+function csvOf(curves: readonly CurveData[], { parts, partsAre }: RunData): string {
+  const rows = curves.flatMap(({ metric, callback, unit, points }) =>
+    points.map(({ part, step, runStep, value, ci95, n, verdict }) => [
+      textCell(parts[part] ?? ""),
+      step,
+      runStep,
+      textCell(callback ?? "training"),
+      textCell(metric),
+      value,
+      ci95?.[0] ?? null,
+      ci95?.[1] ?? null,
+      n,
+      verdict,
+      textCell(unit),
+    ]),
+  );
   const header = `${partsAre},step,run_step,callback,metric,value,ci95_low,ci95_high,n,verdict,unit`;
   return [header, ...rows.map((row) => row.map((cell) => cell ?? "").join(","))].join("\r\n") + "\r\n";
 }

@@ -1,3 +1,4 @@
+import { create } from "./dom.ts";
 import { readDataBlock } from "./read-data-block.ts";
 
 /** Milliseconds after which a page whose events ended connects again. */
@@ -48,14 +49,37 @@ interface LiveData {
   readonly isPartial: boolean;
 }
 
+/** Follows the server's events. While that fails, a note says so. */
 function follow(onChange: () => void): void {
-  const events = new EventSource(readDataBlock<LiveData>("live")!.address);
-  events.addEventListener("change", onChange);
-  events.addEventListener("error", () => {
-    if (events.readyState !== EventSource.CLOSED) return;
-    events.close();
-    setTimeout(() => follow(onChange), reconnectMs);
-  });
+  const note = create("p", { class: "lost", role: "alert" });
+  let lostAt: Date | null = null;
+  const connect = (): void => {
+    const events = new EventSource(readDataBlock<LiveData>("live")!.address);
+    events.addEventListener("change", onChange);
+    events.addEventListener("open", () => {
+      lostAt = null;
+      note.remove();
+    });
+    events.addEventListener("error", () => {
+      const isRefused = events.readyState === EventSource.CLOSED;
+      // The server ends each stream after an hour, and the browser connects again: only a second error is a failure.
+      if (lostAt !== null && !note.isConnected) {
+        note.textContent = lostText(lostAt, isRefused);
+        document.body.prepend(note);
+      }
+      lostAt ??= new Date();
+      if (!isRefused) return;
+      events.close();
+      setTimeout(connect, reconnectMs);
+    });
+  };
+  connect();
+}
+
+function lostText(lostAt: Date, isRefused: boolean): string {
+  const why = isRefused ? "refuses the connection" : "has ended or cannot be reached";
+  const time = lostAt.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return `Not connected: the server ${why}. This page shows what it knew at ${time}.`;
 }
 
 /** Replaces the `<main>` of this page and its blocks of data by those of another document. */

@@ -15,7 +15,7 @@ export function table(
       ? html`<th scope="col">${column}</th>`
       : html`<th scope="col" class="${column.className ?? "left"}">${column.heading}</th>`,
   );
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="${label}">
     <table${className !== undefined && html` class="${className}"`}>
       ${
         caption &&

@@ -32,6 +32,21 @@ it("colours each group by its value, with the value as text", async () => {
   expect(cells).toEqual([...Array<string>(5).fill("–"), ...Array<string>(7).fill("0.0 %")]);
 });
 
+it("names the curves of its rows, for their download", async () => {
+  const document = await heatMapOf((accuracy) => ({
+    source_rate: accuracy,
+    "accuracy/birds": accuracy,
+    'accuracy/"<b>': accuracy,
+  }));
+  const map = document!.querySelector("[data-heat]")!;
+  expect(map.getAttribute("data-heat")).toBe("Accuracy by group and step");
+  expect(JSON.parse(map.getAttribute("data-curves")!)).toEqual([
+    "capability/source_rate",
+    "capability/accuracy/birds",
+    'capability/accuracy/"<b>',
+  ]);
+});
+
 it("is absent with fewer than two groups", async () => {
   expect(await heatMapOf((accuracy) => ({ "accuracy/birds": accuracy }))).toBeNull();
 });

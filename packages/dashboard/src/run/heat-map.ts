@@ -1,6 +1,7 @@
 import { phaseAccent } from "../charts/draw-chart.ts";
 import { evenly } from "../page-data/evenly.ts";
 import {
+  curveKey,
   groupOf,
   hasValue,
   isGroupMetric,
@@ -36,14 +37,18 @@ export function heatMap({ primary, companions }: CallbackCurves): Html | false {
     heading: html`<span class="phase ${phaseAccent(phaseIndex)}">${phase}</span> ${step}`,
     className: "",
   }));
-  const name = capitalized(humanizeName(primary.metric));
-  return html`<h3>${name} by group and step</h3>
+  const name = `${capitalized(humanizeName(primary.metric))} by group and step`;
+  // The page's script adds a download of these curves.
+  const curves = JSON.stringify(rows.map(({ callback, metric }) => curveKey(callback, metric)));
+  return html`<div data-heat="${name}" data-curves="${curves}">
+    <h3>${name}</h3>
     ${table(
-      `${name} by group and step`,
+      name,
       ["group", ...columns],
       rows.map((row) => heatRow(row, steps, primary)),
       { className: "heat" },
-    )}`;
+    )}
+  </div>`;
 }
 
 function heatRow(

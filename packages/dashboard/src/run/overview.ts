@@ -45,7 +45,7 @@ export function runHeader(
 
 /** Renders one card for each primary metric of each phase, and one for the receipts. */
 export function findings(run: RunRecord, options: SectionOptions): Html {
-  return html`<section class="cards" aria-label="Results">
+  return html`<section class="cards" role="group" aria-label="Results">
       ${findingCards(run)} ${receiptCard(run, options)}
     </section>`;
 }

@@ -173,6 +173,21 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
     await tab.close();
   });
 
+  it("downloads all values of a heat map", async () => {
+    const { tab } = await pages.open(pages.address, light);
+    const map = tab.locator("[data-heat]");
+    await map.locator(".download summary").click();
+    const [file] = await Promise.all([tab.waitForEvent("download"), map.locator("button").last().click()]);
+    expect(file.suggestedFilename()).toBe("capability_Accuracy_by_group_and_step.csv");
+    const [head, ...rows] = (await readFile(await file.path(), "utf8")).trim().split("\r\n");
+    expect(head).toBe("phase,step,run_step,callback,metric,value,ci95_low,ci95_high,n,verdict,unit");
+    // Twelve measurements of two groups.
+    expect(rows).toHaveLength(24);
+    expect(rows[0]).toBe("coupling,0,0,capability,accuracy/birds,0.93,0.88,0.9800000000000001,100,,share");
+    expect(rows.at(-1)).toContain('"accuracy/<img src=x onerror=""alert(1)"">,""=cmd()"');
+    await tab.close();
+  });
+
   it("shows the values at a finger", async () => {
     const touch = { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true } as const;
     const { tab } = await pages.open(pages.address, touch);

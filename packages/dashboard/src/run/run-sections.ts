@@ -61,7 +61,7 @@ export function sampledRun(sample: RunRecord, name: string, note: Html, options:
       <h1>${name}</h1>
       ${note}
     </header>
-    <section class="cards" aria-label="Results">${findingCards(sample)}</section>
+    <section class="cards" role="group" aria-label="Results">${findingCards(sample)}</section>
     ${callbackSections(sample, [], options).map(({ content }) => content)} ${snapshotTable(sample, options)}`;
 }
 

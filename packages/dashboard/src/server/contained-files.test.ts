@@ -77,11 +77,20 @@ it.each([
   ["%2e%2e", ["%2e%2e"]],
   ["/a", null],
   ["a/../b", null],
-  ["a\\b", null],
   ["a\0", null],
-  ["C:/a", null],
 ])("splits %j into %j", (path, names) => {
-  expect(namesOf(path)).toEqual(names);
+  expect(namesOf(path, false)).toEqual(names);
+  expect(namesOf(path, true)).toEqual(names);
+});
+
+it.each([
+  ["a\\b", ["a\\b"]],
+  ["C:/a", ["C:", "a"]],
+  ["c:x", ["c:x"]],
+  ["..\\a", ["..\\a"]],
+])("splits %j into %j, except on Windows, where it may lead outside", (path, names) => {
+  expect(namesOf(path, false)).toEqual(names);
+  expect(namesOf(path, true)).toBeNull();
 });
 
 it("refuses a file with a second hard link, which may lie outside", async () => {

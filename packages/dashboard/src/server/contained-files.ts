@@ -168,11 +168,15 @@ function stampOf(path: string, entry: fs.Dirent | null): FileStamp | null {
 }
 
 /**
- * Splits a path below the root into names. Returns null for an absolute path and for a path with `..`, a backslash (a separator
- * on Windows) or a NUL. Does not decode names: `%2e%2e` is an ordinary name.
+ * Splits a path below the root into names. Returns null for an absolute path and for a path with `..` or a NUL; on Windows also for
+ * one with a backslash, which separates names there, or with a drive. Does not decode names: `%2e%2e` is an ordinary name.
  */
-export function namesOf(path: string): readonly string[] | null {
-  if (isAbsolute(path) || /[\0\\]/.test(path) || /^[a-z]:/i.test(path)) return null;
+export function namesOf(
+  path: string,
+  isWindows: boolean = process.platform === "win32",
+): readonly string[] | null {
+  if (isAbsolute(path) || path.includes("\0")) return null;
+  if (isWindows && (path.includes("\\") || /^[a-z]:/i.test(path))) return null;
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
   return names.includes("..") ? null : names;
 }

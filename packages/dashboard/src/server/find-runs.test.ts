@@ -106,6 +106,17 @@ it("lists damaged results as unknown or interrupted, not as finished", async () 
   });
 });
 
+it.skipIf(process.platform === "win32").each(["a\\b", "c:x", "C:\\runs"])(
+  "lists and opens a run in a folder named %s",
+  async (name) => {
+    await writeSampleRun(join(root, "more", name));
+    const { paths, page } = await request("");
+    expect(paths).toEqual([`more/${name}`]);
+    const link = page.querySelector(".kind a")!.getAttribute("href")!;
+    expect((await request(link)).page.querySelectorAll("#snapshots")).toHaveLength(1);
+  },
+);
+
 it("lists each folder once", async () => {
   await writeSampleRun(join(root, "trained"));
   await writeResults("suites", "one");

@@ -6,7 +6,7 @@ const idle = new AbortController().signal;
 const parts = (count: number) => Array.from({ length: count }, (_, at) => at);
 
 it("lets a small page pass between the parts of larger ones, and runs one of the larger ones at a time", async () => {
-  const createPage = pageTurns(100);
+  const createPage = pageTurns({ lightMs: 100, pages: 16 });
   const log: string[] = [];
   const heavy = (name: string) =>
     createPage(idle, async (turn) => {
@@ -52,7 +52,7 @@ it("ends a page whose client has disconnected at its next part, and continues wi
 });
 
 it("does not count the time in which a page waits for its turn", async () => {
-  const createPage = pageTurns(100);
+  const createPage = pageTurns({ lightMs: 100, pages: 16 });
   let finish = () => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));
   const heavy = createPage(idle, async (turn) => {
@@ -67,4 +67,69 @@ it("does not count the time in which a page waits for its turn", async () => {
   expect(await light).toBe("light");
   finish();
   await heavy;
+});
+
+it("makes at most as many pages at a time as it is told, however many clients ask", async () => {
+  const createPage = pageTurns({ lightMs: 500, pages: 4 });
+  let [open, most] = [0, 0];
+  const page = async (at: number) =>
+    createPage(idle, async (turn) => {
+      most = Math.max(most, ++open);
+      for (const _ of parts(3)) await turn(async () => undefined);
+      open--;
+      if (at % 7 === 0) throw new Error("damaged");
+      return at;
+    });
+  const settled = await Promise.allSettled(parts(300).map(page));
+  expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(257);
+  expect([most, open]).toEqual([4, 0]);
+});
+
+it("lets a small page pass before more large pages than places, which hold nothing while they wait", async () => {
+  const createPage = pageTurns({ lightMs: 20, pages: 2 });
+  let [open, most] = [0, 0];
+  const log: string[] = [];
+  const large = async (at: number) =>
+    createPage(idle, async (turn) => {
+      most = Math.max(most, ++open);
+      try {
+        for (const _ of parts(10)) await turn(() => delay(10));
+      } finally {
+        open--;
+      }
+      log.push("large");
+      return at;
+    });
+  const all = parts(6).map(large);
+  const light = createPage(idle, async (turn) => {
+    await turn(async () => void log.push("light"));
+  });
+  await light;
+  // Six large pages take 600 ms, those that begin again even longer.
+  expect(log.length).toBeLessThan(5);
+  expect(await Promise.all(all)).toEqual(parts(6));
+  // Two that begin, and the one that is being made as a large page.
+  expect(most).toBeLessThanOrEqual(3);
+});
+
+it("makes the next large page only after the client has read the one before, and nothing of an aborted attempt", async () => {
+  const createPage = pageTurns({ lightMs: 20, pages: 16 });
+  let read = () => {};
+  const isRead = new Promise<void>((resolve) => (read = resolve));
+  const page = async (sent: () => Promise<void>) =>
+    createPage(
+      idle,
+      async (turn, signal) => {
+        // Work may report an aborted read as damage instead of failing.
+        for (const _ of parts(5)) await turn(() => delay(10)).catch(() => undefined);
+        return signal.aborted ? "damaged" : "whole";
+      },
+      sent,
+    );
+  const first = page(() => isRead);
+  const second = page(async () => undefined);
+  expect(await first).toBe("whole");
+  expect(await Promise.race([second, delay(200, "waiting")])).toBe("waiting");
+  read();
+  expect(await second).toBe("whole");
 });

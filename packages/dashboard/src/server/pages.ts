@@ -23,7 +23,6 @@ import {
   wholeSections,
   type RunOfPage,
 } from "./run-sections.ts";
-import type { StoredAnswers } from "./stored-answers.ts";
 import { serverStyle } from "./server-style.ts";
 
 /** Rows per table on a page of several runs, and on the page of one run unless `steps=all`. */
@@ -94,7 +93,9 @@ export const pageCount = (runs: number, { perPage }: Pick<Query, "perPage">): nu
   Math.max(1, Math.ceil(runs / perPage));
 
 const noRun = (unsearched: FoundRuns["unsearched"]): string =>
-  `There are no runs in this folder or ${unsearched === null ? "below it" : "in the searched folders below it"}.`;
+  unsearched === null
+    ? "There are no runs in this folder or below it. This page shows a run as soon as it begins."
+    : "There are no runs in this folder or in the searched folders below it.";
 
 const unsearchedNotes = {
   tooDeep: `Folders more than ${maxLevels} levels below this one were not searched. To open a deeper folder, set results_dir in the address.`,
@@ -203,17 +204,32 @@ export function runPage(place: Place, { read, answers, scatters }: RunOfPage): P
             </header>
             ${problemNote(problem)}`
         : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers, scatters })}</div>
-            ${content.kind === "callbacks" && pageLinks(query, answerPages(content.answers), wordsOfAnswers)}`
+            ${content.kind === "callbacks" && pageLinks(query, answerPages(content.answers, manyAnswers), wordsOfAnswers)}`
     }`,
     source: sourceOf(place),
   });
   return { ...page, isPartial: !isVerified };
 }
 
-const wordsOfAnswers = { of: "Pages of answers", before: "← earlier answers", after: "later answers →" };
+const wordsOfAnswers = {
+  of: "Earlier and later answers",
+  before: "← earlier answers",
+  after: "later answers →",
+};
 
-const answerPages = (answers: readonly StoredAnswers[]): number =>
-  Math.ceil(Math.max(0, ...answers.map(({ count }) => count)) / manyAnswers);
+const answerPages = (counts: readonly { readonly count: number }[], perPage: number): number =>
+  Math.ceil(counts.reduce((most, { count }) => Math.max(most, count), 0) / perPage);
+
+/** Returns the last page of a run's answers. Answers that cannot be read count as all rows of their measurement. */
+export function lastPage({ content }: ReadRun, perPage: number): number {
+  if (content === null) return Infinity;
+  if (content.kind !== "callbacks") return 1;
+  const { run, answers } = content;
+  const rows = run.phases.flatMap(({ snapshots }) =>
+    snapshots.map(({ samples }) => ({ count: samples?.rows ?? 0 })),
+  );
+  return Math.max(1, answerPages(answers.length > 0 ? answers : rows, perPage));
+}
 
 /** Renders the beginning of `listPage` and `runPage`. */
 export const headOf = (place: Place): PageWithPolicy => pageHead({ ...kindOfPage(place), data: {} });

@@ -131,6 +131,11 @@ function checkNames(given: Readonly<Record<string, unknown>>, known: readonly st
     throw parameterError("parameters", quoteValue(unknown), `only ${known.join(", ")}`);
 }
 
+/** Throws if a page is after the last one, as `parseQuery` for a wrong parameter. */
+export function checkPage(page: number, last: number): void {
+  if (page > last) throw parameterError("page", String(page), `at most ${last}`);
+}
+
 const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "config",

@@ -135,7 +135,9 @@ describe("the runs below a folder", () => {
       "seeds/stopped",
     ]);
     const empty = await pageOf("?results_dir=seeds/finished/periodic_eval/em");
-    expect(text(empty.querySelector(".notice"))).toBe("There are no runs in this folder or below it.");
+    expect(text(empty.querySelector(".notice"))).toBe(
+      "There are no runs in this folder or below it. This page shows a run as soon as it begins.",
+    );
   });
 });
 

@@ -8,6 +8,7 @@ import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
 import {
   headOf,
+  lastPage,
   listPage,
   manyAnswers,
   pageCount,
@@ -18,8 +19,7 @@ import {
   shortEntry,
   type Place,
 } from "./pages.ts";
-import { pageTurns, type Hold } from "./page-turns.ts";
-import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
+import { checkPage, parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
   sendData,
   sendDataWhenReady,
@@ -40,7 +40,7 @@ import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
 import { maxScannedRows } from "./stored-answers.ts";
-import { servedFolder, type ServedFolder } from "./served-folder.ts";
+import { servedFolder, type ServedFolder, type ServedRequest } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
@@ -60,7 +60,6 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = checked;
   const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes);
   const live = liveUpdates(look);
-  const createPage = pageTurns();
   const app = new Hono();
   app.use(requestGuard(host, token));
   app.get("/", (c) => {
@@ -79,12 +78,11 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(evalPath, async (c) => {
     const query = parsed(c, parseQuery);
     if (query instanceof Response) return query;
-    const { signal } = c.req.raw;
-    return createPage(signal, (turn, hold) => {
-      // A reply needs memory until its client has read it.
-      const holdUntilSent: Hold = (page) => hold(page.then(async () => sent(c)));
-      return reply(c, query, forRequest(turn, holdUntilSent, signal));
-    });
+    return reply(
+      c,
+      query,
+      forRequest(c.req.raw.signal, async () => sent(c)),
+    );
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((_, c) =>
@@ -98,10 +96,15 @@ function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T
   try {
     return parse(parametersOf(c));
   } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    const { where, got, expected } = error;
-    return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
+    return sendWrongAddress(c, error);
   }
+}
+
+/** Sends what is wrong with a parameter. Throws any other error. */
+function sendWrongAddress(c: Context, error: unknown): Response {
+  if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
+  const { where, got, expected } = error;
+  return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
 }
 
 /** Returns the values of each parameter. Those of hono lack parameters without a name. */
@@ -115,7 +118,7 @@ function parametersOf(c: Context): Record<string, string[]> {
   return Object.fromEntries(given);
 }
 
-async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
+async function reply(c: Context, query: Query, served: ServedRequest): Promise<Response> {
   const names = namesOf(query.resultsDir);
   if (names === null) return sendNotFound(c);
   const folder = names.join("/");
@@ -143,48 +146,66 @@ async function reply(c: Context, query: Query, served: ServedFolder): Promise<Re
 }
 
 /** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
-async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, served: ServedFolder) {
-  const read = await served.read(run, null);
-  const isMeasured = read.content?.kind === "callbacks";
-  const data = isMeasured ? await answersView(read.content.run, asked, served) : null;
+async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, { make }: ServedRequest) {
+  const data = await make(async (folder) => {
+    const { content } = await folder.read(run, null);
+    return content?.kind === "callbacks" ? answersView(content.run, asked, folder) : null;
+  });
   return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
-  const { rootName, read, hold } = served;
+async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedRequest) {
+  const { rootName, make, signal } = served;
   const { page: number, perPage, isPaged } = query;
   if (wantsJson(c)) {
     const all = { first: 0, count: Infinity };
     const range = isPaged ? { first: (number - 1) * perPage, count: perPage } : all;
-    const data = read(run, range).then(wholeData);
-    hold(data);
-    return sendDataWhenReady(c, data);
+    const data = make(async (folder) => {
+      const read = await folder.read(run, range);
+      checkPage(number, lastPage(read, perPage));
+      return wholeData(read);
+    });
+    return (await refusal(c, number, data)) ?? sendDataWhenReady(c, data);
   }
   const place = { rootName, query, version: await served.look(query.resultsDir) };
   const sampled = number > 1 || query.isWhole ? null : await replyWithSample(c, place, run, served);
+  signal.throwIfAborted();
   if (sampled !== null) return sampled;
   const range = {
     first: (number - 1) * manyAnswers,
     count: manyAnswers,
     verifiesLater: !query.isWhole,
   };
-  const page = served.page(`run ${JSON.stringify({ ...query, isWhole: true })}`, [run], async () =>
-    runPage(place, await withAnswers(await read(run, range), served)),
-  );
-  hold(page);
-  return sendWhenReady(c, headOf(place), page);
+  const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
+  const page = served.page(name, [run], async (folder) => {
+    const read = await folder.read(run, range);
+    checkPage(number, lastPage(read, manyAnswers));
+    return runPage(place, await withAnswers(read, folder));
+  });
+  return (await refusal(c, number, page)) ?? sendWhenReady(c, headOf(place), page);
 }
+
+/** Returns the reply to a page number that is too high, else null. The first page exists, so that its reply need not wait. */
+const refusal = async (c: Context, number: number, made: Promise<unknown>): Promise<Response | null> =>
+  number === 1
+    ? null
+    : made.then(
+        () => null,
+        (error: unknown) => sendWrongAddress(c, error),
+      );
 
 /** The page of a run with this many measurements or more begins with a sample. */
 const sampledFrom = 1000;
 
 /** Sends a sample of a large run that is not in memory. Returns null for any other run. */
-async function replyWithSample(c: Context, place: Place, run: FoundRun, served: ServedFolder) {
-  const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
-  if (lines.length < sampledFrom || (await served.isKept(run))) return null;
-  const sample = await readSample(run.path, lines, served.files).catch(() => null);
-  served.signal.throwIfAborted();
-  return sample && sendPage(c, 200, sampledPage(place, run, sample, lines.length));
+async function replyWithSample(c: Context, place: Place, run: FoundRun, { prepare }: ServedRequest) {
+  const sampled = await prepare(async (folder) => {
+    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
+    if (lines.length < sampledFrom || (await folder.isKept(run))) return null;
+    const sample = await readSample(run.path, lines, folder.files).catch(() => null);
+    return sample && sampledPage(place, run, sample, lines.length);
+  });
+  return sampled && sendPage(c, 200, sampled);
 }
 
 /** Sends several runs in the same charts. */
@@ -192,33 +213,32 @@ async function replyWithOverlay(
   c: Context,
   query: Query & { readonly runs: readonly string[] },
   { runs }: FoundRuns,
-  served: ServedFolder,
+  served: ServedRequest,
 ) {
   const measured = runs.filter(({ kind }) => kind === "callbacks");
   const selected = query.runs.map((path) => measured.find((run) => run.path === path));
   const known = selected.filter((run) => run !== undefined);
   if (known.length < selected.length)
     return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
-  const named = async () =>
+  const named = async (folder: ServedFolder) =>
     inSequence(known, async (run) => {
-      const { content, problem } = await served.read(run, null);
+      const { content, problem } = await folder.read(run, null);
       if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
       return { name: run.path || "this folder", run: content.run };
     });
   if (wantsJson(c))
     return sendDataWhenReady(
       c,
-      named().then((all) => ({ metrics: summarizeOverlay(all) })),
+      served.make(async (folder) => ({ metrics: summarizeOverlay(await named(folder)) })),
     );
   const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const page = served.page(`overlay ${place.version} ${JSON.stringify(query)}`, known, async () =>
+  const page = served.page(`overlay ${place.version} ${JSON.stringify(query)}`, known, async (folder) =>
     overlayPage(
       place,
       measured.map(({ path }) => path),
-      await named(),
+      await named(folder),
     ),
   );
-  served.hold(page);
   return sendWhenReady(c, headOf(place), page);
 }
 
@@ -237,8 +257,8 @@ async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunO
 /** Scatter plots of a served page: its reply must not wait for thousands of files. */
 const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
 
-async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
-  const { rootName, read, hold } = served;
+async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedRequest) {
+  const { rootName } = served;
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
@@ -246,15 +266,15 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
   if (!wantsJson(c)) {
     const place = { rootName, query, version: await served.look(resultsDir) };
     if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
-    const list = served.page(`list ${place.version} ${listName(query, found)}`, runsOfPage, async () => {
-      return listPage(place, found, await entriesOf(runsOfPage, served));
-    });
-    hold(list);
+    const name = `list ${place.version} ${listName(query, found)}`;
+    const list = served.page(name, runsOfPage, async (folder) =>
+      listPage(place, found, await entriesOf(runsOfPage, folder)),
+    );
     return sendWhenReady(c, headOf(place), list);
   }
   const pages = pageCount(runs.length, query);
   if (isUnknown) return sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${pages}.`);
-  const data = async () => ({
+  const data = served.make(async (folder) => ({
     results_dir: resultsDir,
     page,
     per_page: perPage,
@@ -262,26 +282,24 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(runsOfPage, async (run) => shortData(await read(run, null))),
-  });
-  const reply = data();
-  hold(reply);
-  return sendDataWhenReady(c, reply);
+    runs: await inSequence(runsOfPage, async (run) => shortData(await folder.read(run, null))),
+  }));
+  return sendDataWhenReady(c, data);
 }
 
 /** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
 const readInFull = 100;
 
-async function entriesOf(runs: readonly FoundRun[], served: ServedFolder): Promise<readonly Html[]> {
+async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promise<readonly Html[]> {
   let left = readInFull;
   return inSequence(runs, async (run, at) => {
-    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
+    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
     const isShort = lines.length > left && runs.length > 1;
-    const ends = isShort ? await readEnds(run.path, lines, served.files).catch(() => null) : null;
-    served.signal.throwIfAborted();
+    const ends = isShort ? await readEnds(run.path, lines, folder.files).catch(() => null) : null;
+    folder.signal.throwIfAborted();
     if (ends !== null) return shortEntry(run, ends);
     left -= lines.length;
-    return runEntry(await served.read(run, listedAnswers), at, runs.length === 1);
+    return runEntry(await folder.read(run, listedAnswers), at, runs.length === 1);
   });
 }
 

@@ -6,32 +6,40 @@ import { coalesced } from "./coalesced.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { keptResults } from "./kept-results.ts";
-import type { Hold, Turn } from "./page-turns.ts";
+import { pageTurns, type Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
 import { versionOf, type RunVersion } from "./run-version.ts";
 import type { AnswerRange } from "./stored-answers.ts";
 
-/** The served folder as one request reads it. */
-export interface ServedFolder {
+/** The served folder as one request sees it. */
+export interface ServedRequest {
   readonly rootName: string;
-  readonly files: ContainedFiles;
-  readonly rows: ReturnType<typeof rowReader>;
   readonly signal: AbortSignal;
-  readonly hold: Hold;
   /** Finds the runs in a folder and below it. Throws if the folder itself cannot be read. */
   readonly find: (folder: string) => Promise<FoundRuns>;
-  /** Whether this version of a run is in memory. */
-  readonly isKept: (run: FoundRun) => Promise<boolean>;
-  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
   /** Returns the version of a folder, from which clients follow it. */
   readonly look: (folder: string) => Promise<string>;
+  /** Makes a reply from files. Requests take turns. */
+  readonly make: <T>(work: (folder: ServedFolder) => Promise<T>) => Promise<T>;
+  /** As `make`, for reads that come before the reply. */
+  readonly prepare: ServedRequest["make"];
   /** Returns the page that was made from these runs, or makes it. Clients that follow a run share its pages. */
   readonly page: (
     name: string,
     runs: readonly FoundRun[],
-    make: () => Promise<PageWithPolicy>,
+    work: (folder: ServedFolder) => Promise<PageWithPolicy>,
   ) => Promise<PageWithPolicy>;
+}
+
+/** The served folder as the work on one reply reads it. */
+export interface ServedFolder {
+  readonly files: ContainedFiles;
+  readonly rows: ReturnType<typeof rowReader>;
+  readonly signal: AbortSignal;
+  /** Whether this version of a run is in memory. */
+  readonly isKept: (run: FoundRun) => Promise<boolean>;
+  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
 }
 
 /** Characters of the pages that are kept, and snapshots of the runs that are kept. */
@@ -56,51 +64,14 @@ export function servedFolder(
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
   const look = coalesced((folder) => versionBelow(folder, contained, isShown));
-  const forRequest = (turn: Turn, hold: Hold, signal: AbortSignal): ServedFolder => {
-    const untilAbort: ContainedFiles = {
-      async list(folder) {
-        signal.throwIfAborted();
-        return contained.list(folder);
-      },
-      async read(path) {
-        signal.throwIfAborted();
-        return contained.read(path);
-      },
-      timeOf: (path) => contained.timeOf(path),
-      stamps: (folder, name) => contained.stamps(folder, name),
-      chunks: (path, from) => contained.chunks(path, from),
-    };
-    const files: ContainedFiles = {
-      ...untilAbort,
-      read: (path) => turn(() => contained.read(path)),
-      async *chunks(path, from) {
-        const parts = contained.chunks(path, from);
-        try {
-          for (;;) {
-            const part = await turn(() => parts.next());
-            if (part.done === true) return;
-            yield part.value;
-          }
-        } finally {
-          await parts.return();
-        }
-      },
-    };
-    // Looks once per request, because a run may have thousands of files. The next request sees later changes.
-    const versions = new Map<string, Promise<RunVersion>>();
-    const versionOnce = (run: FoundRun): Promise<RunVersion> => {
-      const version = versions.get(run.path) ?? versionOf(run, contained, "files");
-      versions.set(run.path, version);
-      return version;
-    };
+  const createPage = pageTurns();
+  type VersionOf = (run: FoundRun) => Promise<RunVersion>;
+  const folderFor = (turn: Turn, signal: AbortSignal, versionOnce: VersionOf): ServedFolder => {
+    const { untilAbort, inTurns: files } = requestFiles(contained, turn, signal);
     return {
-      rootName: basename(root),
       files,
       rows,
       signal,
-      hold,
-      find,
-      look,
       isKept: async (run) => records.has(run.path) && records.find(run.path, await versionOnce(run)) !== null,
       async read(run, answers) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
@@ -110,11 +81,68 @@ export function servedFolder(
         signal.throwIfAborted();
         return read;
       },
-      page: async (name, runs, make) =>
-        shared({ pages, name, version: await versionOfAll(runs, versionOnce), signal }, make),
+    };
+  };
+  const forRequest = (signal: AbortSignal, sent: () => Promise<void>): ServedRequest => {
+    // Looks once per request, because a run may have thousands of files. The next request sees later changes.
+    const versions = new Map<string, Promise<RunVersion>>();
+    const versionOnce: VersionOf = (run) => {
+      const version = versions.get(run.path) ?? versionOf(run, contained, "files");
+      versions.set(run.path, version);
+      return version;
+    };
+    const makerUntil =
+      (end?: () => Promise<void>): ServedRequest["make"] =>
+      (work) =>
+        createPage(signal, (turn, own) => work(folderFor(turn, own, versionOnce)), end);
+    const make = makerUntil(sent);
+    return {
+      rootName: basename(root),
+      signal,
+      find,
+      look,
+      prepare: makerUntil(),
+      make,
+      // A request that waits for a page that another one makes takes no place of those that make pages.
+      page: async (name, runs, work) =>
+        shared({ pages, name, version: await versionOfAll(runs, versionOnce), signal }, () => make(work)),
     };
   };
   return { forRequest, look };
+}
+
+/** Returns files that stop when a signal is aborted: those that are read within one turn, and those that take a turn for each part. */
+function requestFiles(contained: ContainedFiles, turn: Turn, signal: AbortSignal) {
+  const untilAbort: ContainedFiles = {
+    async list(folder) {
+      signal.throwIfAborted();
+      return contained.list(folder);
+    },
+    async read(path) {
+      signal.throwIfAborted();
+      return contained.read(path);
+    },
+    timeOf: (path) => contained.timeOf(path),
+    stamps: (folder, name) => contained.stamps(folder, name),
+    chunks: (path, from) => contained.chunks(path, from),
+  };
+  const inTurns: ContainedFiles = {
+    ...untilAbort,
+    read: (path) => turn(() => contained.read(path)),
+    async *chunks(path, from) {
+      const parts = contained.chunks(path, from);
+      try {
+        for (;;) {
+          const part = await turn(() => parts.next());
+          if (part.done === true) return;
+          yield part.value;
+        }
+      } finally {
+        await parts.return();
+      }
+    },
+  };
+  return { untilAbort, inTurns };
 }
 
 /** Returns the kept page of a version, or makes it. A version of null is not kept. */

@@ -29,6 +29,8 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 .notice { overflow-wrap: anywhere; }
 .pagination { display: flex; justify-content: center; gap: 24px; margin-top: 28px; color: var(--muted); }
 .cut a { margin-left: 6px; }
+.lost { position: fixed; inset: auto 0 0; z-index: 3; margin: 0; padding: 10px 32px; background: var(--panel); border-top: 3px solid var(--changed); }
+@media print { .lost { position: static; } }
 .selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }
 .legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
 @media (max-width: 640px) {

@@ -1,7 +1,9 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, ServerResponse } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { serveResults } from "./serve-results.ts";
 import { limitUnreadReplies } from "./unread-replies.ts";
 
 it("closes the connections of the oldest replies that clients do not read", async () => {
@@ -38,3 +40,16 @@ it("closes the connections of the oldest replies that clients do not read", asyn
   await once(newest, "close");
   expect(received).toBeGreaterThan(body.length);
 });
+
+it.each(["text/html", "application/json"])(
+  "sends a %s reply as bytes, which do not fill the heap while the client does not read",
+  async (accept) => {
+    const serving = await serveResults({ root: temporaryFolder(), port: 0 });
+    onTestFinished(() => serving.close());
+    const end = vi.spyOn(ServerResponse.prototype, "end");
+    onTestFinished(() => end.mockRestore());
+    const reply = await fetch(serving.address, { headers: { Accept: accept } });
+    expect([reply.status, reply.headers.get("Content-Type")!.startsWith(accept)]).toEqual([200, true]);
+    expect(end.mock.calls.map(([body]) => (body as unknown) instanceof Uint8Array)).toEqual([true]);
+  },
+);

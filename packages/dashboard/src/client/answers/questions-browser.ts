@@ -124,7 +124,7 @@ function tableOf(
   const label = "Forgotten and regained questions";
   return create(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
     create("table", { class: "changes" }, create("thead", {}, head), create("tbody", {}, ...rows)),
   );
 }
