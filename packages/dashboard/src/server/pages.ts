@@ -228,7 +228,8 @@ export function lastPage({ content }: ReadRun, perPage: number): number {
   const rows = run.phases.flatMap(({ snapshots }) =>
     snapshots.map(({ samples }) => ({ count: samples?.rows ?? 0 })),
   );
-  return Math.max(1, answerPages(answers.length > 0 ? answers : rows, perPage));
+  const isWhole = answers.length > 0 && answers.every(({ problem }) => problem === null);
+  return Math.max(1, answerPages(isWhole ? answers : [...answers, ...rows], perPage));
 }
 
 /** Renders the beginning of `listPage` and `runPage`. */
