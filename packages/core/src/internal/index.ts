@@ -43,6 +43,7 @@ export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue } from "./quote-value.ts";
 export { shellWord } from "./shell-word.ts";
+export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { repeatedKey } from "./repeated-key.ts";
 export { unknownOption } from "./unknown-option.ts";
 export { walkJson } from "./walk-json.ts";

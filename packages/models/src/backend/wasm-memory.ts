@@ -1,6 +1,5 @@
-import { process } from "@periodic-eval/core/platform";
 import * as tf from "@tensorflow/tfjs-core";
-import { fullHeapCode } from "@periodic-eval/core/internal";
+import { fullHeapCode, removeRethrowingListeners } from "@periodic-eval/core/internal";
 
 /** The part of the module of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */
 interface WasmModule {
@@ -13,9 +12,6 @@ interface WasmBackend {
   readSync(...args: unknown[]): unknown;
   disposeData(dataId: object): boolean;
 }
-
-const crashEvents = ["uncaughtException", "unhandledRejection"] as const;
-const events: NodeJS.EventEmitter = process;
 
 const checked = new WeakSet<object>();
 
@@ -36,7 +32,6 @@ function throwFailure(): void {
  */
 export async function startChecked(): Promise<boolean> {
   const { warn } = console;
-  const before = crashEvents.map((event) => events.listeners(event));
   // The module keeps the `console.warn` of the moment it starts.
   console.warn = (...args: unknown[]) => {
     const line = args.map(String).join(" ");
@@ -49,7 +44,7 @@ export async function startChecked(): Promise<boolean> {
     isStarted = await tf.setBackend("wasm");
   } finally {
     console.warn = warn;
-    for (const [i, event] of crashEvents.entries()) removeRethrowing(event, before[i]!);
+    removeRethrowingListeners();
   }
   if (isStarted) checkBackend(tf.backend() as unknown as WasmBackend);
   return isStarted;
@@ -86,16 +81,6 @@ function checkReads(backend: Pick<WasmBackend, "readSync">): void {
     throwFailure();
     return readSync.apply(backend, args);
   };
-}
-
-/**
- * Removes the listeners with which the module throws uncaught errors again. Because of them Node prints a line of the module
- * instead of the line that threw.
- */
-function removeRethrowing(event: string, before: readonly unknown[]): void {
-  for (const listener of events.listeners(event))
-    if (!before.includes(listener) && /\bthrow (?:ex|reason|e)\b/.test(String(listener)))
-      events.removeListener(event, listener as () => void);
 }
 
 /** Remembers a kernel's line about missing memory until an error reports it; returns false for any other line. */

@@ -1,5 +1,6 @@
 // Callbacks, evaluations and graders that write into what they receive, throw anything, or leave promises behind.
 import { createReadStream } from "node:fs";
+import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
@@ -343,6 +344,16 @@ describe("a promise that user code left behind", () => {
       onTrainBegin: () => void process.removeAllListeners("unhandledRejection"),
       onStepEnd: leave,
     };
+    await withSession(toy.options([evil]), train(toy, 1));
+    await turn();
+    expect(toy.warnings()).toEqual(['callback "evil": a promise that it left behind was rejected: late']);
+  });
+
+  it("is a warning also where the program started the wasm backend, whose listeners end the process", async () => {
+    await import("@tensorflow/tfjs-backend-wasm");
+    await tf.setBackend("wasm");
+    const toy = toyTraining();
+    const evil: TrainerCallback = { id: "evil", onStepEnd: leave };
     await withSession(toy.options([evil]), train(toy, 1));
     await turn();
     expect(toy.warnings()).toEqual(['callback "evil": a promise that it left behind was rejected: late']);

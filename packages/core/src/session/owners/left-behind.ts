@@ -6,6 +6,7 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { divertMathRandom, isMathRandomReplaced } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
+import { removeRethrowingListeners } from "../../internal/rethrowing-listeners.ts";
 import { namedStream } from "../../random/streams.ts";
 import type { Reporter } from "./reporter.ts";
 
@@ -67,6 +68,9 @@ function openOwners(): Owners | null {
 /** Listens from the first run on, for as long as the process lives: a promise may reject after its session was closed. */
 function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | undefined }): Owners {
   let isListening = false;
+  let listeners = 0;
+  const countListeners = () =>
+    process.listenerCount("unhandledRejection") + process.listenerCount("uncaughtException");
   const stream = namedStream("left behind");
   const streamOf = () => (isMathRandomReplaced() || storage.getStore() === undefined ? undefined : stream);
   const report = (error: unknown) => {
@@ -93,6 +97,11 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
       if (!isListening || process.listenerCount("uncaughtException") === 0)
         process.on("uncaughtException", reportThrown);
       isListening = true;
+      // A program may start the wasm backend at any time.
+      if (countListeners() !== listeners) {
+        removeRethrowingListeners();
+        listeners = countListeners();
+      }
       divertMathRandom(streamOf);
       return storage.run(owner, work, given);
     },
