@@ -33,7 +33,15 @@ export function setup() {
   const folder = mkdtempSync(join(parentFolder(), "pe-"));
   process.env[variable] = folder;
   process.env.PERIODIC_EVAL_TEST_FOLDER = folder;
+  // If a worker process dies, vitest can end early, without a summary and with exit code 0.
+  const onEarlyEnd = () => {
+    rmSync(folder, { recursive: true, force: true });
+    console.error("the tests ended early: a process that ran them died");
+    process.exitCode ||= 1;
+  };
+  process.on("exit", onEarlyEnd);
   return () => {
+    process.off("exit", onEarlyEnd);
     const left = readdirSync(folder, { recursive: true }).filter((path) => !ofTools.test(path));
     rmSync(folder, { recursive: true, force: true });
     delete process.env.PERIODIC_EVAL_TEST_FOLDER;
