@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { appendRun } from "@periodic-eval/tasks";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
@@ -37,6 +37,15 @@ it("serves the runs and suite results in a folder until Ctrl-C", async () => {
   child.kill("SIGINT");
   expect(await once(child, "close")).toEqual([0, null]);
   await expect(fetch(address)).rejects.toThrow();
+});
+
+it("ends if the command that serves its run has ended before it listens", { timeout: 20_000 }, async () => {
+  const args = [builtMain(), "serve", root, "--port", "0"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe", "ipc"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  child.disconnect();
+  expect(await exited).toEqual([0, null]);
 });
 
 /** Runs the command with options that it rejects. */

@@ -54,7 +54,8 @@ async function serve(root: string, { open, ...options }: ServeOptions, terminal:
 
 /** Waits for a signal that ends the process, or for the end of the command that serves its own run. */
 async function ended(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
+  // That command may have ended while this one loaded. Without a channel, `connected` is undefined.
+  if (signal.aborted || process.connected === false) return;
   let end = () => {};
   const isOver = new Promise<void>((resolve) => (end = resolve));
   signal.addEventListener("abort", end, { once: true });
