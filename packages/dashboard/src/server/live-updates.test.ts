@@ -43,6 +43,15 @@ it("tells a client at once if its page is older than the folder", async () => {
   await client.close();
 });
 
+it("keeps nothing of a client that has disconnected", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const live = liveUpdates(async () => "1", { everyMs: 1 });
+  for (let at = 0; at < 3; at++) await live.follow("run", "1", false)!.cancel();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it("refuses clients beyond its limit, and drops those that do not read", async () => {
   let version = 0;
   const live = liveUpdates(async () => String(version++), { clients: 1, everyMs: 1 });

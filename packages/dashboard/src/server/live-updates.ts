@@ -9,7 +9,8 @@ const restFactor = 20;
 
 interface Topic {
   version: string;
-  readonly clients: Set<ReadableStreamDefaultController<Uint8Array>>;
+  /** With the timer that ends the stream of each. */
+  readonly clients: Map<ReadableStreamDefaultController<Uint8Array>, ReturnType<typeof setTimeout>>;
 }
 
 const encoder = new TextEncoder();
@@ -32,12 +33,14 @@ export function liveUpdates(look: (folder: string) => Promise<string>, limits: P
 
   function remove(folder: string, client: ReadableStreamDefaultController<Uint8Array>): void {
     const topic = topics.get(folder);
+    // A timer keeps the client in memory.
+    clearTimeout(topic?.clients.get(client));
     topic?.clients.delete(client);
     if (topic?.clients.size === 0) topics.delete(folder);
   }
 
   function send(folder: string, message: Uint8Array): void {
-    for (const client of topics.get(folder)?.clients ?? []) {
+    for (const client of topics.get(folder)?.clients.keys() ?? []) {
       if ((client.desiredSize ?? 0) > 0) client.enqueue(message);
       else {
         remove(folder, client);
@@ -82,16 +85,15 @@ export function liveUpdates(look: (folder: string) => Promise<string>, limits: P
         {
           start(client) {
             own = client;
-            const topic = topics.get(folder) ?? { version, clients: new Set() };
+            const topic = topics.get(folder) ?? { version, clients: new Map() };
             topics.set(folder, topic);
-            topic.clients.add(client);
-            client.enqueue(hello);
-            if (isStale) client.enqueue(changed);
-            setTimeout(() => {
-              if (!topic.clients.has(client)) return;
+            const end = () => {
               remove(folder, client);
               client.close();
-            }, lifetimeMs).unref();
+            };
+            topic.clients.set(client, setTimeout(end, lifetimeMs).unref());
+            client.enqueue(hello);
+            if (isStale) client.enqueue(changed);
             if (timer === null) schedule(everyMs);
           },
           cancel: () => remove(folder, own),
