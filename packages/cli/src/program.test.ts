@@ -267,6 +267,17 @@ it("keeps running when its output is closed", async () => {
   expect([code, errors]).toEqual([0, ""]);
 });
 
+it.skipIf(process.platform !== "linux")(
+  "exits with 1 if a full disk takes only a part of its output",
+  async () => {
+    const child = spawn("sh", ["-c", `"$0" "$1" --help > /dev/full`, process.execPath, builtMain()]);
+    let errors = "";
+    child.stderr.on("data", (text) => (errors += String(text)));
+    expect(await once(child, "close")).toEqual([1, null]);
+    expect(errors).toContain("[periodic-eval] stdout: got ENOSPC: no space left on device, write, expected");
+  },
+);
+
 it.skipIf(process.platform === "win32")("does not open the debugger at SIGUSR1", async () => {
   const main = JSON.stringify(builtMain());
   const code = `process.argv.push("--version"); await import(${main}); process.kill(process.pid, "SIGUSR1"); setTimeout(() => {}, 5000)`;

@@ -41,10 +41,22 @@ export function screenLine(): { (text: string): void; clear(): void } {
 
 /**
  * Keeps the process alive when stdout or stderr can no longer be written (a closed pipe such as `| head -3`, a full disk). By
- * default Node ends the process, which would lose hours of training.
+ * default Node ends the process, which would lose hours of training. If a file does not receive all of stdout, the process reports it
+ * at its end and does not exit with 0.
  */
 export function ignoreClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+  process.stdout.once("error", (error: NodeJS.ErrnoException) => {
+    // A reader that closes its pipe, and a terminal that was closed, want no more output.
+    if (isScreen || error.code === "EPIPE") return;
+    process.once("exit", () => {
+      process.stderr.write(
+        `[periodic-eval] stdout: got ${error.message}, expected a file that takes all output. ` +
+          "Free space on its disk, and run the command again.\n",
+      );
+      process.exitCode ||= 1;
+    });
+  });
 }
 
 /** Returns a terminal that prints everything to stderr, because stdout is reserved for one JSON document. */
