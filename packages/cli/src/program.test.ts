@@ -278,6 +278,13 @@ it.skipIf(process.platform !== "linux")(
   },
 );
 
+it.skipIf(process.platform === "win32")("ends at a signal as process 1 of a container", async () => {
+  const main = JSON.stringify(builtMain());
+  const code = `const own = process.pid; Object.defineProperty(process, "pid", { value: 1 }); process.argv.push("--version"); await import(${main}); process.kill(own, "SIGTERM"); setTimeout(() => {}, 5000)`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code, "periodic-eval"]);
+  expect(await once(child, "close")).toEqual([143, null]);
+});
+
 it.skipIf(process.platform === "win32")("does not open the debugger at SIGUSR1", async () => {
   const main = JSON.stringify(builtMain());
   const code = `process.argv.push("--version"); await import(${main}); process.kill(process.pid, "SIGUSR1"); setTimeout(() => {}, 5000)`;
