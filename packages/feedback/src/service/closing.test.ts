@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
@@ -71,4 +71,12 @@ it("throws from close if the model's dispose throws, but unlocks its root", asyn
   await expect(service.close()).rejects.toThrow("the engine is gone");
   await expect(ask(service.url, "/v1/health")).rejects.toThrow();
   await (await serveFeedback(microWorldService(root, failures))).close();
+});
+
+it("names a root that cannot be written to", async () => {
+  const file = join(root, "file");
+  await writeFile(file, "");
+  await expect(serveFeedback(microWorldService(file, failures))).rejects.toThrow(
+    `${file}: got EEXIST (a file`,
+  );
 });

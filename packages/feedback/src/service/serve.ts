@@ -11,7 +11,7 @@ import {
   runOwned,
 } from "@periodic-eval/core/internal";
 import { processReporter } from "../user-code/reporter.ts";
-import { nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
+import { checkWritable, nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
 import * as z from "zod";
 import { tokenEnv } from "../engine/token.ts";
@@ -68,7 +68,7 @@ const lastRepliesMs = 1000;
  * `/v1/health`. Adapters are stored under `root`; a restarted service continues with them.
  *
  * @throws PeriodicEvalError `config` for a wrong option, a host that is not a loopback address without a token, or a port in use;
- *   `store` if another service uses `root`.
+ *   `store` if another service uses `root`, or if it cannot be written to.
  */
 export async function serveFeedback(options: ServeFeedbackOptions): Promise<FeedbackService> {
   parseOptions(where, optionsSchema, options);
@@ -84,6 +84,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
       expected: "a loopback address, or a token",
       fix: `Remove host for 127.0.0.1, or set ${tokenEnv}: every client can train the service's models.`,
     });
+  await checkWritable(root);
   await nodeFiles.makeFolder(root);
   const release = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
   const shutdown = new AbortController();

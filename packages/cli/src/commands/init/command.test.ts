@@ -71,3 +71,9 @@ it("refuses to replace a file without --force, and refuses what is no YAML file"
   await mkdir(join(folder, "folder.yaml"));
   expect((await init(join(folder, "folder.yaml"), "--force")).code).toBe(1);
 });
+
+it("names a folder that cannot be written to", async () => {
+  await writeFile(join(folder, "file"), "");
+  const { code, err } = await init(join(folder, "file/train.yaml"));
+  expect([code, err]).toEqual([1, expect.stringContaining(`${join(folder, "file")}: got EEXIST (a file is`)]);
+});

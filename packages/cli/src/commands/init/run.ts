@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { checkWritable, nodeFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -18,7 +18,8 @@ const copiedSchema = "periodic-eval.train.schema.json";
  *
  * @param force Replaces a file that exists.
  * @returns The files that it wrote.
- * @throws PeriodicEvalError `config` for a file that exists, or a path that is a folder or no YAML file.
+ * @throws PeriodicEvalError `config` for a file that exists, or a path that is a folder or no YAML file; `store` for a folder that
+ *   cannot be written to.
  */
 export async function writeTemplate(file: string, force: boolean): Promise<readonly string[]> {
   const refuse = (got: string, expected: string, fix: string) =>
@@ -28,6 +29,7 @@ export async function writeTemplate(file: string, force: boolean): Promise<reado
   if (existsSync(file) && !force)
     throw refuse("a file that exists", "a new file", "Choose another name, or pass --force to replace it.");
   const folder = dirname(resolve(file));
+  await checkWritable(folder);
   await nodeFiles.makeFolder(folder);
   const installed = installedSchema(folder);
   const copy = join(dirname(file), copiedSchema);
