@@ -36,6 +36,11 @@ export interface SessionState {
    * are none. A resumed session warns of those that are gone.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
+  /**
+   * The snapshots of which `callbacks` does not include the grading: steps by `<phase>/<id>`; omitted if there are none. A resumed
+   * session calls `onSnapshot` with those that were graded after this state was read.
+   */
+  readonly unreported?: Readonly<Record<string, readonly number[]>>;
 }
 
 /** The progress of a phase and its place in the run. */
