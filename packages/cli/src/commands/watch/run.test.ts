@@ -113,6 +113,35 @@ it("measures full checkpoints, keeps no tensors, and adds nothing when it is run
   expect(JSON.stringify(await snapshotsOf("full"))).toBe(before);
 });
 
+it("measures the last checkpoint of a finished training again if its rows were damaged", async () => {
+  expect((await watch(full, "damaged")).code).toBe(0);
+  const before = (await snapshotsOf("damaged")).map(({ step, metrics }) => ({ step, metrics }));
+  await writeFile(join(root, "damaged/periodic_eval/train/capability_step_10.samples.jsonl"), "");
+  const again = await watch(full, "damaged");
+  expect([again.code, again.out]).toEqual([
+    0,
+    expect.stringContaining("train/capability/10 is measured again"),
+  ]);
+  expect((await snapshotsOf("damaged")).map(({ step, metrics }) => ({ step, metrics }))).toEqual(before);
+  expect((await watch(full, "damaged")).out).toContain("already measured: training finished at step 10");
+});
+
+it.each([
+  ['"base"', '"bash"'],
+  ['"kind": "full"', '"kind": "fill"'],
+])("names a damaged state file: %s became %s", async (from, to) => {
+  const runDir = join(root, `state-${to.length}`);
+  await mkdir(join(runDir, "watch"), { recursive: true });
+  const session = { progress: { step: 10 } };
+  const state = { checkpoints: full, base: microWorld(), path: full, kind: "full", finished: true, session };
+  await writeFile(join(runDir, "watch/train.json"), JSON.stringify(state, null, 2).replace(from, to));
+  const { code, err } = await watch(full, `state-${to.length}`);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining("train.json: got a damaged file, expected the state"),
+  ]);
+});
+
 it("resumes where it stopped when checkpoints are added, and equals measuring them at once", async () => {
   const growing = join(root, "growing");
   await mkdir(growing);
