@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
@@ -124,6 +124,25 @@ it("measures the last checkpoint of a finished training again if its rows were d
   ]);
   expect((await snapshotsOf("damaged")).map(({ step, metrics }) => ({ step, metrics }))).toEqual(before);
   expect((await watch(full, "damaged")).out).toContain("already measured: training finished at step 10");
+});
+
+it("resumes with an absolute path of its last checkpoint, from whatever folder it was started", async () => {
+  expect((await watch(relative(process.cwd(), full), "relative")).code).toBe(0);
+  const state = JSON.parse(readFileSync(join(root, "relative/watch/train.json"), "utf8")) as { path: string };
+  expect(state.path).toBe(join(full, "checkpoint-10"));
+});
+
+it("keeps the metrics of a last checkpoint whose rows were damaged if the trainer has deleted it", async () => {
+  const deleted = join(root, "deleted");
+  await writeCheckpoint(deleted, { kind: "full", step: 10, maxSteps: 10 });
+  expect((await watch(deleted, "kept")).code).toBe(0);
+  await writeFile(join(root, "kept/periodic_eval/train/capability_step_10.samples.jsonl"), "");
+  await rm(join(deleted, "checkpoint-10/config.json"));
+  const { out } = await watch(deleted, "kept");
+  expect(out).toMatch(/^no checkpoint after step 10/);
+  expect(out).toContain("damaged rows: train/capability_step_10.samples.jsonl");
+  const { phases } = await readRun(join(root, "kept"));
+  expect(phases[0]!.snapshots.at(-1)).toMatchObject({ step: 10, status: "complete" });
 });
 
 it.each([

@@ -252,8 +252,9 @@ class WatchedPhase {
   async #save(changes: Pick<WatchState, "path" | "kind" | "finished">): Promise<void> {
     const { checkpoints, options, configuration } = this.#watching;
     const session = changes.finished ? this.#state!.session : await this.#session.save();
-    const place = { checkpoints: resolve(checkpoints), base: options.base };
-    this.#state = { ...place, ...changes, session };
+    // Absolute, because the next command may run in another folder.
+    const place = { checkpoints: resolve(checkpoints), base: options.base, path: resolve(changes.path) };
+    this.#state = { ...changes, ...place, session };
     await writeWatchState(options.runDir, configuration.phase, this.#state);
   }
 }

@@ -8,7 +8,7 @@ export interface WatchState {
   /** Absolute path of the folder of checkpoints. */
   readonly checkpoints: string;
   readonly base: string;
-  /** The last checkpoint that was measured, and its kind. */
+  /** The absolute path of the last checkpoint that was measured, and its kind. */
   readonly path: string;
   readonly kind: "full" | "adapter";
   /** Whether training has finished and its end is measured. */
