@@ -37,8 +37,8 @@ export interface SessionState {
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
   /**
-   * The snapshots of which `callbacks` does not include the grading: steps by `<phase>/<id>`; omitted if there are none. A resumed
-   * session calls `onSnapshot` with those that were graded after this state was read.
+   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there are
+   * none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
    */
   readonly unreported?: Readonly<Record<string, readonly number[]>>;
 }
