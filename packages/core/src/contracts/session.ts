@@ -36,6 +36,11 @@ export interface SessionState {
    * are none. A resumed session warns of those that are gone.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
+  /**
+   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there are
+   * none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
+   */
+  readonly unreported?: Readonly<Record<string, readonly number[]>>;
 }
 
 /** The progress of a phase and its place in the run. */

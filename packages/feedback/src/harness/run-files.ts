@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
-import { basename } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { errorMessage, isRecord } from "@periodic-eval/core/internal";
+import { describeZodIssue, errorMessage, isRecord, quoteValue } from "@periodic-eval/core/internal";
 import {
   appendLines,
   readIfPresent,
@@ -10,8 +9,10 @@ import {
   writeFileAtomic,
   nodeFiles,
 } from "@periodic-eval/core/snapshots";
+import type * as z from "zod";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
+import { writtenSchemas } from "./written-files.ts";
 
 type Paths = ReturnType<typeof runPaths>;
 
@@ -32,8 +33,7 @@ export interface EarlierRun {
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await nodeFiles.makeFolder(paths.folder);
-  const names = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
-  await removeTemporaryFiles(paths.folder, (file) => names.includes(file));
+  await removeTemporaryFiles(paths.folder, () => true);
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
   if (end < text.length) {
@@ -41,17 +41,19 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
     await writeFileAtomic(paths.steps, text.slice(0, end));
   }
   const whole = text.slice(0, end).split("\n").slice(0, -1);
-  const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line));
+  const lines = whole.map((line, at) =>
+    parse<StepLine>(`${paths.steps}:${at + 1}`, line, writtenSchemas.step),
+  );
   lines.forEach(({ step }, at) => {
     if (step !== at) throw damaged(`${paths.steps}:${at + 1}`, `step ${String(step)}`, `step ${at}`);
   });
-  const read = async <T>(path: string) => {
+  const read = async <T>(path: string, schema: z.ZodType) => {
     const content = await readIfPresent(path);
-    return content === null ? null : parse<T>(path, content);
+    return content === null ? null : parse<T>(path, content, schema);
   };
   return {
-    metadata: await read<MetadataFile>(paths.metadata),
-    baseline: await read<BaselineFile>(paths.baseline),
+    metadata: await read<MetadataFile>(paths.metadata, writtenSchemas.metadata),
+    baseline: await read<BaselineFile>(paths.baseline, writtenSchemas.baseline),
     lines,
   };
 }
@@ -118,8 +120,6 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
       throw damaged(paths.metadata, "no file beside steps.jsonl", "the metadata of the steps");
     return now;
   }
-  if ((before as Partial<MetadataFile>).collapse_thresholds === undefined)
-    throw damaged(paths.metadata, "no collapse_thresholds", "the thresholds of the run");
   const fixedValues = ({
     config,
     preference_definition,
@@ -156,12 +156,17 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   });
 }
 
-function parse<T>(where: string, text: string): T {
+function parse<T>(where: string, text: string, schema: z.ZodType): T {
+  let value: unknown;
   try {
-    return JSON.parse(text) as T;
+    value = JSON.parse(text);
   } catch (cause) {
     throw damaged(where, errorMessage(cause), "JSON");
   }
+  const { error } = schema.safeParse(value);
+  if (error === undefined) return value as T;
+  const { path, value: got, expected } = describeZodIssue(error, value);
+  throw damaged(path.length === 0 ? where : `${where}: ${path.join(".")}`, quoteValue(got), expected);
 }
 
 const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>

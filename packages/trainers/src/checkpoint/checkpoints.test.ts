@@ -1,10 +1,11 @@
-import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, symlink, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { checkpointsOf } from "./checkpoints.ts";
 import type { TrainerState } from "./trainer-state.ts";
+import { stateOf } from "./trainer-state.test-data.ts";
 
 const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
 
@@ -29,6 +30,38 @@ describe("checkpoints", () => {
       /checkpoints.train: got no complete checkpoint \(step_6: .*; step_3: .*\).*resume: "never"/,
     );
     expect((await readdir(folder)).sort()).toEqual(["step_3", "step_6"]);
+  });
+
+  it.each([
+    ["renamed", "train", 6, "train/step_9"],
+    ["copied from another phase", "other", 9, "train/step_9"],
+  ])("moves a checkpoint that was %s away, and returns the one before", async (_, phase, step, place) => {
+    const runDir = await temporaryFolder();
+    const warnings: string[] = [];
+    const open = (name: string) =>
+      checkpointsOf({ runDir, phase: name, keep: 2, warn: (_where, message) => void warnings.push(message) });
+    await open("train").save(stateOf(3, 1, null), async () => undefined);
+    await open(phase).save({ ...stateOf(step, 2, null), phase }, async () => undefined);
+    const all = join(runDir, "checkpoints");
+    await rename(join(all, phase, `step_${step}`), join(all, place));
+    expect((await open("train").newest())!.state.step).toBe(3);
+    const aside = join(all, ".superseded/train.1");
+    expect(warnings).toEqual([
+      `skipped a damaged checkpoint: it holds step ${step} of phase "${phase}", because it was renamed or copied; moved to ${aside}`,
+    ]);
+    expect(await readdir(aside)).toEqual(["step_9"]);
+  });
+
+  it("accepts a checkpoint whose files were replaced by links to the same content", async () => {
+    const runDir = await temporaryFolder();
+    const folder = await of(runDir).save(stateOf(3, 1, null), (draft) =>
+      writeFile(join(draft, "weights"), "of step 3"),
+    );
+    await rename(join(folder, "weights"), join(runDir, "kept-elsewhere"));
+    await symlink(join(runDir, "kept-elsewhere"), join(folder, "weights"));
+    expect((await of(runDir).newest())!.state.step).toBe(3);
+    await writeFile(join(runDir, "kept-elsewhere"), "changed");
+    await expect(of(runDir).newest()).rejects.toThrow("step_3: weights was changed");
   });
 
   it("throws if the folder cannot be listed: starting over would overwrite checkpoints", async () => {

@@ -119,9 +119,13 @@ export async function readState(folder: string): Promise<TrainerState | string> 
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   const state = await readState(folder);
   if (typeof state === "string") return state;
-  const found = await hashesIn(folder);
   for (const [file, hash] of Object.entries(state.files)) {
-    if (found[file] !== hash) return found[file] === undefined ? `${file} is missing` : `${file} was changed`;
+    // Follows links: some programs keep large files elsewhere.
+    const found = await hashFiles([join(folder, file)]).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    if (found !== hash) return found === null ? `${file} is missing` : `${file} was changed`;
   }
   return state;
 }

@@ -225,6 +225,18 @@ describe("the rejudge command", () => {
     ]);
   });
 
+  it("regrades the other measurements if the rows of one are damaged", async () => {
+    const damaged = await measuredRun("damaged", first, prompts);
+    await writeFile(join(damaged, "periodic_eval/em/alignment_step_1.samples.jsonl"), "");
+    const { code, out, err } = await run(damaged, "--judge", "rule:micro-world", "--json");
+    expect([code, err]).toEqual([
+      0,
+      expect.stringContaining("damaged rows: em/alignment_step_1.samples.jsonl: got 0 rows"),
+    ]);
+    const { snapshots } = JSON.parse(out) as { snapshots: readonly { readonly step: number }[] };
+    expect(snapshots.map(({ step }) => step)).toEqual([0, 2]);
+  });
+
   it("lists the known rules for an unknown one", async () => {
     const { code, err } = await run(runDir, "--judge", "rule:nope");
     expect([code, err]).toEqual([

@@ -129,13 +129,19 @@ async function answersOf(run: RunRecord, judge: Grader) {
   return answers;
 }
 
+/** Returns the snapshots whose answers can be regraded. Damaged rows were reported, and do not keep the others from it. */
 function alignmentSnapshots({
   runDir,
   phases,
+  problems,
 }: RunRecord): readonly { readonly snapshot: Snapshot; readonly path: string }[] {
+  const isDamaged = ({ phase, id, step }: Snapshot) =>
+    problems.some(
+      ({ kind, key }) => kind === "rows" && key?.phase === phase && key.id === id && key.step === step,
+    );
   const found = phases.flatMap(({ snapshots, series }) =>
     snapshots
-      .filter(({ evaluation, samples }) => evaluation === "alignment" && samples !== null)
+      .filter((one) => one.evaluation === "alignment" && one.samples !== null && !isDamaged(one))
       .map((snapshot) => {
         const { points } = series.find(({ id }) => id === snapshot.id)!;
         const { file } = points.find(({ step }) => step === snapshot.step)!;

@@ -3,7 +3,11 @@ import { hashWeightFiles } from "@periodic-eval/core/snapshots";
 import { readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
 
 /** A checkpoint that was deleted or written again while it was read. */
-export class CheckpointGoneError extends Error {}
+export class CheckpointGoneError extends Error {
+  constructor(path: string) {
+    super(`${path} was deleted, or written again while it was read`);
+  }
+}
 
 /** A checkpoint to open; null for the base model. */
 export type Place = Pick<WatchedCheckpoint, "path" | "kind"> | null;

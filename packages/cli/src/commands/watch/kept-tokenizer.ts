@@ -1,6 +1,6 @@
-import { cp, readdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { nodeFiles } from "@periodic-eval/core/snapshots";
+import { readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { nodeFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
 
 /**
  * Copies the tokenizer of a checkpoint into the run's folder, because the trainer may delete the checkpoint, and returns its folder;
@@ -19,8 +19,12 @@ export async function keepTokenizer(
   const draft = `${kept}.draft`;
   await rm(draft, { recursive: true, force: true });
   await nodeFiles.makeFolder(draft);
-  for (const name of names) await cp(join(checkpoint, name), join(draft, name));
+  for (const name of names) {
+    const bytes = await readFile(join(checkpoint, name));
+    await writeFileAtomic(join(draft, name), (file) => file.write(bytes));
+  }
   await rename(draft, kept);
+  await nodeFiles.syncFolder(dirname(kept));
   return kept;
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
@@ -111,6 +111,54 @@ it("measures full checkpoints, keeps no tensors, and adds nothing when it is run
     "already measured: training finished at step 10",
   ]);
   expect(JSON.stringify(await snapshotsOf("full"))).toBe(before);
+});
+
+it("measures the last checkpoint of a finished training again if its rows were damaged", async () => {
+  expect((await watch(full, "damaged")).code).toBe(0);
+  const before = (await snapshotsOf("damaged")).map(({ step, metrics }) => ({ step, metrics }));
+  await writeFile(join(root, "damaged/periodic_eval/train/capability_step_10.samples.jsonl"), "");
+  const again = await watch(full, "damaged");
+  expect([again.code, again.out]).toEqual([
+    0,
+    expect.stringContaining("train/capability/10 is measured again"),
+  ]);
+  expect((await snapshotsOf("damaged")).map(({ step, metrics }) => ({ step, metrics }))).toEqual(before);
+  expect((await watch(full, "damaged")).out).toContain("already measured: training finished at step 10");
+});
+
+it("resumes with an absolute path of its last checkpoint, from whatever folder it was started", async () => {
+  expect((await watch(relative(process.cwd(), full), "relative")).code).toBe(0);
+  const state = JSON.parse(readFileSync(join(root, "relative/watch/train.json"), "utf8")) as { path: string };
+  expect(state.path).toBe(join(full, "checkpoint-10"));
+});
+
+it("keeps the metrics of a last checkpoint whose rows were damaged if the trainer has deleted it", async () => {
+  const deleted = join(root, "deleted");
+  await writeCheckpoint(deleted, { kind: "full", step: 10, maxSteps: 10 });
+  expect((await watch(deleted, "kept")).code).toBe(0);
+  await writeFile(join(root, "kept/periodic_eval/train/capability_step_10.samples.jsonl"), "");
+  await rm(join(deleted, "checkpoint-10/config.json"));
+  const { out } = await watch(deleted, "kept");
+  expect(out).toMatch(/^no checkpoint after step 10/);
+  expect(out).toContain("damaged rows: train/capability_step_10.samples.jsonl");
+  const { phases } = await readRun(join(root, "kept"));
+  expect(phases[0]!.snapshots.at(-1)).toMatchObject({ step: 10, status: "complete" });
+});
+
+it.each([
+  ['"base"', '"bash"'],
+  ['"kind": "full"', '"kind": "fill"'],
+])("names a damaged state file: %s became %s", async (from, to) => {
+  const runDir = join(root, `state-${to.length}`);
+  await mkdir(join(runDir, "watch"), { recursive: true });
+  const session = { progress: { step: 10 } };
+  const state = { checkpoints: full, base: microWorld(), path: full, kind: "full", finished: true, session };
+  await writeFile(join(runDir, "watch/train.json"), JSON.stringify(state, null, 2).replace(from, to));
+  const { code, err } = await watch(full, `state-${to.length}`);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining("train.json: got a damaged file, expected the state"),
+  ]);
 });
 
 it("resumes where it stopped when checkpoints are added, and equals measuring them at once", async () => {

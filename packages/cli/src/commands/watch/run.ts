@@ -8,7 +8,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { checkWritable, readRun } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
@@ -81,7 +81,10 @@ async function measureCheckpoints(watching: Watching): Promise<void> {
   if (state === null) await checkEarly(watching);
   const first = await found.next();
   if (signal.aborted) throw interruptedAt(runDir, state?.session.progress ?? null);
-  if (first.done === true && (state === null || state.finished || !first.value.isFinished)) {
+  if (
+    first.done === true &&
+    (state === null || !first.value.isFinished || (await isMeasured(watching, state)))
+  ) {
     if (state === null) throw nothingYet(checkpoints, options);
     return terminal.out(unchangedText(checkpoints, state, first.value));
   }
@@ -95,6 +98,19 @@ async function measureCheckpoints(watching: Watching): Promise<void> {
     throw error;
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
+}
+
+/** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
+async function isMeasured({ options, configuration }: Watching, state: WatchState): Promise<boolean> {
+  if (!state.finished) return false;
+  const { step } = state.session.progress;
+  const { problems } = await readRun(options.runDir);
+  return !problems.some(
+    ({ key, kind, invalid }) =>
+      key?.phase === configuration.phase &&
+      key.step === step &&
+      (invalid || kind === "rows" || kind === "missing"),
+  );
 }
 
 /** Throws before the first checkpoint what a session would throw at its begin, as far as it does not depend on the tokenizer. */
@@ -236,8 +252,9 @@ class WatchedPhase {
   async #save(changes: Pick<WatchState, "path" | "kind" | "finished">): Promise<void> {
     const { checkpoints, options, configuration } = this.#watching;
     const session = changes.finished ? this.#state!.session : await this.#session.save();
-    const place = { checkpoints: resolve(checkpoints), base: options.base };
-    this.#state = { ...place, ...changes, session };
+    // Absolute, because the next command may run in another folder.
+    const place = { checkpoints: resolve(checkpoints), base: options.base, path: resolve(changes.path) };
+    this.#state = { ...changes, ...place, session };
     await writeWatchState(options.runDir, configuration.phase, this.#state);
   }
 }

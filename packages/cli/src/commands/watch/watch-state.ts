@@ -1,13 +1,14 @@
 import { join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import * as z from "zod";
 
 /** Where a watcher stopped. It is written after each checkpoint, so that a killed watcher resumes at the next one. */
 export interface WatchState {
   /** Absolute path of the folder of checkpoints. */
   readonly checkpoints: string;
   readonly base: string;
-  /** The last checkpoint that was measured, and its kind. */
+  /** The absolute path of the last checkpoint that was measured, and its kind. */
   readonly path: string;
   readonly kind: "full" | "adapter";
   /** Whether training has finished and its end is measured. */
@@ -49,12 +50,19 @@ export async function readWatchState(
   return state;
 }
 
+const stateSchema = z.looseObject({
+  checkpoints: z.string(),
+  base: z.string(),
+  path: z.string(),
+  kind: z.enum(["full", "adapter"]),
+  finished: z.boolean(),
+  // The session checks the rest.
+  session: z.looseObject({ progress: z.looseObject({ step: z.int().nonnegative() }) }),
+} satisfies Record<keyof WatchState, z.ZodType>);
+
 function parse(text: string): WatchState | null {
   try {
-    const state = JSON.parse(text) as WatchState;
-    return typeof state.session.progress.step === "number" && typeof state.checkpoints === "string"
-      ? state
-      : null;
+    return stateSchema.parse(JSON.parse(text)) as unknown as WatchState;
   } catch {
     return null;
   }

@@ -1,10 +1,12 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Progress } from "../../contracts/schedule.ts";
+import type { SessionState } from "../../contracts/session.ts";
 import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { deepFreeze } from "../../internal/frozen.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
+import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
 import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
 import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
@@ -54,8 +56,23 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const closing = (await records.store.closings?.())?.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
   await announceBegin(parts, { resumed: resumed !== null, isOver, closing });
+  if (resumed !== null && !isOver) reportMissed(records, resumed);
   clock.countSince(openedAt);
   return isOver;
+}
+
+/** Reports to `onSnapshot` what was measured or graded after the states of the callbacks were read, but belongs to this training. */
+function reportMissed(
+  { known, writer }: SessionRecords,
+  { phase, snapshots, unreported }: SessionState,
+): void {
+  if (snapshots === undefined) return; // of an older version
+  const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
+  const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
+  for (const one of known.settled()) {
+    const isMissed = missed.has(keyText(one)) || (one.phase === phase && !had.has(keyText(one)));
+    if (isMissed && one.status !== "grading") writer.announce(one, null, true);
+  }
 }
 
 /** Whether a phase that resumes at this point has nothing left to train or measure. */

@@ -128,6 +128,7 @@ export class SessionFlows {
       if (state !== undefined) callbacks[callback.id] = state;
     }
     const snapshots = [...records.writer.written(), ...records.known.lost()];
+    const unreported = records.writer.unreported();
     if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
       yield* this.#parts.between.enter();
     return {
@@ -138,6 +139,7 @@ export class SessionFlows {
       windowSeconds: clock.windowSeconds,
       ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
       ...(snapshots.length > 0 && { snapshots: knownSteps(snapshots) }),
+      ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };
   }
 

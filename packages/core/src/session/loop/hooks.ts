@@ -114,9 +114,9 @@ export class Hooks {
   *announceSnapshots(): Flow<void> {
     const { writer, log, callbacks } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
-      const { snapshot, failure } = next;
+      const { snapshot, failure, isLogged } = next;
       deepFreeze(snapshot);
-      yield* log.snapshot(snapshot);
+      if (!isLogged) yield* log.snapshot(snapshot);
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
         if (callback.onSnapshot === undefined) continue;

@@ -75,6 +75,7 @@ const stateSchema = z
     windowSeconds: amountSchema,
     owed: z.record(nameSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
     snapshots: z.record(z.string(), z.array(stepsSchema), "steps by phase and id").optional(),
+    unreported: z.record(z.string(), z.array(stepsSchema), "steps by phase and id").optional(),
   } satisfies Record<keyof SessionState, z.ZodType>)
   .meta({ fix: "Pass the state that session.save() returned." });
 

@@ -16,10 +16,12 @@ export interface Failure {
   readonly error: unknown;
 }
 
-/** A snapshot that loggers and hooks have not received yet. */
+/** A snapshot that hooks have not received yet. */
 export interface Announcement {
   readonly snapshot: Snapshot;
   readonly failure: Failure | null;
+  /** Whether loggers already have it, from an earlier session. */
+  readonly isLogged: boolean;
 }
 
 interface Unwritten {
@@ -91,8 +93,14 @@ export class SnapshotWriter {
     this.announce(written, failure ?? (error === null ? null : { callback, error }));
   }
 
-  announce(snapshot: Snapshot, failure: Failure | null = null): void {
-    this.#announcements.push({ snapshot, failure });
+  announce(snapshot: Snapshot, failure: Failure | null = null, isLogged = false): void {
+    this.#announcements.push({ snapshot, failure, isLogged });
+  }
+
+  /** Returns the snapshots of which `onSnapshot` has not received the grading. */
+  unreported(): readonly Snapshot[] {
+    const waiting = new Set(this.#announcements.map(({ snapshot }) => keyText(snapshot)));
+    return this.written().filter((one) => one.status === "grading" || waiting.has(keyText(one)));
   }
 
   get hasAnnouncements(): boolean {

@@ -75,6 +75,18 @@ describe("appendLines", () => {
     expect(await readFile(path, "utf8")).toBe("one\ntwo\nthree\n");
   });
 
+  it("syncs the folder of a file that it creates, so that a power failure keeps the file", async () => {
+    const log: string[] = [];
+    const fs = faultyFiles(({ name }) => {
+      log.push(name);
+      return "none";
+    });
+    await appendLines(path, ["one"], fs);
+    await appendLines(path, ["two"], fs);
+    const append = ["open", "write", "sync", "close"];
+    expect(log).toEqual([...append, "syncFolder", ...append]);
+  });
+
   it.each(["write", "sync"])("keeps the earlier lines when the disk is full at %s", async (at) => {
     await writeFile(path, "eins é\n");
     const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));

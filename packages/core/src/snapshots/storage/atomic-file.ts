@@ -63,6 +63,8 @@ export async function appendLines(
     } finally {
       await file.close();
     }
+    // A power failure could lose a new file with all its synced lines.
+    if (before === 0) await fs.syncFolder(dirname(path));
   } catch (error) {
     throw storeError(path, error);
   }

@@ -67,7 +67,10 @@ export async function inspectRun(
       ...(known === null || brokenAt !== null
         ? []
         : // Read after the snapshots, so that it has the lines of a session that runs now.
-          unlisted(root, found, await readIndex(index, fs), wasLocked || (await isLocked()))),
+          await unlisted(root, found, await readIndex(index, fs), {
+            isLocked: wasLocked || (await isLocked()),
+            fs,
+          })),
     ],
   };
 }
@@ -180,17 +183,21 @@ function implausibleValues(root: string, { path, snapshot }: FoundSnapshot): rea
  * Reports snapshots without a line: lines at the end of the index were removed, which its chain does not show, or snapshots were
  * added. A process that is killed between a snapshot and its line leaves the newest snapshot without a line, and its lock.
  */
-function unlisted(
+async function unlisted(
   root: string,
   found: readonly FoundSnapshot[],
   index: RunIndex | null,
-  isLocked: boolean,
-): readonly RunProblem[] {
+  { isLocked, fs }: { readonly isLocked: boolean; readonly fs: FileReader },
+): Promise<readonly RunProblem[]> {
   const { lines = [] } = index ?? {};
   const listed = new Set(lines.map(keyText));
-  const without = found.filter(
-    ({ snapshot }) => snapshot.sha256 !== undefined && !listed.has(keyText(snapshot)),
-  );
+  const without: FoundSnapshot[] = [];
+  for (const one of found) {
+    const { sha256 } = one.snapshot;
+    if (sha256 === undefined || listed.has(keyText(one.snapshot))) continue;
+    // A session that runs now may have superseded it since it was read.
+    if ((await sealOf(one.path, fs)) === sha256) without.push(one);
+  }
   const [one] = without;
   if (one === undefined) return [];
   if (without.length > 1) {

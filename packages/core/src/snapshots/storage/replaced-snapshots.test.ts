@@ -251,3 +251,25 @@ it("raises no alarm about a snapshot that a session replaces while it is read", 
   expect((await readRun(runDir, racing)).problems).toEqual([]);
   await store.close!();
 });
+
+it("raises no alarm about a snapshot that a session supersedes while it is read", async () => {
+  const store = fileStore(runDir, quiet);
+  await store.open!();
+  let reads = 0;
+  const racing: FileReader = {
+    list: nodeFiles.list,
+    async read(path) {
+      const text = await nodeFiles.read(path);
+      if (path === at("em/capability_step_20.json") && reads++ === 0) {
+        await store.supersede({ phase: "em", id: "capability", step: 20 }, "a test");
+        await store.put(
+          exampleSnapshot({ phase: "em", step: 30, created_at: "2027-01-01T00:00:00.000Z" }),
+          rows,
+        );
+      }
+      return text;
+    },
+  };
+  expect((await readRun(runDir, racing)).problems).toEqual([]);
+  await store.close!();
+});
