@@ -134,7 +134,14 @@ it("tries a replica again whose rest is over, also for work on each replica", as
 
 it("tries a replica again whose gateway rejected the check with a status", async () => {
   const detail = { kind: "http", status: 404 } as const;
-  const missing = new PeriodicEvalError({ code: "config", where: "a", got: "404", expected: "", detail });
+  const missing = new PeriodicEvalError({
+    code: "config",
+    where: "a",
+    got: "404",
+    expected: "",
+    fix: "",
+    detail,
+  });
   let checks = 0;
   const revive = () => (checks++ === 0 ? Promise.reject(missing) : Promise.resolve());
   const { pool, run } = poolOf(["a", "b"], { maxRetries: 1, revive });

@@ -83,7 +83,7 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
 /**
  * Reads one choice of a chat completion.
  *
- * @param index The index of the choice. Default 0.
+ * @param index The index of the choice, which its field `index` names, else its place. Default 0.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
@@ -91,7 +91,8 @@ export function completionOf(
   where: string,
   { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
-  const choice = at(reply, "choices", index);
+  const choices = arrayOrNull(at(reply, "choices")) ?? [];
+  const choice = choices.find((one, place) => (at(one, "index") ?? place) === index);
   checkNoError(where, at(choice, "error") ?? at(reply, "error"));
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
