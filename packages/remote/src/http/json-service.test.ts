@@ -38,6 +38,7 @@ describe("jsonService", () => {
   it.each<[string, Script]>([
     ["a transient status", (_, response) => respond(response, 503, {})],
     ["too many requests", (_, response) => respond(response, 429, {}, { "retry-after": "0.01" })],
+    ["a rate limit", (_, response) => respond(response, 429, {}, { "ratelimit-reset": "3600" })],
     ["a broken connection", (_, response) => response.socket!.destroy()],
     [
       "a reply that is cut off",
