@@ -1,4 +1,4 @@
-import { fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/core/internal";
+import { abbreviated, fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/core/internal";
 
 /** A permanent error of the W&B server. */
 export class PermanentError extends Error {}
@@ -57,9 +57,8 @@ function parsed<T>(reply: string): QueryReply<T> {
 async function query<T>(server: Server, text: string, variables: object): Promise<T> {
   const { data, errors } = parsed<T>(await post(server, "/graphql", { query: text, variables }));
   if (data) return data;
-  throw new PermanentError(
-    `W&B rejected a query: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
-  );
+  const messages = errors?.map(({ message }) => withoutKey(message, server.apiKey)).join("; ") ?? "no data";
+  throw new PermanentError(`W&B rejected a query: ${abbreviated(messages, 300)}`);
 }
 
 /** Throws if the server rejects the API key. Called first, because the SDK would exit the process. */

@@ -12,7 +12,7 @@ import { killable, type KillableDestination } from "../killable-destination.test
 import { outboxLogger } from "../outbox/outbox-logger.ts";
 import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
-import { post } from "./history.ts";
+import { checkKey, post } from "./history.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -152,6 +152,13 @@ it.each([
   server.faults.push({ path: /graphql/, reply: { status: 401, body: error } });
   const failure = post({ baseUrl: server.url, apiKey: key }, "/graphql", {}).catch(String);
   expect(await failure).toMatch(/^Error: W&B answered 401 to \/graphql: .*\*\*\*"$/);
+});
+
+it("shortens the messages of a rejected query", async () => {
+  const server = await wandbServer(onTestFinished);
+  server.faults.push({ path: /graphql/, reply: { body: { errors: [{ message: "y".repeat(1e6) }] } } });
+  const failure = checkKey({ baseUrl: server.url, apiKey: key }).catch(String);
+  expect(await failure).toMatch(/^Error: W&B rejected a query: y{297}…$/);
 });
 
 it("rejects WANDB_MODE=offline and a missing project", () => {

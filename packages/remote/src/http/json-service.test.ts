@@ -74,6 +74,15 @@ describe("jsonService", () => {
     expect(requests).toHaveLength(1);
   });
 
+  it.each([401, 500, 503])("shortens a long message of status %i", async (status) => {
+    const message = "y".repeat(1e6);
+    const headers = { "retry-after": "9".repeat(1000) };
+    const { service } = await serve((_, response) => respond(response, status, { message }, headers));
+    const error: unknown = await service.ask("v1/path", {}, signal).catch((one: unknown) => one);
+    expect(String(error)).toContain(`${status}: yyy`);
+    expect(String(error).length).toBeLessThan(1000);
+  });
+
   it("throws with the server's message after maxRetries", async () => {
     const { service, requests } = await serve(
       (_, response) => respond(response, 500, { error: { message: "out of memory" } }),
