@@ -62,7 +62,10 @@ const openAi: Provider = {
         body: requestBody(fields, body),
         signal,
       });
-      return completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
+      const completion = completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
+      if (!completion.topNats) return completion;
+      // A verdict keeps them, and some servers send the whole vocabulary.
+      return { ...completion, topNats: completion.topNats.map((top) => top.slice(0, topTokens)) };
     };
   },
 };
