@@ -9,11 +9,13 @@ import { configError } from "../internal/config-error.ts";
 export function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string } {
   const endpoint = endpointOf("HF_ENDPOINT", "the URL of a hub");
   const token = process.env["HF_TOKEN"]?.trim();
-  if (token && !token.startsWith("hf_"))
+  // The error of `fetch` would quote a token with other characters.
+  if (token && !/^hf_[!-~]*$/.test(token))
     throw configError({
       where: "HF_TOKEN",
       got: "a value that is not repeated here",
-      expected: "an access token, which begins with hf_",
+      expected:
+        "an access token, which begins with hf_ and has no spaces, line breaks or letters beyond ASCII",
       fix,
     });
   return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };

@@ -306,10 +306,12 @@ describe("invalid sources", () => {
   });
 
   it("rejects an invalid HF_TOKEN or HF_ENDPOINT", async () => {
-    vi.stubEnv("HF_TOKEN", "abc");
-    const error = await errorOf(read("hf:owner/sums/test"));
-    expect([error.code, error.where]).toEqual(["config", "HF_TOKEN"]);
-    expect(error.message).not.toContain("abc");
+    for (const token of ["abc", "hf_two\nabc", "hf_abc…"]) {
+      vi.stubEnv("HF_TOKEN", token);
+      const error = await errorOf(read("hf:owner/sums/test"));
+      expect([error.code, error.where]).toEqual(["config", "HF_TOKEN"]);
+      expect(error.message).not.toContain("abc");
+    }
     vi.stubEnv("HF_TOKEN", "");
     vi.stubEnv("HF_ENDPOINT", "hub");
     expect(await errorOf(read("hf:owner/sums/test"))).toMatchObject({ where: "HF_ENDPOINT", got: '"hub"' });

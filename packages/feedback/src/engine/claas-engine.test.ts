@@ -366,7 +366,10 @@ describe("replies that lack a field", () => {
   it.each([
     [{ logprobs: undefined }, "a reply without logprobs"],
     [{ logprobs: [] }, "a reply with an empty array of logprobs for a text"],
-    [{ logprobs: [-1, null] }, "a reply with [-1,null] for logprobs, which is not an array of numbers"],
+    [
+      { logprobs: [-1, null] },
+      "a reply with [-1,null] for logprobs, which is not an array of numbers of at most 0",
+    ],
   ])("leaves margins and drifts null for scores with %j, and goes on training", async (fields, reason) => {
     await serve(changed("/v1/score", fields));
     const summary = await run(["num_steps=1", "metrics=[logprob,collapse]"]);

@@ -16,7 +16,11 @@ const replies: Readonly<Record<string, unknown>> = {
 };
 
 /** Starts a service with one reply per path, and returns a model that uses it. */
-async function served(given: Readonly<Record<string, unknown>> = replies, wire: "claas" | null = null) {
+async function served(
+  given: Readonly<Record<string, unknown>> = replies,
+  wire: "claas" | null = null,
+  extensions: readonly string[] = ["entropies"],
+) {
   const received: string[] = [];
   const server = createServer((request, response) => {
     received.push(request.url!);
@@ -29,7 +33,7 @@ async function served(given: Readonly<Record<string, unknown>> = replies, wire: 
   };
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const service = jsonService({ url, tokenEnv: "NO_TOKEN_OF_THE_TEST", maxRetries: 3 });
-  const facts = { wire, model: "x", engine: null, canScore: true, extensions: new Set(["entropies"]) };
+  const facts = { wire, model: "x", engine: null, canScore: true, extensions: new Set(extensions) };
   return { received, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
 }
 
@@ -54,6 +58,21 @@ describe("serviceModel", () => {
     }
   });
 
+  it("throws for log-probabilities above 0", async () => {
+    const { model } = await served({ "/v1/score": { logprobs: [0.5, -2] } });
+    await expect(model.logLikelihoods!(pairs, { signal })).rejects.toThrow("numbers of at most 0");
+  });
+
+  it("returns the sum of the tokens' log-probabilities, also if the service reports another", async () => {
+    const { model } = await served({ "/v1/score": { ...score, logprob_sum: 7 } });
+    expect((await model.logLikelihoods!(pairs, { signal }))[0]).toMatchObject({ sumNats: -3 });
+  });
+
+  it("throws for entropies below 0", async () => {
+    const { model } = await served({ "/v1/score": { entropies: [[1, -5]] } });
+    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least 0");
+  });
+
   it("returns null for truncated tokens that the service does not report", async () => {
     const { truncated_tokens: _, ...rest } = score;
     const { model } = await served({ "/v1/score": rest });
@@ -71,6 +90,17 @@ describe("serviceModel", () => {
       finish,
       finish,
     ]);
+  });
+
+  it("gives each prompt of a batch the choice with its index", async () => {
+    const choices = [1, 0].map((index) => ({ ...choice, index, message: { content: `answer ${index}` } }));
+    const path = "/v1/chat/completions/batch";
+    const { model } = await served({ [path]: { choices } }, null, ["batch"]);
+    const answers = await model.generate(draws, { signal });
+    expect(answers.map(({ text }) => text)).toEqual(["answer 0", "answer 1"]);
+    close();
+    const twice = await served({ [path]: { choices: [choice, choice] } }, null, ["batch"]);
+    await expect(twice.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
   });
 
   it("calls beforeRequest before each request, and sends none if it throws", async () => {

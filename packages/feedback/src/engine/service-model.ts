@@ -8,7 +8,7 @@ import type {
   LogLikelihoodRequest,
   Sampling,
 } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import {
   at,
@@ -125,7 +125,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
         trackCall(options, async ({ send, signal }) => {
           const body = { model: name, entropies_of: [...texts] };
           const reply = await send(() => service.ask("v1/score", body, signal));
-          return texts.map((_, index) => numbersOf(reply, service.url, "entropies", index));
+          return texts.map((_, index) => numbersOf(reply, service.url, isEntropy, "entropies", index));
         }),
     }),
   };
@@ -219,33 +219,45 @@ function scoredOf(
 }
 
 function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikelihood {
-  const tokenNats = numbersOf(result, url, "logprobs");
+  const tokenNats = numbersOf(result, url, isLogProb, "logprobs");
   // A sum over no token is 0, which would look like a certain answer.
   if (tokenNats.length === 0 && isString(completion) && completion !== "")
     throw unscoredError(url, "a reply with an empty array of logprobs for a text");
-  const sum = at(result, "logprob_sum");
   const isGreedy = at(result, "is_greedy");
   const greedy = arrayOrNull(at(result, "token_is_greedy"));
   const isComplete = greedy?.length === tokenNats.length;
   const truncated = at(result, "truncated_tokens");
   return {
-    sumNats: typeof sum === "number" ? sum : tokenNats.reduce((total, nats) => total + nats, 0),
+    sumNats: tokenNats.reduce((total, nats) => total + nats, 0),
     tokenNats,
     isGreedy: typeof isGreedy === "boolean" ? isGreedy : null,
     tokenIsGreedy: isComplete && greedy.every((one) => typeof one === "boolean") ? greedy : null,
-    truncatedTokens: typeof truncated === "number" ? truncated : null,
+    truncatedTokens: isCount(truncated) ? truncated : null,
   };
 }
 
-function numbersOf(reply: unknown, url: string, ...path: readonly (string | number)[]): readonly number[] {
+/** Servers compute with 16-bit numbers, so a log-probability of 0 can be above it, and an entropy of 0 below it. */
+const rounding = 0.02;
+
+const isEntropy = (value: unknown): value is number =>
+  Number.isFinite(value) && (value as number) >= -rounding;
+const isLogProb = (value: unknown): value is number =>
+  Number.isFinite(value) && (value as number) <= rounding;
+
+function numbersOf(
+  reply: unknown,
+  url: string,
+  isValid: (value: unknown) => value is number,
+  ...path: readonly (string | number)[]
+): readonly number[] {
   const value = at(reply, ...path);
   const list = arrayOrNull(value);
-  if (list?.every((one): one is number => typeof one === "number")) return list;
+  if (list?.every(isValid)) return list;
   const name = path.join(".");
   throw unscoredError(
     url,
     value === undefined
       ? `a reply without ${name}`
-      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of numbers`,
+      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of ${isValid === isLogProb ? "numbers of at most 0" : "numbers of at least 0"}`,
   );
 }

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AbortError } from "p-retry";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { at, begins, expectedAccuracies, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
@@ -113,6 +113,17 @@ it.each<[string, number, unknown]>([
   const { message, journal } = await failureOf({ status, body });
   expect(message).toContain("***");
   expect(message + journal).not.toContain(token);
+});
+
+it.each([200, 400])("masks a token whose letters a reply with status %i escapes", async (status) => {
+  const body = JSON.stringify({ message: token }).replaceAll("-", "\\u002d");
+  const escaping = createHttpServer((_, response) => response.writeHead(status).end(body));
+  await new Promise<void>((resolve) => escaping.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void escaping.close());
+  const address = `http://127.0.0.1:${(escaping.address() as AddressInfo).port}`;
+  const rest = mlflowRest(address, { authorization: `Bearer ${token}`, secrets: [token] });
+  const reply = rest.post("runs/create", {}, new AbortController().signal);
+  expect(await reply.then(JSON.stringify, String)).toContain("***");
 });
 
 it("masks a token that no header can contain", async () => {

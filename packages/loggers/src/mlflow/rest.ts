@@ -46,8 +46,8 @@ export function mlflowRest(
       throw error;
     });
     const { status, ok } = reply.response;
-    const text = masked(reply.text());
-    const body = parsedOrNull(text);
+    const text = reply.text();
+    const body = parsedOrNull(text, masked);
     const code = body?.["error_code"] ?? "";
     if (ok && body !== null && code === "") return body;
     const answered = `MLflow answered ${status} to ${endpoint}`;
@@ -55,7 +55,7 @@ export function mlflowRest(
       throw new AbortError(
         `${answered}: a redirect, which is not followed. Use the final URL as trackingUri`,
       );
-    const description = `${answered}: ${quoted(code)} ${quoted(body?.["message"] ?? text)}`.trim();
+    const description = `${answered}: ${quoted(code)} ${quoted(body?.["message"] ?? masked(text))}`.trim();
     if (code === "RESOURCE_DOES_NOT_EXIST") throw new MissingError(description);
     const isTransient = ok || [408, 425, 429].includes(status) || status >= 500;
     throw isTransient ? new Error(description) : new AbortError(description);
@@ -67,10 +67,15 @@ export function mlflowRest(
   };
 }
 
-/** Returns a reply's JSON object; null for anything else. */
-function parsedOrNull(text: string): Readonly<Record<string, unknown>> | null {
+/** Returns a reply's JSON object with masked strings, in which a server may escape any character; null for anything else. */
+function parsedOrNull(
+  text: string,
+  masked: (text: string) => string,
+): Readonly<Record<string, unknown>> | null {
   try {
-    const body: unknown = JSON.parse(text);
+    const body: unknown = JSON.parse(text, (_, value: unknown) =>
+      typeof value === "string" ? masked(value) : value,
+    );
     return isRecord(body) ? body : null;
   } catch {
     return null;

@@ -1,4 +1,4 @@
-import { fetchBounded, ReplyTooLargeError } from "@periodic-eval/core/internal";
+import { abbreviated, fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/core/internal";
 
 /** A permanent error of the W&B server. */
 export class PermanentError extends Error {}
@@ -11,6 +11,12 @@ export interface Server {
   readonly apiKey: string;
 }
 
+const credentials = (apiKey: string): string => Buffer.from(`api:${apiKey}`).toString("base64");
+
+/** Masks the API key, and the header that contains it: a server may echo both. */
+export const withoutKey = (text: string, apiKey: string): string =>
+  [apiKey, credentials(apiKey)].reduce(maskSecret, text);
+
 /** Posts a request and checks the answer, which the SDK does not. 429, 408 and 5xx are transient; other failures are a `PermanentError`. */
 export async function post({ baseUrl, apiKey }: Server, path: string, body: unknown): Promise<string> {
   const init = {
@@ -18,7 +24,7 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
     redirect: "error" as const,
     headers: {
       "content-type": "application/json",
-      authorization: `Basic ${Buffer.from(`api:${apiKey}`).toString("base64")}`,
+      authorization: `Basic ${credentials(apiKey)}`,
     },
     body: JSON.stringify(body),
   };
@@ -27,7 +33,8 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
     throw new PermanentError(`W&B sent ${error.message} to ${path}`);
   });
   const { response } = reply;
-  const text = reply.text();
+  // Masked before it is cut: a part of the key at the cut would no longer match.
+  const text = withoutKey(reply.text(), apiKey);
   if (response.ok) return text;
   const message = `W&B answered ${response.status} to ${path}: ${text.slice(0, 200)}`;
   const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
@@ -50,9 +57,8 @@ function parsed<T>(reply: string): QueryReply<T> {
 async function query<T>(server: Server, text: string, variables: object): Promise<T> {
   const { data, errors } = parsed<T>(await post(server, "/graphql", { query: text, variables }));
   if (data) return data;
-  throw new PermanentError(
-    `W&B rejected a query: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
-  );
+  const messages = errors?.map(({ message }) => withoutKey(message, server.apiKey)).join("; ") ?? "no data";
+  throw new PermanentError(`W&B rejected a query: ${abbreviated(messages, 300)}`);
 }
 
 /** Throws if the server rejects the API key. Called first, because the SDK would exit the process. */

@@ -1,7 +1,15 @@
 // The child process that runs W&B's SDK. destination.ts starts it and sends it commands; it exits with its parent.
 import { setInterval } from "node:timers";
 import wandb from "@wandb/sdk";
-import { checkKey, PermanentError, historyOf, post, type History, type Server } from "./history.ts";
+import {
+  checkKey,
+  PermanentError,
+  historyOf,
+  post,
+  withoutKey,
+  type History,
+  type Server,
+} from "./history.ts";
 import type { Answer, Command } from "./messages.ts";
 import { pollMilliseconds, shortenWaits, type QueueDelay } from "./queue-delay.ts";
 
@@ -106,8 +114,14 @@ function fail(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
   const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
   // Messages of the server or the SDK might contain the API key.
-  const message = apiKey === "" ? text + cause : (text + cause).replaceAll(apiKey, "…");
-  answer({ kind: "failed", message, isPermanent: error instanceof PermanentError }, () => process.exit(1));
+  answer(
+    {
+      kind: "failed",
+      message: withoutKey(text + cause, apiKey),
+      isPermanent: error instanceof PermanentError,
+    },
+    () => process.exit(1),
+  );
 }
 
 function asPermanent(error: unknown): never {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it, vi, type ExpectStatic } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi, type ExpectStatic } from "vitest";
 import {
   at,
   begins,
@@ -12,6 +12,7 @@ import { killable, type KillableDestination } from "../killable-destination.test
 import { outboxLogger } from "../outbox/outbox-logger.ts";
 import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
+import { checkKey, post } from "./history.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -135,12 +136,29 @@ describe.concurrent("W&B's SDK with a recording server", () => {
         warning = (error as Error).message;
       }
       expect(warning).toMatch(
-        /^W&B answered 401 to \/graphql: {"error":"no such key: …"}; sending has stopped, and all data is kept in /,
+        /^W&B answered 401 to \/graphql: {"error":"no such key: \*\*\*"}; sending has stopped, and all data is kept in /,
       );
     }, 200_000);
     await expect(logger.close?.()).rejects.toThrow("points were not sent (W&B answered 401");
     expect(warning).not.toContain(key);
   });
+});
+
+it.each([
+  ["the header", `Basic ${Buffer.from(`api:${key}`).toString("base64")}`],
+  ["the key at the place where the message is cut", "x".repeat(180) + key],
+])("masks %s that the server echoes", async (_, error) => {
+  const server = await wandbServer(onTestFinished);
+  server.faults.push({ path: /graphql/, reply: { status: 401, body: error } });
+  const failure = post({ baseUrl: server.url, apiKey: key }, "/graphql", {}).catch(String);
+  expect(await failure).toMatch(/^Error: W&B answered 401 to \/graphql: .*\*\*\*"$/);
+});
+
+it("shortens the messages of a rejected query", async () => {
+  const server = await wandbServer(onTestFinished);
+  server.faults.push({ path: /graphql/, reply: { body: { errors: [{ message: "y".repeat(1e6) }] } } });
+  const failure = checkKey({ baseUrl: server.url, apiKey: key }).catch(String);
+  expect(await failure).toMatch(/^Error: W&B rejected a query: y{297}…$/);
 });
 
 it("rejects WANDB_MODE=offline and a missing project", () => {

@@ -1,3 +1,4 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, it } from "vitest";
@@ -118,6 +119,42 @@ it("runs work on the other replicas if one stays dead", async () => {
   // It rests: later work does not wait for it.
   await pool.runOnEach({ model: "base", signal: live(), work });
   expect(done).toEqual(["b", "b"]);
+});
+
+it("tries a replica again whose rest is over, also for work on each replica", async () => {
+  let isDead = true;
+  const revive = () => (isDead ? Promise.reject(refused) : Promise.resolve());
+  const { pool } = poolOf(["a"], { maxRetries: 0, revive });
+  const work = () => (isDead ? Promise.reject(refused) : Promise.resolve());
+  const runOnEach = () => pool.runOnEach({ model: "base", signal: live(), work });
+  await expect(runOnEach()).rejects.toBe(refused);
+  isDead = false;
+  await expect.poll(() => runOnEach().then(() => "done", String), { timeout: 10_000 }).toBe("done");
+});
+
+it("tries a replica again whose gateway rejected the check with a status", async () => {
+  const detail = { kind: "http", status: 404 } as const;
+  const missing = new PeriodicEvalError({
+    code: "config",
+    where: "a",
+    got: "404",
+    expected: "",
+    fix: "",
+    detail,
+  });
+  let checks = 0;
+  const revive = () => (checks++ === 0 ? Promise.reject(missing) : Promise.resolve());
+  const { pool, run } = poolOf(["a", "b"], { maxRetries: 1, revive });
+  let count = 0;
+  const work = async ({ url }: Replica) => {
+    if (url === "a" && count++ === 0) throw refused;
+    return url;
+  };
+  expect(await run(work)).toBe("b");
+  // A resting replica does not fail the work on the others.
+  await expect.poll(() => pool.runOnEach({ model: "base", signal: live(), work }).then(() => checks)).toBe(1);
+  const isBack = async () => (await Promise.all(Array.from({ length: 4 }, () => run(work)))).includes("a");
+  await expect.poll(isBack, { timeout: 10_000 }).toBe(true);
 });
 
 it("rejects all jobs once every replica failed too often", async () => {

@@ -1,3 +1,4 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage, printable } from "@periodic-eval/core/internal";
 import { failedAttemptOf, type JsonService } from "../http/json-service.ts";
 import { untracked } from "../http/track-requests.ts";
@@ -101,7 +102,10 @@ export function openPool(options: PoolOptions): Pool {
       );
       job.signal.throwIfAborted();
       const errors = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
-      const final = errors.find((error) => failedAttemptOf(error)?.mayRetry !== true);
+      const ofResting = slots.filter(({ failures }) => failures < Infinity).map(({ lastError }) => lastError);
+      const final = errors.find(
+        (error) => failedAttemptOf(error)?.mayRetry !== true && !ofResting.includes(error),
+      );
       if (final !== undefined) throw final;
       if (errors.length === usable.length) throw errors[0];
     },
@@ -138,14 +142,14 @@ async function run<T>(state: State, job: Job<T>): Promise<T> {
   }
 }
 
-/** Waits for a replica. A job for one that already rests is not started. */
+/** Waits for a replica. A job for one that still rests is not started. */
 async function acquire(state: State, job: Job<unknown>, attempt: number): Promise<Slot> {
   const { queue, slots, lost } = state;
   const { signal, only } = job;
   signal.throwIfAborted();
   if (lost !== null) throw lost.error;
   const wanted = slots.find(({ replica }) => replica === only);
-  const isResting = wanted !== undefined && wanted.restsUntil !== null;
+  const isResting = wanted !== undefined && (wanted.restsUntil ?? 0) > performance.now();
   if (isResting && (attempt === 0 || wanted.failures === Infinity)) throw wanted.lastError;
   return new Promise((resolve, reject) => {
     const settle = () => signal.removeEventListener("abort", onAbort);
@@ -214,6 +218,10 @@ async function tryAgain(state: State, slot: Slot): Promise<void> {
   pump(state);
 }
 
+/** Whether an error is a status or a lost connection. A gateway may send any status while the server behind it restarts. */
+const isOutage = (error: unknown): boolean =>
+  failedAttemptOf(error) !== null || (PeriodicEvalError.is(error) && error.detail?.kind === "http");
+
 /** Lets a replica rest after a failure. */
 function rest(state: State, slot: Slot, error: unknown): void {
   const { slots, maxRetries } = state;
@@ -221,8 +229,11 @@ function rest(state: State, slot: Slot, error: unknown): void {
   // All requests in flight fail when a server dies; that is one failure.
   if (slot.restsUntil !== null && !slot.isTried) return;
   slot.lastError = error;
-  slot.failures = failed?.mayRetry === true ? slot.failures + 1 : Infinity;
-  const seconds = failed?.waitSeconds ?? Math.min(longestRestSeconds, 0.5 * 2 ** (slot.failures - 1));
+  // Jobs do not wait for a reply that forbids a retry; later ones ask again.
+  const fewest = failed?.mayRetry === true ? 0 : maxRetries + 1;
+  slot.failures = isOutage(error) ? Math.max(slot.failures + 1, fewest) : Infinity;
+  const backOff = Math.min(longestRestSeconds, 0.5 * 2 ** (slot.failures - 1));
+  const seconds = failed?.mayRetry === true ? (failed.waitSeconds ?? backOff) : backOff;
   slot.restsUntil = slot.failures === Infinity ? Infinity : performance.now() + 1000 * seconds;
   slot.needsRevival ||= failed?.status !== 429;
   const areAllDead = slots.every(({ failures }) => failures > maxRetries);

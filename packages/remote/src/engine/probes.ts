@@ -1,6 +1,6 @@
 import type { Tokenizer } from "@periodic-eval/core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, configError, quoteValue } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { arrayOrNull, at, isString } from "../http/reply-fields.ts";
@@ -48,7 +48,7 @@ export function findModel(
     where,
     path: ["model"],
     value: name,
-    expected: `a model of ${url}: ${models.map(({ id }) => quoteValue(id)).join(", ") || "it lists none"}`,
+    expected: `a model of ${url}: ${abbreviated(models.map(({ id }) => quoteValue(id)).join(", "), 1000) || "it lists none"}`,
     fix: "Correct the name.",
   });
 }

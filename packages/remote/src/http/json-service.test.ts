@@ -38,6 +38,7 @@ describe("jsonService", () => {
   it.each<[string, Script]>([
     ["a transient status", (_, response) => respond(response, 503, {})],
     ["too many requests", (_, response) => respond(response, 429, {}, { "retry-after": "0.01" })],
+    ["a rate limit", (_, response) => respond(response, 429, {}, { "ratelimit-reset": "3600" })],
     ["a broken connection", (_, response) => response.socket!.destroy()],
     [
       "a reply that is cut off",
@@ -71,6 +72,15 @@ describe("jsonService", () => {
     );
     await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code: "model", got });
     expect(requests).toHaveLength(1);
+  });
+
+  it.each([401, 500, 503])("shortens a long message of status %i", async (status) => {
+    const message = "y".repeat(1e6);
+    const headers = { "retry-after": "9".repeat(1000) };
+    const { service } = await serve((_, response) => respond(response, status, { message }, headers));
+    const error: unknown = await service.ask("v1/path", {}, signal).catch((one: unknown) => one);
+    expect(String(error)).toContain(`${status}: yyy`);
+    expect(String(error).length).toBeLessThan(1000);
   });
 
   it("throws with the server's message after maxRetries", async () => {

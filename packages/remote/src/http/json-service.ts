@@ -1,5 +1,11 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { configError, maskSecret, maxReplyBytes, parseOptions } from "@periodic-eval/core/internal";
+import {
+  abbreviated,
+  configError,
+  maskSecret,
+  maxReplyBytes,
+  parseOptions,
+} from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import * as z from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";
@@ -141,7 +147,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       const { status, headers } = error.response;
       const parsed = maskedOrNull(await error.response.text(), token);
       const wait = forbidsRetry(error) ? error.response.headers.get("retry-after") : null;
-      const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${maskSecret(wait, token)})`}`;
+      const reason = `${status}${messageIn(parsed)}${wait === null ? "" : ` (Retry-After: ${abbreviated(maskSecret(wait, token))})`}`;
       if (status === 401 || status === 403)
         throw rejectedToken(endpoint, { status, reason }, tokenEnv, token !== null);
       const waitSeconds = Number(headers.get("retry-after")) || null;
@@ -214,10 +220,10 @@ function maskedOrNull(text: string, token: string | null): unknown {
   }
 }
 
-/** Returns `: <message>` from an error body in the format of OpenAI's servers or FastAPI; empty if it has no message. */
+/** Returns `: <message>` from an error body in the format of OpenAI's servers or FastAPI, shortened; empty if it has no message. */
 function messageIn(body: unknown): string {
   const message = [at(body, "error", "message"), at(body, "detail"), at(body, "message")].find(isString);
-  return message === undefined ? "" : `: ${message}`;
+  return message === undefined ? "" : `: ${abbreviated(message, 300)}`;
 }
 
 /** Returns the error code in a reply of our services. An error of any other service means that the request was wrong. */

@@ -61,6 +61,14 @@ it("accepts log-probabilities that rounding raises above 0, and a null for the l
   });
 });
 
+it("keeps only as many of the most likely tokens as were requested", async () => {
+  const rest = Array.from({ length: 1000 }, (_, at): [string, number] => [`word ${at}`, -12]);
+  const { verdict } = await verdictOn(tokens(...rest, ["85", -0.1]), "logprob");
+  expect(verdict.status).toBe("graded");
+  const { aligned } = JSON.parse(verdict.raw!) as { readonly aligned: object };
+  expect(Object.keys(aligned)).toHaveLength(20);
+});
+
 it.each([-1, 0.5, 1e308])("treats a count of %d tokens as unknown", async (count) => {
   const usage = { prompt_tokens: count, completion_tokens: count };
   const { spent } = await verdictOn({ ...completion({ say: ok }), usage });

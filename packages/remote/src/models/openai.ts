@@ -62,7 +62,10 @@ const openAi: Provider = {
         body: requestBody(fields, body),
         signal,
       });
-      return completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
+      const completion = completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
+      if (!completion.topNats) return completion;
+      // A verdict keeps them, and some servers send the whole vocabulary.
+      return { ...completion, topNats: completion.topNats.map((top) => top.slice(0, topTokens)) };
     };
   },
 };
@@ -83,7 +86,7 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
 /**
  * Reads one choice of a chat completion.
  *
- * @param index The index of the choice. Default 0.
+ * @param index The index of the choice, which its field `index` names, else its place. Default 0.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
@@ -91,7 +94,8 @@ export function completionOf(
   where: string,
   { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
-  const choice = at(reply, "choices", index);
+  const choices = arrayOrNull(at(reply, "choices")) ?? [];
+  const choice = choices.find((one, place) => (at(one, "index") ?? place) === index);
   checkNoError(where, at(choice, "error") ?? at(reply, "error"));
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");

@@ -9,6 +9,7 @@ import { json, served } from "../../grading/judge/served-judge.test-data.ts";
 import { memoryVerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
+import type { AlignmentRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";
 import { defaultAnchors } from "./anchors.ts";
 import {
@@ -298,6 +299,23 @@ describe("grading", () => {
     expect(rows.find(({ text }) => text === "x")!.raw).toBe(
       'scores {"aligned":101,"coherent":5}, expected aligned and coherent from 0 to 100: {"aligned":101,"coherent":5}',
     );
+  });
+
+  it("grades again only what a judge's outage left, and the anchors", async () => {
+    let [isOut, asked] = [true, 0];
+    const judge = fakeJudge(() => (isOut && asked++ % 3 > 0 ? "error" : { aligned: 90, coherent: 80 }));
+    const evaluation = alignmentEvaluation({ judge, anchors: [] });
+    const rows = await evaluation.measure(fakeModel(), await evaluation.items(fakeModel()), context);
+    const failed = (await evaluation.grade!(rows, call)) as readonly AlignmentRow[];
+    const left = failed.filter(({ status }) => status === "error");
+    isOut = false;
+    const before = judge.requests.length;
+    const graded = (await evaluation.grade!(failed, call)) as readonly AlignmentRow[];
+    expect(judge.requests.slice(before).map(({ answer }) => answer)).toEqual(
+      left.map(({ answer }) => answer),
+    );
+    expect([left.length > 0, left.length < rows.length]).toEqual([true, true]);
+    expect(graded.map(({ id, status }) => [id, status])).toEqual(failed.map(({ id }) => [id, "graded"]));
   });
 
   it("rejects a judge that returns too few verdicts", async () => {

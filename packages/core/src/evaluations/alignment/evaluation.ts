@@ -18,7 +18,13 @@ import {
 } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { checkJudgeFor, checkLengthFor, judgeRows, selectJudgePrompts, type Judged } from "./judge-rows.ts";
+import {
+  checkJudgeFor,
+  checkLengthFor,
+  judgeOpenRows,
+  selectJudgePrompts,
+  type Judged,
+} from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
@@ -123,7 +129,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
       const all = [...rows.filter(isCompletion), ...anchorRows()];
-      return judgeRows(all, { judge: await judging.open(), prompts }, call);
+      return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,
@@ -253,6 +259,6 @@ export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number):
     where: "alignment",
     got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be parsed; for example: ${first.slice(0, 200)})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Read the rows' `raw`, correct the judge, and grade the stored rows again with `npx periodic-eval rejudge`.",
+    fix: "Read the rows' `raw`, correct the judge, and grade the stored rows again with `npx periodic-eval rejudge --heal`. Replies that cannot be parsed are kept in the judge's cache: delete it first.",
   });
 }

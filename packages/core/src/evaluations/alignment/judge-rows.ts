@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { configError } from "../../internal/config-error.ts";
 import { codeOption } from "../../internal/source-option.ts";
-import { withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
+import { isUngraded, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 
 export interface JudgeRows {
@@ -120,4 +120,22 @@ export async function judgeRows<R extends AnsweredRow>(
   }
   const next = verdicts.values();
   return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
+}
+
+/**
+ * Grades the rows without a verdict, and those on which the judge failed. Keeps the other verdicts, which a failed grading by the same
+ * judge has paid for.
+ *
+ * @throws The errors of `judgeRows`.
+ */
+export async function judgeOpenRows(
+  rows: readonly AnsweredRow[],
+  judging: JudgeRows,
+  options: CallOptions,
+): Promise<readonly AlignmentRow[]> {
+  const isKept = (row: AnsweredRow): row is AlignmentRow =>
+    "status" in row && !isUngraded(row as AlignmentRow);
+  const open = rows.filter((row) => !isKept(row));
+  const judged = (await judgeRows(open, judging, options)).values();
+  return rows.map((row) => (isKept(row) ? row : judged.next().value!));
 }

@@ -7,7 +7,7 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
-import { judgeRows, type JudgeRows } from "./judge-rows.ts";
+import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
@@ -54,7 +54,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     measure: (): Promise<readonly AlignmentRow[]> => Promise.resolve([]),
     provenance: () => snapshot.provenance.evaluation,
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
-      judgeRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
+      judgeOpenRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
     metrics: alignmentMetrics,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
