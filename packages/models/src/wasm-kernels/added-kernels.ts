@@ -1,0 +1,23 @@
+import { adamWKernel } from "@periodic-eval/core/tfjs";
+import * as tf from "@tensorflow/tfjs-core";
+import type { KernelCall, TensorInfos } from "./kernel-call.ts";
+
+const sizeOf = ({ shape }: tf.TensorInfo): number => tf.util.sizeFromShape(shape);
+
+/** Kernels that only this package calls, and that other backends lack. Inputs and outputs are float32. */
+export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorInfos>> = {
+  [adamWKernel]({ inputs, attrs, kernels, backend, at }) {
+    const { gradient, weight, mean, meanSq } = inputs as Record<string, tf.TensorInfo>;
+    const read = [gradient!, weight!, mean!, meanSq!];
+    const written: tf.TensorInfo[] = [];
+    try {
+      for (let i = 0; i < 3; i++) written.push(backend.makeOutput(weight!.shape, "float32"));
+    } catch (error) {
+      for (const { dataId } of written) backend.disposeData(dataId);
+      throw error;
+    }
+    const numbers = attrs["numbers"] as readonly number[];
+    kernels.adamW(...[...read, ...written].map(at), sizeOf(weight!), ...numbers);
+    return written;
+  },
+};
