@@ -1,5 +1,6 @@
 import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
+import { smallProductsKernel } from "../wasm-kernels/added-kernels.ts";
 import { isNative } from "./engine-memory.ts";
 import { batchedByViews } from "./wasm-batch.ts";
 
@@ -57,17 +58,28 @@ export function sumOfRows(x: tf.Tensor2D): tf.Tensor1D {
 
 /** For each i: a[i] [M, K] · b[i] [K, N] → [batch, M, N]. */
 export function batchMatMul(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? batchedByViews(a, b) : tf.matMul(a, b);
+  return isWasm() ? batched(a, b) : tf.matMul(a, b);
 }
 
 /** For each i: a[i] [M, K] · b[i]ᵀ, b[i] [N, K] → [batch, M, N]. */
 export function batchMatMulTransposedB(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? tf.tidy(() => batchedByViews(a, eachTransposed(b))) : tf.matMul(a, b, false, true);
+  return isWasm() ? tf.tidy(() => batched(a, eachTransposed(b))) : tf.matMul(a, b, false, true);
 }
 
 /** For each i: a[i]ᵀ, a[i] [K, M] · b[i] [K, N] → [batch, M, N]. */
 export function batchMatMulTransposedA(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? tf.tidy(() => batchedByViews(eachTransposed(a), b)) : tf.matMul(a, b, true, false);
+  return isWasm() ? tf.tidy(() => batched(eachTransposed(a), b)) : tf.matMul(a, b, true, false);
+}
+
+/** Values of the largest right operand that stays in the cache without being packed. */
+const mostValues = 2 ** 14;
+
+/** Runs `batchMatMul` on wasm. */
+function batched(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
+  const [, inner, columns] = b.shape;
+  const isSmall = a.shape[1] >= 4 && columns >= 8 && inner >= 1 && inner * columns <= mostValues;
+  if (!isSmall || tf.getKernel(smallProductsKernel, "wasm") === undefined) return batchedByViews(a, b);
+  return tf.engine().runKernel(smallProductsKernel, { a, b }) as tf.Tensor3D;
 }
 
 const eachTransposed = (x: tf.Tensor3D): tf.Tensor3D => tf.transpose(x, [0, 2, 1]);

@@ -2,6 +2,9 @@ import { adamWKernel } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import type { KernelCall, TensorInfos } from "./kernel-call.ts";
 
+/** a [batch, M, K], b [batch, K, N] → [batch, M, N], with M ≥ 4, N ≥ 8 and K ≥ 1. */
+export const smallProductsKernel = "PeriodicEvalSmallProducts";
+
 const sizeOf = ({ shape }: tf.TensorInfo): number => tf.util.sizeFromShape(shape);
 
 /** Kernels that only this package calls, and that other backends lack. Inputs and outputs are float32. */
@@ -19,5 +22,20 @@ export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorI
     const numbers = attrs["numbers"] as readonly number[];
     kernels.adamW(...[...read, ...written].map(at), sizeOf(weight!), ...numbers);
     return written;
+  },
+
+  [smallProductsKernel]({ inputs, kernels, backend, at }) {
+    const { a, b } = inputs as Record<"a" | "b", tf.TensorInfo>;
+    const [batch, inner, columns] = b.shape as [number, number, number];
+    const rows = a.shape[1]!;
+    const out = backend.makeOutput([batch, rows, columns], "float32");
+    let [ofA, ofB, ofOut] = [at(a), at(b), at(out)];
+    for (let i = 0; i < batch; i++) {
+      kernels.matMul(ofA, ofB, ofOut, rows, columns, inner);
+      ofA += 4 * rows * inner;
+      ofB += 4 * inner * columns;
+      ofOut += 4 * rows * columns;
+    }
+    return out;
   },
 };

@@ -2,6 +2,8 @@ import { kernelsBase64 } from "./binary.ts";
 
 /** The exports of kernels.wat. Tensors are addresses, sizes count values, strides count bytes. */
 export interface WasmKernels {
+  /** b [inner, columns]. */
+  matMul(a: number, b: number, out: number, rows: number, columns: number, inner: number): void;
   adamW(...addressesSizeAndScalars: readonly number[]): void;
 }
 

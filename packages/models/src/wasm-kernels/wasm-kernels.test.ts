@@ -3,6 +3,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
+import { batchedByViews } from "../ops/wasm-batch.ts";
+import { smallProductsKernel } from "./added-kernels.ts";
 import { kernelsOf } from "./instance.ts";
 
 const special = [0, -0, NaN, Infinity, -Infinity, 1e-45, -1e-39, 3e38];
@@ -11,6 +13,7 @@ const value = fc.oneof(
   fc.constantFrom(...special),
 );
 const values = (size: number) => fc.array(value, { minLength: size, maxLength: size });
+const side = fc.integer({ min: 1, max: 21 });
 const runs = { numRuns: 60 };
 
 /** Returns the bits of the values; every NaN is one value. */
@@ -32,7 +35,7 @@ beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 describe("kernels of kernels.wat", () => {
   it("are registered on this backend", () => {
     expect(kernelsOf(tf.backend())).not.toBeNull();
-    expect(tf.getKernel(adamWKernel, "wasm")).toBeDefined();
+    for (const name of [adamWKernel, smallProductsKernel]) expect(tf.getKernel(name, "wasm")).toBeDefined();
   });
 
   it("run on memory that is shared and on memory that is not, and on no other", () => {
@@ -111,5 +114,36 @@ describe("kernels of kernels.wat", () => {
     }
     expect(backend.numDataIds()).toBe(before);
     weight.dispose();
+  });
+
+  it("multiply small matrices with the bits of XNNPACK", () => {
+    const sizes = fc.tuple(
+      fc.integer({ min: 0, max: 3 }),
+      fc.integer({ min: 4, max: 13 }),
+      side,
+      fc.integer({ min: 8, max: 27 }),
+    );
+    const operands = sizes.chain(([batch, rows, inner, columns]) =>
+      fc.tuple(
+        fc.constant([
+          [batch, rows, inner],
+          [batch, inner, columns],
+        ] as [number, number, number][]),
+        values(batch * rows * inner),
+        values(batch * inner * columns),
+      ),
+    );
+    fc.assert(
+      fc.property(operands, ([[ofA, ofB], a, b]) =>
+        checked(() => {
+          const given = { a: tf.tensor3d(a, ofA), b: tf.tensor3d(b, ofB) };
+          const found = tf.engine().runKernel(smallProductsKernel, given) as tf.Tensor;
+          const expected = batchedByViews(given.a, given.b);
+          expect(found.shape).toEqual(expected.shape);
+          expect(bitsOf(found)).toEqual(bitsOf(expected));
+        }),
+      ),
+      runs,
+    );
   });
 });
