@@ -2,6 +2,9 @@ import { kernelsBase64 } from "./binary.ts";
 
 /** The exports of kernels.wat. Tensors are addresses, sizes count values, strides count bytes. */
 export interface WasmKernels {
+  copyRuns(from: number, fromStride: number, to: number, toStride: number, count: number, size: number): void;
+  transpose(x: number, rows: number, columns: number, out: number): void;
+  rowMaximum(x: number, rows: number, columns: number, out: number): 0 | 1;
   /** b [inner, columns]. */
   matMul(a: number, b: number, out: number, rows: number, columns: number, inner: number): void;
   adamW(...addressesSizeAndScalars: readonly number[]): void;

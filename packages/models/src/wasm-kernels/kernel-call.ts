@@ -4,6 +4,7 @@ import { kernelsOf, type WasmKernels } from "./instance.ts";
 /** The part of a backend of `@tensorflow/tfjs-backend-wasm` 4.22 that the kernels use. */
 interface WasmBackend {
   readonly dataIdMap: { get(dataId: object): { readonly memoryOffset: number } };
+  incRef(dataId: object): void;
   disposeData(dataId: object): boolean;
   makeOutput(shape: readonly number[], dtype: tf.DataType): tf.TensorInfo;
 }
@@ -19,6 +20,9 @@ export interface KernelCall {
 }
 
 export type TensorInfos = tf.TensorInfo | tf.TensorInfo[];
+
+/** The fewest values that a loop over vectors can process. */
+export const leastSize = 4;
 
 /** Returns null on a backend without the kernels of kernels.wat. */
 export function kernelCall({ inputs, attrs, backend }: Parameters<tf.KernelFunc>[0]): KernelCall | null {

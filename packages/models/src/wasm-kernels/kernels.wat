@@ -5,6 +5,82 @@
 (module
   (import "env" "memory" (memory 1 65536 shared))
 
+  ;; Copies `count` runs of `size` values; a run starts `fromStride` and `toStride` bytes after the one before.
+  (func (export "copyRuns")
+    (param $from i32) (param $fromStride i32) (param $to i32) (param $toStride i32) (param $count i32) (param $size i32)
+    (local $at i32) (local $bytes i32) (local $last i32)
+    (local.set $bytes (i32.shl (local.get $size) (i32.const 2)))
+    (local.set $last (i32.sub (local.get $bytes) (i32.const 16)))
+    (loop $runs
+      (local.set $at (i32.const 0))
+      (loop $vectors
+        (v128.store
+          (i32.add (local.get $to) (local.get $at))
+          (v128.load (i32.add (local.get $from) (local.get $at))))
+        (br_if $vectors
+          (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
+        (if (i32.lt_u (local.get $at) (local.get $bytes))
+          (then (local.set $at (local.get $last)) (br $vectors))))
+      (local.set $from (i32.add (local.get $from) (local.get $fromStride)))
+      (local.set $to (i32.add (local.get $to) (local.get $toStride)))
+      (br_if $runs (local.tee $count (i32.sub (local.get $count) (i32.const 1))))))
+
+  ;; x [rows, columns] → out [columns, rows], in blocks of 4 × 4. A strip of 16 rows is read at a time, so that a cache line of
+  ;; the output is written at once and those of the input stay in the cache.
+  (func (export "transpose") (param $x i32) (param $rows i32) (param $columns i32) (param $out i32)
+    (local $strip i32) (local $stripEnd i32) (local $column i32) (local $row i32)
+    (local $stride i32) (local $outStride i32) (local $from i32) (local $to i32)
+    (local $a v128) (local $b v128) (local $c v128) (local $d v128)
+    (local $ab v128) (local $cd v128)
+    (local.set $stride (i32.shl (local.get $columns) (i32.const 2)))
+    (local.set $outStride (i32.shl (local.get $rows) (i32.const 2)))
+    (loop $strips
+      (local.set $stripEnd (i32.add (local.get $strip) (i32.const 16)))
+      (if (i32.gt_u (local.get $stripEnd) (local.get $rows))
+        (then (local.set $stripEnd (local.get $rows))))
+      (local.set $column (i32.const 0))
+      (loop $columns
+        (local.set $row (local.get $strip))
+        (loop $blocks
+          ;; The last block of a strip or of the rows overlaps the one before, or the strip before.
+          (if (i32.gt_u (i32.add (local.get $row) (i32.const 4)) (local.get $stripEnd))
+            (then (local.set $row (i32.sub (local.get $stripEnd) (i32.const 4)))))
+          (local.set $from
+            (i32.add (local.get $x)
+              (i32.add
+                (i32.mul (local.get $row) (local.get $stride))
+                (i32.shl (local.get $column) (i32.const 2)))))
+          (local.set $to
+            (i32.add (local.get $out)
+              (i32.add
+                (i32.mul (local.get $column) (local.get $outStride))
+                (i32.shl (local.get $row) (i32.const 2)))))
+          (local.set $a (v128.load (local.get $from)))
+          (local.set $b (v128.load (local.tee $from (i32.add (local.get $from) (local.get $stride)))))
+          (local.set $c (v128.load (local.tee $from (i32.add (local.get $from) (local.get $stride)))))
+          (local.set $d (v128.load (i32.add (local.get $from) (local.get $stride))))
+          (local.set $ab (i8x16.shuffle 0 1 2 3 16 17 18 19 4 5 6 7 20 21 22 23 (local.get $a) (local.get $b)))
+          (local.set $cd (i8x16.shuffle 0 1 2 3 16 17 18 19 4 5 6 7 20 21 22 23 (local.get $c) (local.get $d)))
+          (v128.store (local.get $to)
+            (i8x16.shuffle 0 1 2 3 4 5 6 7 16 17 18 19 20 21 22 23 (local.get $ab) (local.get $cd)))
+          (v128.store (local.tee $to (i32.add (local.get $to) (local.get $outStride)))
+            (i8x16.shuffle 8 9 10 11 12 13 14 15 24 25 26 27 28 29 30 31 (local.get $ab) (local.get $cd)))
+          (local.set $ab (i8x16.shuffle 8 9 10 11 24 25 26 27 12 13 14 15 28 29 30 31 (local.get $a) (local.get $b)))
+          (local.set $cd (i8x16.shuffle 8 9 10 11 24 25 26 27 12 13 14 15 28 29 30 31 (local.get $c) (local.get $d)))
+          (v128.store (local.tee $to (i32.add (local.get $to) (local.get $outStride)))
+            (i8x16.shuffle 0 1 2 3 4 5 6 7 16 17 18 19 20 21 22 23 (local.get $ab) (local.get $cd)))
+          (v128.store (i32.add (local.get $to) (local.get $outStride))
+            (i8x16.shuffle 8 9 10 11 12 13 14 15 24 25 26 27 28 29 30 31 (local.get $ab) (local.get $cd)))
+          (br_if $blocks
+            (i32.lt_u (local.tee $row (i32.add (local.get $row) (i32.const 4))) (local.get $stripEnd))))
+        (local.set $column (i32.add (local.get $column) (i32.const 4)))
+        (if (i32.lt_u (local.get $column) (local.get $columns))
+          (then
+            (if (i32.gt_u (i32.add (local.get $column) (i32.const 4)) (local.get $columns))
+              (then (local.set $column (i32.sub (local.get $columns) (i32.const 4)))))
+            (br $columns))))
+      (br_if $strips (i32.lt_u (local.tee $strip (local.get $stripEnd)) (local.get $rows)))))
+
   ;; One step of AdamW: gradient g, weight w, means m and v → the new weight, m and v.
   (func (export "adamW")
     (param $g i32) (param $w i32) (param $m i32) (param $v i32) (param $wOut i32) (param $mOut i32) (param $vOut i32)
@@ -37,6 +113,37 @@
         (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
       (if (i32.lt_u (local.get $at) (local.get $bytes))
         (then (local.set $at (local.get $last)) (br $vectors)))))
+
+  ;; x [rows, columns] → the maximum of each row. Returns 0 if a maximum is 0 or a row has a NaN: they depend on the order.
+  (func (export "rowMaximum") (param $x i32) (param $rows i32) (param $columns i32) (param $out i32) (result i32)
+    (local $at i32) (local $end i32) (local $last i32) (local $stride i32) (local $value v128) (local $best v128) (local $ordered v128)
+    (local $max f32)
+    (local.set $stride (i32.shl (local.get $columns) (i32.const 2)))
+    (local.set $ordered (v128.const i32x4 -1 -1 -1 -1))
+    (loop $all
+      (local.set $end (i32.add (local.get $x) (local.get $stride)))
+      (local.set $last (i32.sub (local.get $end) (i32.const 16)))
+      (local.set $at (local.get $x))
+      (local.set $best (v128.load (local.get $x)))
+      (loop $vectors
+        (local.set $value (v128.load (local.get $at)))
+        (local.set $ordered (v128.and (local.get $ordered) (f32x4.eq (local.get $value) (local.get $value))))
+        (local.set $best (f32x4.pmax (local.get $best) (local.get $value)))
+        (br_if $vectors
+          (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
+        (if (i32.lt_u (local.get $at) (local.get $end))
+          (then (local.set $at (local.get $last)) (br $vectors))))
+      (local.set $best
+        (f32x4.pmax (local.get $best)
+          (i8x16.shuffle 8 9 10 11 12 13 14 15 0 1 2 3 4 5 6 7 (local.get $best) (local.get $best))))
+      (local.set $max
+        (f32.max (f32x4.extract_lane 0 (local.get $best)) (f32x4.extract_lane 1 (local.get $best))))
+      (if (f32.eq (local.get $max) (f32.const 0)) (then (return (i32.const 0))))
+      (f32.store (local.get $out) (local.get $max))
+      (local.set $out (i32.add (local.get $out) (i32.const 4)))
+      (local.set $x (local.get $end))
+      (br_if $all (local.tee $rows (i32.sub (local.get $rows) (i32.const 1)))))
+    (i32x4.all_true (local.get $ordered)))
 
   ;; a [M, K] · b [K, N] → out [M, N], in tiles of 4 × 8. M ≥ 4, N ≥ 8, K ≥ 1.
   (func (export "matMul")

@@ -3,6 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { addedKernels } from "./added-kernels.ts";
 import { kernelsOf } from "./instance.ts";
 import { kernelCall } from "./kernel-call.ts";
+import { replacedKernels } from "./replaced-kernels.ts";
 
 const backendName = "wasm";
 
@@ -12,6 +13,17 @@ const backendName = "wasm";
  */
 export function registerWasmKernels(backend: object): void {
   if (tf.getKernel(adamWKernel, backendName) !== undefined || kernelsOf(backend) === null) return;
+  for (const [kernelName, run] of Object.entries(replacedKernels)) {
+    const kernel = tf.getKernel(kernelName, backendName);
+    tf.unregisterKernel(kernelName, backendName);
+    tf.registerKernel({
+      ...kernel,
+      kernelFunc(params) {
+        const call = kernelCall(params);
+        return (call && run(call)) ?? kernel.kernelFunc(params);
+      },
+    });
+  }
   for (const [kernelName, run] of Object.entries(addedKernels))
     tf.registerKernel({ kernelName, backendName, kernelFunc: (params) => run(kernelCall(params)!) });
 }

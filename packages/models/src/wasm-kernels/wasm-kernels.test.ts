@@ -6,6 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { batchedByViews } from "../ops/wasm-batch.ts";
 import { smallProductsKernel } from "./added-kernels.ts";
 import { kernelsOf } from "./instance.ts";
+import { swapOf } from "./swap.ts";
 
 const special = [0, -0, NaN, Infinity, -Infinity, 1e-45, -1e-39, 3e38];
 const value = fc.oneof(
@@ -13,6 +14,9 @@ const value = fc.oneof(
   fc.constantFrom(...special),
 );
 const values = (size: number) => fc.array(value, { minLength: size, maxLength: size });
+/** Shapes with their values. */
+const tensors = (shapes: fc.Arbitrary<number[]>) =>
+  shapes.chain((shape) => fc.tuple(fc.constant(shape), values(tf.util.sizeFromShape(shape))));
 const side = fc.integer({ min: 1, max: 21 });
 const runs = { numRuns: 60 };
 
@@ -44,8 +48,7 @@ describe("kernels of kernels.wat", () => {
       const kernels = kernelsOf({ wasm: shared ? { wasmMemory: memory } : { asm: { memory } } })!;
       const numbers = new Float32Array(memory.buffer);
       numbers.set([1, 2, 3, 4, 5]);
-      // g = w = m = v, and all factors are 0 except that of the weight.
-      kernels.adamW(0, 0, 0, 0, 100, 200, 300, 5, 0, 0, 0, 0, 1, 0, 1);
+      kernels.copyRuns(0, 0, 100, 0, 1, 5);
       expect([...numbers.subarray(25, 31)]).toEqual([1, 2, 3, 4, 5, 0]);
     }
     const unlimited = new WebAssembly.Memory({ initial: 1 });
@@ -145,5 +148,111 @@ describe("kernels of kernels.wat", () => {
       ),
       runs,
     );
+  });
+});
+
+describe("kernels of the backend that kernels.wat replaces", () => {
+  it("transpose any order of axes", () => {
+    const shape = fc.array(fc.integer({ min: 0, max: 21 }), { minLength: 1, maxLength: 4 });
+    const small = shape.filter((sides) => tf.util.sizeFromShape(sides) < 5000);
+    const given = small.chain((sides) =>
+      fc.tuple(fc.constant(sides), fc.shuffledSubarray([...sides.keys()], { minLength: sides.length })),
+    );
+    fc.assert(
+      fc.property(given, ([sides, order]) => {
+        const size = tf.util.sizeFromShape(sides);
+        for (const dtype of ["float32", "int32", "bool"] as const)
+          checked(() => {
+            const numbers = Array.from({ length: size }, (_, i) => (dtype === "bool" ? i % 2 : i - 7));
+            const found = tf.transpose(tf.tensor(numbers, sides, dtype), order);
+            const outSides = order.map((axis) => sides[axis]!);
+            expect([found.dtype, found.shape]).toEqual([dtype, outSides]);
+            const strides = sides.map((_, axis) => tf.util.sizeFromShape(sides.slice(axis + 1)));
+            const outStrides = outSides.map((_, axis) => tf.util.sizeFromShape(outSides.slice(axis + 1)));
+            const expected = Array.from({ length: size }, (_, i) => {
+              const from = order.map(
+                (axis, at) => (Math.floor(i / outStrides[at]!) % outSides[at]!) * strides[axis]!,
+              );
+              return numbers[from.reduce((sum, one) => sum + one, 0)]!;
+            });
+            expect([...found.dataSync()]).toEqual(expected);
+          });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("find each swap of two groups of axes", () => {
+    expect(swapOf([5, 7], [1, 0])).toEqual({ outer: 1, rows: 5, columns: 7, inner: 1 });
+    expect(swapOf([2, 3, 5, 7], [0, 2, 1, 3])).toEqual({ outer: 2, rows: 3, columns: 5, inner: 7 });
+    expect(swapOf([2, 3, 5, 7], [2, 3, 0, 1])).toEqual({ outer: 1, rows: 6, columns: 35, inner: 1 });
+    expect(swapOf([1, 3, 1, 7], [2, 3, 0, 1])).toEqual({ outer: 1, rows: 3, columns: 7, inner: 1 });
+    expect(swapOf([2, 3, 5], [2, 1, 0])).toBeNull();
+    expect(swapOf([2, 1, 5], [1, 0, 2])).toBeNull();
+  });
+
+  it("slice columns and rows", () => {
+    const given = fc.tuple(
+      fc.integer({ min: 0, max: 9 }),
+      fc.integer({ min: 0, max: 9 }),
+      fc.nat(30),
+      fc.nat(30),
+    );
+    fc.assert(
+      fc.property(given, fc.boolean(), ([rows, first, start, columns], isCut) => {
+        const all = start + columns + 3;
+        for (const dtype of ["float32", "int32", "bool"] as const)
+          checked(() => {
+            const table = Array.from({ length: first + rows }, (_, row) =>
+              Array.from({ length: all }, (_, column) =>
+                dtype === "bool" ? column % 2 : row * all + column,
+              ),
+            );
+            const x = tf.tensor(table.flat(), [1, first + rows, all], dtype);
+            const from = isCut ? first : 0;
+            const found = tf.slice(x, [0, from, start], [-1, -1, columns]);
+            expect([found.dtype, found.shape]).toEqual([dtype, [1, first + rows - from, columns]]);
+            const expected = table.slice(from).flatMap((row) => row.slice(start, start + columns));
+            expect([...found.dataSync()]).toEqual(expected);
+          });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("find the maximum of each row with the bits of the backend's own kernel", () => {
+    fc.assert(
+      fc.property(
+        tensors(fc.tuple(fc.integer({ min: 1, max: 5 }), side)),
+        fc.boolean(),
+        ([shape, numbers], keep) =>
+          checked(() => {
+            const [rows, columns] = shape as [number, number];
+            const found = tf.max(tf.tensor2d(numbers, [rows, columns]), -1, keep);
+            expect(found.shape).toEqual(keep ? [rows, 1] : [rows]);
+            // The backend's own kernel computes the maximum over two axes.
+            const own = Array.from({ length: rows }, (_, row) =>
+              tf.max(tf.tensor3d(numbers.slice(row * columns, (row + 1) * columns), [1, 1, columns]), [1, 2]),
+            );
+            expect(bitsOf(found)).toEqual(own.flatMap(bitsOf));
+          }),
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("share the values of a clone until the last tensor is disposed", () => {
+    checked(() => {
+      const x = tf.tensor1d([1, 2, 3]);
+      const clone = tf.clone(x);
+      x.dispose();
+      tf.tensor1d([7, 8, 9]);
+      expect([...clone.dataSync()]).toEqual([1, 2, 3]);
+      const variable = tf.variable(clone);
+      variable.assign(tf.tensor1d([4, 5, 6]));
+      expect([...clone.dataSync()]).toEqual([1, 2, 3]);
+      variable.dispose();
+      expect(tf.clone(tf.tensor1d(["a"])).dataSync()).toEqual(["a"]);
+    });
   });
 });
