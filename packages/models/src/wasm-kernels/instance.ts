@@ -8,6 +8,16 @@ export interface WasmKernels {
   /** b [inner, columns]. */
   matMul(a: number, b: number, out: number, rows: number, columns: number, inner: number): void;
   adamW(...addressesSizeAndScalars: readonly number[]): void;
+  cubic(x: number, out: number, size: number, p: number, q: number): void;
+  cubicSigmoidSlope(
+    x: number,
+    sigmoid: number,
+    value: number,
+    out: number,
+    size: number,
+    p: number,
+    q: number,
+  ): void;
 }
 
 /** The part of a backend of `@tensorflow/tfjs-backend-wasm` 4.22 that holds its memory: the second with threads. */
