@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, write
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundleLibraries } from "./bundled-libraries.mjs";
+import { writeKernels } from "./wasm-kernels.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const build = join(root, ".build");
@@ -27,7 +28,13 @@ function sourcesHash() {
       .map((entry) => join(entry.parentPath, entry.name)),
   );
   const hash = createHash("sha256");
-  const others = ["tsconfig.json", "package-lock.json", "scripts/build.mjs", "scripts/bundled-libraries.mjs"];
+  const others = [
+    "tsconfig.json",
+    "package-lock.json",
+    "scripts/build.mjs",
+    "scripts/bundled-libraries.mjs",
+    "scripts/wasm-kernels.mjs",
+  ];
   for (const file of [...files, ...others.map((name) => join(root, name))].sort((a, b) => (a < b ? -1 : 1))) {
     hash.update(file).update("\0").update(readFileSync(file)).update("\0");
   }
@@ -115,9 +122,11 @@ async function writeClient() {
   writeFileSync(join(dist, "client.js"), bundleClient());
 }
 
-const hash = sourcesHash();
+let hash = sourcesHash();
 if (process.argv.includes("--force") || !isBuilt(hash)) {
   const started = performance.now();
+  await writeKernels();
+  hash = sourcesHash();
   const clean = compile();
   for (const name of packages) await distribute(name);
   copyFonts();

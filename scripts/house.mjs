@@ -64,6 +64,7 @@ export const rooms = {
     "folder/",
     "hub/",
     "native-kernels/",
+    "wasm-kernels/",
     "backend/",
     "ops/",
     "graph/",

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { fullHeapCode, removeRethrowingListeners } from "@periodic-eval/core/internal";
+import { registerWasmKernels } from "../wasm-kernels/register.ts";
 
 /** The part of the module of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */
 interface WasmModule {
@@ -55,6 +56,7 @@ function checkBackend(backend: WasmBackend): void {
   checked.add(backend);
   checkAllocations(backend.wasm);
   checkReads(backend);
+  registerWasmKernels(backend);
   for (const kernel of tf.getKernelsForBackend("wasm")) {
     tf.unregisterKernel(kernel.kernelName, "wasm");
     tf.registerKernel(checkedKernel(kernel));

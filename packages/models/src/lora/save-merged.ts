@@ -8,7 +8,6 @@ import { checkpointValues } from "../decoder/variables.ts";
 import { linearsOf, listWeights, type Adapter, type Decoder, type Linear } from "../decoder/weights.ts";
 import { familyOf } from "../families/registry.ts";
 import { modelError } from "../folder/model-error.ts";
-import { transposed } from "../ops/mat-mul.ts";
 
 export interface Merging extends Pick<ModelParts, "config" | "folder"> {
   readonly base: Decoder<LiveWeight>;
@@ -60,8 +59,8 @@ async function mergedValues(
     tf.tidy(() => {
       const added = tf.mul<tf.Tensor2D>(tf.matMul(a.variable, b.variable), scale);
       // Linear maps are stored as [in, out], an embedding that is the head as [out, in].
-      const merged = tf.add<tf.Tensor2D>(variable, isEmbedding ? transposed(added) : added);
-      return isTransposed ? transposed(merged) : merged;
+      const merged = tf.add<tf.Tensor2D>(variable, isEmbedding ? tf.transpose(added) : added);
+      return isTransposed ? tf.transpose(merged) : merged;
     }),
   );
 }

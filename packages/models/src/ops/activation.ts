@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
+import { cubicOf, cubicSigmoidSlope } from "./cubic.ts";
 import { differentiable } from "./differentiable.ts";
 
 export type Activation =
@@ -71,14 +72,11 @@ const activations: Readonly<Record<Activation, Definition>> = {
   // x/2·(1 + tanh u) = x·σ(2u), u = √(2/π)·(x + 0.044715·x³) (Hendrycks and Gimpel 2016); slope σ + value·(1 − σ)·2u′.
   geluTanh: {
     run(x) {
-      const twoU = tf.mul(x, tf.add(tf.mul(tf.square(x), 2 * bend * cubic), 2 * bend));
-      const sigmoid = tf.sigmoid(twoU);
+      const sigmoid = tf.sigmoid(cubicOf(x, 2 * bend * cubic, 2 * bend));
       return { value: tf.mul(x, sigmoid), kept: [sigmoid, x] };
     },
-    slope(value, [sigmoid, x]) {
-      const twoSlopeOfU = tf.add(tf.mul(tf.square(x!), 6 * bend * cubic), 2 * bend);
-      return tf.add(sigmoid!, tf.mul(tf.mul(value, tf.sub(1, sigmoid!)), twoSlopeOfU));
-    },
+    slope: (value, [sigmoid, x]) =>
+      cubicSigmoidSlope({ x: x!, sigmoid: sigmoid!, value }, 6 * bend * cubic, 2 * bend),
   },
   relu: {
     run: (x) => ({ value: tf.relu(x), kept: [] }),

@@ -10,7 +10,6 @@ import {
   matMulTransposedA,
   matMulTransposedB,
   sumOfRows,
-  transposed,
 } from "./mat-mul.ts";
 
 const size = fc.integer({ min: 1, max: 20 });
@@ -60,22 +59,6 @@ describe.each(testedBackends)("matrix products on %s", (backend) => {
         [10, 20, 30],
       ]);
       expect([...sumOfRows(rows).dataSync()]).toEqual([11, 22, 33]);
-    });
-  });
-
-  // From 256 rows on, transposition uses blocks of 64, 32 or 16 if these divide the rows.
-  it.each([
-    [256, 40],
-    [288, 7],
-    [304, 64],
-    [1024, 128],
-    [300, 5],
-    [3, 300],
-  ])("transpose [%i, %i] with each value in its place", (rows, columns) => {
-    tf.tidy(() => {
-      const values = Float32Array.from({ length: rows * columns }, (_, i) => i);
-      const found = transposed(tf.tensor2d(values, [rows, columns])).dataSync();
-      expect(found.every((value, i) => value === (i % rows) * columns + Math.floor(i / rows))).toBe(true);
     });
   });
 });

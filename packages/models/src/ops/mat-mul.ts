@@ -1,5 +1,6 @@
 import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
+import { smallProductsKernel } from "../wasm-kernels/added-kernels.ts";
 import { isNative } from "./engine-memory.ts";
 import { batchedByViews } from "./wasm-batch.ts";
 
@@ -13,7 +14,7 @@ const isWasm = () => tf.getBackend() === "wasm";
 
 /** a [M, K], b [N, K] → a·bᵀ [M, N]. */
 export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
-  if (isWasm()) return tf.matMul(a, transposed(b));
+  if (isWasm()) return tf.matMul(a, tf.transpose(b));
   // On native TensorFlow's CPU few rows times a large transposed matrix take up to ten times as long as the swapped product.
   const [rows] = a.shape;
   if (isNative() && !isOnDevice() && rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
@@ -25,29 +26,14 @@ export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
 /** Returns `matMulTransposedB` for many `a`; on wasm b is transposed once, into a tensor of the surrounding `tf.tidy`. */
 export function timesTransposed(b: tf.Tensor2D): (a: tf.Tensor2D) => tf.Tensor2D {
   if (!isWasm()) return (a) => matMulTransposedB(a, b);
-  const bTransposed = transposed(b);
+  const bTransposed = tf.transpose(b);
   return (a) => tf.matMul(a, bTransposed);
 }
 
 /** a [K, M], b [K, N] → aᵀ·b [M, N]. */
 export function matMulTransposedA(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
-  return isWasm() ? tf.matMul(transposed(a), b) : tf.matMul(a, b, true, false);
+  return isWasm() ? tf.matMul(tf.transpose(a), b) : tf.matMul(a, b, true, false);
 }
-
-/** x [M, N] → xᵀ [N, M]. */
-export function transposed(x: tf.Tensor2D): tf.Tensor2D {
-  const [rows, columns] = x.shape;
-  const block = isWasm() && rows >= 256 ? blocks.find((size) => rows % size === 0) : undefined;
-  if (block === undefined) return tf.transpose(x);
-  // The kernel reads column by column, which at strides of a power of two evicts its own cache lines. Blocks of few rows
-  // stay in the cache, and the second transposition moves whole blocks of a column. This is 3 to 6 times as fast.
-  return tf.tidy(() => {
-    const inBlocks = tf.transpose(tf.reshape(x, [rows / block, block, columns]), [0, 2, 1]);
-    return tf.reshape(tf.transpose(inBlocks, [1, 0, 2]), [columns, rows]);
-  });
-}
-
-const blocks = [64, 32, 16];
 
 /** Sums over rows: x [N, D] → [D]. On wasm a product does this, because summing over the first axis is 20 times slower. */
 export function sumOfRows(x: tf.Tensor2D): tf.Tensor1D {
@@ -57,17 +43,28 @@ export function sumOfRows(x: tf.Tensor2D): tf.Tensor1D {
 
 /** For each i: a[i] [M, K] · b[i] [K, N] → [batch, M, N]. */
 export function batchMatMul(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? batchedByViews(a, b) : tf.matMul(a, b);
+  return isWasm() ? batched(a, b) : tf.matMul(a, b);
 }
 
 /** For each i: a[i] [M, K] · b[i]ᵀ, b[i] [N, K] → [batch, M, N]. */
 export function batchMatMulTransposedB(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? tf.tidy(() => batchedByViews(a, eachTransposed(b))) : tf.matMul(a, b, false, true);
+  return isWasm() ? tf.tidy(() => batched(a, eachTransposed(b))) : tf.matMul(a, b, false, true);
 }
 
 /** For each i: a[i]ᵀ, a[i] [K, M] · b[i] [K, N] → [batch, M, N]. */
 export function batchMatMulTransposedA(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
-  return isWasm() ? tf.tidy(() => batchedByViews(eachTransposed(a), b)) : tf.matMul(a, b, true, false);
+  return isWasm() ? tf.tidy(() => batched(eachTransposed(a), b)) : tf.matMul(a, b, true, false);
+}
+
+/** Values of the largest right operand that stays in the cache without being packed. */
+const mostValues = 2 ** 14;
+
+/** Runs `batchMatMul` on wasm. */
+function batched(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
+  const [, inner, columns] = b.shape;
+  const isSmall = a.shape[1] >= 4 && columns >= 8 && inner >= 1 && inner * columns <= mostValues;
+  if (!isSmall || tf.getKernel(smallProductsKernel, "wasm") === undefined) return batchedByViews(a, b);
+  return tf.engine().runKernel(smallProductsKernel, { a, b }) as tf.Tensor3D;
 }
 
 const eachTransposed = (x: tf.Tensor3D): tf.Tensor3D => tf.transpose(x, [0, 2, 1]);

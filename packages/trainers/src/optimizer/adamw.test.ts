@@ -1,5 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { adamWKernel } from "@periodic-eval/core/tfjs";
+import { useBackend } from "@periodic-eval/models";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import "@tensorflow/tfjs-backend-wasm";
 import { AdamW, isDecayedWithoutNorms } from "./adamw.ts";
@@ -17,6 +19,42 @@ function torchAdamW(weight: number, gradients: readonly number[], lr: number, we
   }
   return { weight, m, v };
 }
+
+it("updates weights on wasm with the same bits with the backend's kernel and without", async () => {
+  await useBackend({ backend: "wasm" });
+  const kernel = tf.getKernel(adamWKernel, "wasm");
+  const train = () => {
+    const [tiny, odd, large] = [[3], [7, 3], [64, 33]].map((shape, i) =>
+      tf.tidy(() => {
+        const values = tf.randomNormal(shape, 0, 1, "float32", i + 1);
+        return tf.variable(values, true, `${i}.${i === 1 ? "norm" : "weight"}`);
+      }),
+    ) as [tf.Variable, tf.Variable, tf.Variable];
+    const weights = [tiny, odd, large];
+    const optimizer = new AdamW(weights, { weightDecay: 0.1, decay: "no-norms" });
+    for (let step = 0; step < 5; step++) {
+      const gradients = weights.map(({ name, shape }) => {
+        return [name, tf.randomNormal(shape, 0, 1, "float32", step + 9)] as const;
+      });
+      optimizer.apply(Object.fromEntries(gradients), 0.01, 0.3);
+      tf.dispose(gradients.map(([, gradient]) => gradient));
+    }
+    const values = [...weights, ...optimizer.slots().map((slot) => slot.read())];
+    const bits = values.map((tensor) => [...new Int32Array(Float32Array.from(tensor.dataSync()).buffer)]);
+    optimizer.dispose();
+    tf.dispose(weights);
+    return bits;
+  };
+  const before = tf.memory().numTensors;
+  const found = train();
+  tf.unregisterKernel(adamWKernel, "wasm");
+  try {
+    expect(found).toEqual(train());
+  } finally {
+    tf.registerKernel(kernel);
+  }
+  expect(tf.memory().numTensors).toBe(before);
+});
 
 describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
   beforeAll(async () => {

@@ -1,0 +1,63 @@
+import { adamWKernel } from "@periodic-eval/core/tfjs";
+import * as tf from "@tensorflow/tfjs-core";
+import type { KernelCall, TensorInfos } from "./kernel-call.ts";
+
+/** a [batch, M, K], b [batch, K, N] → [batch, M, N], with M ≥ 4, N ≥ 8 and K ≥ 1. */
+export const smallProductsKernel = "PeriodicEvalSmallProducts";
+
+/** x, at least four values → x · (x² · p + q). */
+export const cubicKernel = "PeriodicEvalCubic";
+
+/** x, sigmoid, value of the same shape, at least four values → sigmoid + value · (1 − sigmoid) · (x² · p + q). */
+export const cubicSigmoidSlopeKernel = "PeriodicEvalCubicSigmoidSlope";
+
+const sizeOf = ({ shape }: tf.TensorInfo): number => tf.util.sizeFromShape(shape);
+
+/** Kernels that only this package calls, and that other backends lack. Inputs and outputs are float32. */
+export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorInfos>> = {
+  [adamWKernel]({ inputs, attrs, kernels, backend, at }) {
+    const { gradient, weight, mean, meanSq } = inputs as Record<string, tf.TensorInfo>;
+    const read = [gradient!, weight!, mean!, meanSq!];
+    const written: tf.TensorInfo[] = [];
+    try {
+      for (let i = 0; i < 3; i++) written.push(backend.makeOutput(weight!.shape, "float32"));
+    } catch (error) {
+      for (const { dataId } of written) backend.disposeData(dataId);
+      throw error;
+    }
+    const numbers = attrs["numbers"] as readonly number[];
+    kernels.adamW(...[...read, ...written].map(at), sizeOf(weight!), ...numbers);
+    return written;
+  },
+
+  [smallProductsKernel]({ inputs, kernels, backend, at }) {
+    const { a, b } = inputs as Record<"a" | "b", tf.TensorInfo>;
+    const [batch, inner, columns] = b.shape as [number, number, number];
+    const rows = a.shape[1]!;
+    const out = backend.makeOutput([batch, rows, columns], "float32");
+    let [ofA, ofB, ofOut] = [at(a), at(b), at(out)];
+    for (let i = 0; i < batch; i++) {
+      kernels.matMul(ofA, ofB, ofOut, rows, columns, inner);
+      ofA += 4 * rows * inner;
+      ofB += 4 * inner * columns;
+      ofOut += 4 * rows * columns;
+    }
+    return out;
+  },
+
+  [cubicKernel]({ inputs, attrs, kernels, backend, at }) {
+    const { x } = inputs as Record<"x", tf.TensorInfo>;
+    const { p, q } = attrs as Record<"p" | "q", number>;
+    const out = backend.makeOutput(x.shape, "float32");
+    kernels.cubic(at(x), at(out), sizeOf(x), p, q);
+    return out;
+  },
+
+  [cubicSigmoidSlopeKernel]({ inputs, attrs, kernels, backend, at }) {
+    const { x, sigmoid, value } = inputs as Record<"x" | "sigmoid" | "value", tf.TensorInfo>;
+    const { p, q } = attrs as Record<"p" | "q", number>;
+    const out = backend.makeOutput(x.shape, "float32");
+    kernels.cubicSigmoidSlope(at(x), at(sigmoid), at(value), at(out), sizeOf(x), p, q);
+    return out;
+  },
+};
