@@ -29,7 +29,6 @@ const checks = [
   { name: "docs", command: [process.execPath, "scripts/docs/check-pages.mjs"] },
   { name: "dead exports", command: [...tool("knip"), "--no-progress"] },
   { name: "package fields", command: [process.execPath, "scripts/package-fields.mjs", "--check"] },
-  { name: "wasm kernels", command: [process.execPath, "scripts/wasm-kernels.mjs", "--check"] },
   { name: "workflows", command: [process.execPath, "scripts/check-workflows.mjs"] },
   ...packages.flatMap((name) => [
     { name: `publint ${name}`, command: [...tool("publint"), `packages/${name}`, "--strict"] },
