@@ -44,6 +44,7 @@ function main() {
   for (const { name, plain, gzip } of sizes.filter((size) => size.gzip > 5000)) line(plain, gzip, name);
   const sum = (key) => sizes.reduce((total, size) => total + size[key], 0);
   line(sum("plain"), sum("gzip"), folder);
+  console.log("Serve the folder with any static server: `npx serve .build/browser`.");
 }
 
 await runToEnd(main);

@@ -22,9 +22,10 @@ export interface Settings {
 
 /** A report of the worker to the page. */
 export type Report =
-  /** The worker has opened the browser's storage. */
+  /** The worker has opened the browser's storage, or keeps the run in memory because there is none. */
   | {
       readonly kind: "ready";
+      readonly isInMemory: boolean;
       readonly run: { readonly settings: Settings; readonly isFinished: boolean } | null;
     }
   | { readonly kind: "engine"; readonly name: string }
@@ -51,6 +52,8 @@ export interface RunEnd {
   /** Hash of weights and optimizer state at the end: equal hashes are equal bits. Null without a checkpoint. */
   readonly weights: string | null;
   readonly undisturbed: string;
+  /** The disturbance that ended training, such as the loss of the GPU during a measurement; null if there was none. */
+  readonly brokenReceipt: string | null;
   /** Median seconds of an optimizer step since the page was loaded; null if there was none. */
   readonly secondsPerStep: number | null;
 }

@@ -1,5 +1,6 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   hasBrowser,
@@ -16,6 +17,7 @@ const pages = withPages(async (folder) => {
   return serveFolder(folder);
 });
 const query = "?steps=3&save=1&questions=12&callbacks=capability&backend=wasm";
+const shortest = "?steps=1&save=1&questions=4&callbacks=capability&backend=wasm";
 const screen = { viewport: { width: 1280, height: 900 }, colorScheme: "light" } as const;
 
 const inState = (tab: Page, state: string) => tab.waitForSelector(`body[data-state="${state}"]`);
@@ -90,7 +92,6 @@ describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
   );
 
   it("deletes the run", async () => {
-    const shortest = "?steps=1&save=1&questions=4&callbacks=capability&backend=wasm";
     const { tab } = await pages.open(`${pages.address}${shortest}`, screen);
     await train(tab);
     await finish(tab);
@@ -99,6 +100,56 @@ describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
     await tab.reload();
     await inState(tab, "idle");
     expect(await tab.locator("main").innerHTML()).toBe("");
+    await tab.close();
+  });
+
+  it("trains in memory where the browser allows no storage", async () => {
+    const { tab } = await pages.open("about:blank", screen);
+    const refuse = `IDBFactory.prototype.open = () => { throw new DOMException("insecure", "SecurityError"); };`;
+    await tab.route("**/worker.js", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: refuse + (await response.text()) });
+    });
+    await tab.goto(`${pages.address}${shortest}`);
+    await statusShows(tab, "This browser allows no storage");
+    await train(tab);
+    expect(await finish(tab)).toMatchObject({ isFinished: true, undisturbed: "yes" });
+    await tab.click("#delete");
+    await statusShows(tab, "Ready.");
+    await tab.close();
+  });
+
+  it("reports a worker that the host does not send", async () => {
+    const { tab } = await pages.open("about:blank", screen);
+    await tab.route("**/worker.js", (route) => route.fulfill({ status: 404, body: "" }));
+    await tab.goto(pages.address);
+    await statusShows(tab, "worker.js cannot be loaded");
+    expect(await tab.isDisabled("#start")).toBe(true);
+    await tab.close();
+  });
+
+  it.each([
+    [{ kind: "failed", message: "The device was lost." }, "The device was lost. Reload the page"],
+    [
+      { kind: "ended", end: { isFinished: false, brokenReceipt: "guard", secondsPerStep: null } },
+      "Stopped: guard.",
+    ],
+  ])("says why training ended early, and that a new page can continue: %o", async (report, text) => {
+    const { tab } = await pages.open("about:blank", screen);
+    const ready = { kind: "ready", isInMemory: false, run: null };
+    const body = `postMessage(${JSON.stringify(ready)}); onmessage = () => postMessage(${JSON.stringify(report)});`;
+    await tab.route("**/worker.js", (route) => route.fulfill({ contentType: "text/javascript", body }));
+    await tab.goto(pages.address);
+    await train(tab);
+    await statusShows(tab, text);
+    expect(await tab.textContent("#status")).toContain("continue from the last checkpoint");
+    await tab.close();
+  });
+
+  it("says that it does not work as an opened file", async () => {
+    const { tab } = await pages.open(`file://${join(pages.folder, "index.html")}`, screen);
+    await tab.locator("#hint").waitFor();
+    expect(await tab.textContent("#hint")).toContain("needs JavaScript and a static server");
     await tab.close();
   });
 

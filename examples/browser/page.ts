@@ -8,6 +8,7 @@ const [start, pause, remove] = ["start", "pause", "delete"].map((id) => element<
   HTMLButtonElement,
   HTMLButtonElement,
 ];
+element("hint").remove();
 const [status, progress] = [element("status"), element<HTMLProgressElement>("progress")];
 
 /** `?steps=80&save=10&questions=100&callbacks=capability,leakage&backend=wasm` changes the run. */
@@ -21,6 +22,10 @@ let settings: Settings = {
   backend: query.get("backend"),
 };
 let engine = "";
+let isInMemory = false;
+/** A new page has a new backend: one whose GPU was lost fails at each further call. */
+const reload = (): string =>
+  `Reload the page to ${isInMemory ? "start again" : "continue from the last checkpoint"}.`;
 
 const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
 const ask = (request: Request): void => worker.postMessage(request);
@@ -39,7 +44,9 @@ function begin(): void {
 }
 
 const shown: { readonly [K in Report["kind"]]: (report: Extract<Report, { kind: K }>) => void } = {
-  ready({ run }) {
+  ready({ run, isInMemory: hasNoStorage }) {
+    isInMemory = hasNoStorage;
+    if (isInMemory) return showState("idle", "Ready. This browser allows no storage: a reload ends the run.");
     if (run === null) return showState("idle", "Ready. The model and the data are part of this page.");
     ({ settings } = run);
     if (run.isFinished) return showState("finished", "This run is finished. Delete it to train again.");
@@ -61,17 +68,27 @@ const shown: { readonly [K in Report["kind"]]: (report: Extract<Report, { kind: 
   run: ({ markup }) => showRun(markup),
   ended({ end }) {
     document.body.dataset["end"] = JSON.stringify(end);
-    const { isFinished, undisturbed, secondsPerStep } = end;
+    const { isFinished, undisturbed, brokenReceipt, secondsPerStep } = end;
     const pace = secondsPerStep === null ? "" : ` ${secondsPerStep.toFixed(2)} s a step on ${engine}.`;
     if (isFinished) showState("finished", `Finished. Training undisturbed: ${undisturbed}.${pace}`);
-    else showState("idle", `Paused. Start, or reload the page, to continue.${pace}`);
+    else if (brokenReceipt !== null)
+      showState("idle", `Stopped: ${brokenReceipt.replace(/\.$/, "")}. ${reload()}`);
+    else
+      showState(
+        "idle",
+        `Paused. Press Train${isInMemory ? "" : ", or reload the page,"} to continue.${pace}`,
+      );
   },
   deleted: () => location.reload(),
-  failed: ({ message }) => showState("idle", message),
+  failed: ({ message }) => showState("idle", `${message} ${reload()}`),
 };
 
 worker.addEventListener("message", ({ data }: MessageEvent<Report>) => shown[data.kind](data as never));
-worker.addEventListener("error", ({ message }) => showState("idle", message));
+worker.addEventListener("error", (event) => {
+  if (event instanceof ErrorEvent) showState("idle", event.message);
+  // A script that the host does not send fails without a message.
+  else showState("loading", "worker.js cannot be loaded. Reload the page to try again.");
+});
 start.addEventListener("click", begin);
 pause.addEventListener("click", () => ask({ kind: "pause" }));
 remove.addEventListener("click", () => {

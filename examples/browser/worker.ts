@@ -1,6 +1,6 @@
 // Trains in a worker, so that the page stays responsive. The page sends requests and shows reports. The files of the run are in
-// the browser's IndexedDB, so that the run continues after a reload.
-import type { Logger } from "@periodic-eval/core";
+// the browser's IndexedDB, so that the run continues after a reload; in memory where the browser allows no storage.
+import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
 import {
   fetchFiles,
   openBrowserFiles,
@@ -31,8 +31,19 @@ const runDir = "/run";
 const settingsFile = "/settings.json";
 const modelFolder = "/micro-world";
 let training: AbortController | null = null;
-/** Null before they are open, and while another page has opened them. */
+/** Null before they are open, while another page has opened them, and in memory. */
 let files: BrowserFiles | null = null;
+let isInMemory = false;
+
+async function openFiles(): Promise<void> {
+  if (files !== null || isInMemory) return;
+  try {
+    files = await openBrowserFiles();
+  } catch (error) {
+    if (!PeriodicEvalError.is(error) || error.detail?.kind !== "no-storage") throw error;
+    isInMemory = true;
+  }
+}
 
 async function showRun(): Promise<RunRecord> {
   const run = await readRun(runDir);
@@ -75,7 +86,7 @@ function pageLogger(stepSeconds: number[]): Logger {
 }
 
 async function train(given: Settings): Promise<void> {
-  files ??= await openBrowserFiles();
+  await openFiles();
   const { signal } = (training = new AbortController());
   await fetchFiles(modelFolder, new URL("micro-world/", scope.location.href), microWorldFiles);
   const { name: backend } = await useBackend(given.backend === null ? {} : { backend: given.backend });
@@ -119,7 +130,7 @@ async function endOf(
   run: RunRecord,
   stepSeconds: readonly number[],
 ): Promise<RunEnd> {
-  const { checkpoint, steps, maxSteps, resumedFrom } = results.at(-1)!;
+  const { checkpoint, steps, maxSteps, resumedFrom, brokenReceipt } = results.at(-1)!;
   const tensors = ["trainables.safetensors", "optimizer.safetensors"].map((file) => `${checkpoint}/${file}`);
   const found = undisturbed(run.phases.flatMap(({ snapshots }) => snapshots));
   return {
@@ -127,17 +138,18 @@ async function endOf(
     resumedFrom,
     weights: checkpoint === null ? null : await hashFiles(tensors),
     undisturbed: found?.answer ?? "not proven",
+    brokenReceipt,
     secondsPerStep: stepSeconds.toSorted((a, b) => a - b)[stepSeconds.length >> 1] ?? null,
   };
 }
 
 async function open(): Promise<void> {
-  files = await openBrowserFiles();
+  await openFiles();
   const text = await readFile(settingsFile, "utf8").catch(() => null);
-  if (text === null) return report({ kind: "ready", run: null });
+  if (text === null) return report({ kind: "ready", isInMemory, run: null });
   const { phases: known } = await showRun();
   const isFinished = known.length === phases.length && known.at(-1)!.state === "finished";
-  report({ kind: "ready", run: { settings: JSON.parse(text) as Settings, isFinished } });
+  report({ kind: "ready", isInMemory, run: { settings: JSON.parse(text) as Settings, isFinished } });
 }
 
 const requests: {
@@ -146,11 +158,11 @@ const requests: {
   start: ({ settings }) => train(settings),
   pause: async () => training?.abort(),
   delete: async () => {
-    files ??= await openBrowserFiles();
+    await openFiles();
     await rm(runDir, { recursive: true, force: true });
     await rm(settingsFile, { force: true });
     // Writes the deletion to the storage.
-    await files.close();
+    await files?.close();
     report({ kind: "deleted" });
   },
 };

@@ -1,4 +1,5 @@
-// Shows the browser demo in a frame after a click: it downloads a model and trains it.
+// Shows the browser demo in a frame after a click: it downloads a model and trains it. The button is above the picture, where a
+// visitor sees it without scrolling, and the frame then appears under the pointer.
 import { withBase } from "vitepress";
 import { defineComponent, h, ref } from "vue";
 
@@ -14,9 +15,6 @@ export const BrowserDemo = defineComponent(() => {
     });
   return () =>
     h("figure", { class: "browser-demo" }, [
-      isRunning.value
-        ? h("iframe", { src: page, title: "A model is fine-tuned and measured in this page" })
-        : picture(),
       h("figcaption", [
         isRunning.value
           ? null
@@ -25,7 +23,15 @@ export const BrowserDemo = defineComponent(() => {
               { type: "button", onClick: () => (isRunning.value = true) },
               "Fine-tune a model in this page",
             ),
-        h("a", { href: page, target: "_blank" }, "Open the demo in a tab"),
+        // The frame ends, because only one page at a time can continue the run.
+        h(
+          "a",
+          { href: page, target: "_blank", onClick: () => (isRunning.value = false) },
+          "Open the demo in a tab",
+        ),
       ]),
+      isRunning.value
+        ? h("iframe", { src: page, title: "A model is fine-tuned and measured in this page" })
+        : picture(),
     ]);
 });

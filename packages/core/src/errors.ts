@@ -45,6 +45,8 @@ export type ErrorDetail =
   | { readonly kind: "http"; readonly status: number }
   /** An option's value cannot be used, such as a file that cannot be read. Errors about a file's content have no detail. */
   | { readonly kind: "option"; readonly option: SourceOption }
+  /** The browser allows this page no storage. Files can stay in memory. */
+  | { readonly kind: "no-storage" }
   /** A dataset is neither in the cache nor available from the hub. */
   | {
       readonly kind: "not-cached";

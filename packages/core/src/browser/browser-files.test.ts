@@ -23,6 +23,23 @@ describe("openBrowserFiles", () => {
     await expect(deleteBrowserFiles()).rejects.toMatchObject({
       code: "store",
       expected: "a page from https or localhost",
+      detail: { kind: "no-storage" },
+    });
+  });
+
+  it.each([
+    ["IndexedDB", { locks: { request: (_name: string, _options: object, work: () => unknown) => work() } }],
+    ["Web Locks", { locks: { request: async () => Promise.reject(new Error("insecure")) } }],
+  ])("tells a browser that refuses %s from a database that another page has opened", async (_, navigator) => {
+    const open = () => {
+      throw new Error("insecure");
+    };
+    vi.stubGlobal("indexedDB", { open });
+    vi.stubGlobal("navigator", navigator);
+    await expect(openBrowserFiles()).rejects.toMatchObject({
+      code: "store",
+      got: "insecure",
+      detail: { kind: "no-storage" },
     });
   });
 

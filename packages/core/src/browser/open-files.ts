@@ -22,8 +22,8 @@ const defaultName = "periodic-eval";
  * and snapshots continue after a reload. Without it, files are in memory and end with the page. Call it before the first file is
  * written. One page or worker at a time can open a database.
  *
- * @throws PeriodicEvalError `store` if another page or worker has opened the database, or the browser allows no storage;
- *   `config` outside of browsers, or after the first file.
+ * @throws PeriodicEvalError `store` if another page or worker has opened the database, or, with the detail `no-storage`, if the browser
+ *   allows no storage; `config` outside of browsers, or after the first file.
  */
 export async function openBrowserFiles({
   name = defaultName,
@@ -98,13 +98,14 @@ async function takeDatabase(name: string): Promise<() => void> {
       got: "a page without Web Locks",
       expected: "a page from https or localhost",
       fix: "Serve the page over https, or leave out openBrowserFiles and keep the files in memory.",
+      detail: { kind: "no-storage" },
     });
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(releaseMilliseconds);
     const hold = () => new Promise<void>((release) => resolve(release));
     locks
       .request(`${defaultName}:${name}`, { signal }, hold)
-      .catch((error: unknown) => reject(signal.aborted ? taken(name) : error));
+      .catch((error: unknown) => reject(signal.aborted ? taken(name) : refused(name, error)));
   });
 }
 
@@ -125,4 +126,5 @@ const refused = (name: string, cause: unknown): PeriodicEvalError =>
     expected: "a browser that allows storage",
     fix: "Allow storage for this site (private windows may refuse it), or keep the files in memory.",
     cause,
+    detail: { kind: "no-storage" },
   });
