@@ -13,7 +13,10 @@ const [status, progress] = [element("status"), element<HTMLProgressElement>("pro
 
 /** `?steps=80&save=10&questions=100&callbacks=capability,leakage&backend=wasm` changes the run. */
 const query = new URLSearchParams(location.search);
-const numberOf = (name: string, usual: number): number => Number(query.get(name) ?? usual);
+const numberOf = (name: string, usual: number): number => {
+  const value = Number(query.get(name) ?? usual);
+  return Number.isInteger(value) && value > 0 ? value : usual;
+};
 let settings: Settings = {
   steps: numberOf("steps", 80),
   saveSteps: numberOf("save", 10),

@@ -405,16 +405,17 @@ it("shows model and provenance when the first measurement was skipped before pre
 it("states whether the writing process is alive, gone, or on another machine", async () => {
   await writeSampleRun(runDir);
   const run = await readRun(runDir);
-  const note = (isAlive: boolean | null) =>
+  const note = (isAlive: boolean | null, host = "north") =>
     text(
       parseHTML(
         renderPage({
           ...run,
-          writer: { pid: 7, host: "north", started_at: "", isAlive } as typeof run.writer,
+          writer: { pid: 7, host, started_at: "", isAlive } as typeof run.writer,
         }),
       ).document.querySelector(".notice"),
     );
   expect(note(true)).toMatch(/^Process 7 on north is writing this run/);
+  expect(note(true, "browser")).toMatch(/^A tab of this browser is writing this run/);
   expect(note(false)).toMatch(/^Interrupted: process 7 on north was writing this run and no longer exists/);
   expect(note(null)).toBe(
     "Locked by process 7 on north. This machine cannot check whether that process is still running. This was the state when the page was generated.",

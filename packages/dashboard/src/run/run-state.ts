@@ -14,14 +14,15 @@ export interface RunState {
 /** Returns the state that a run's lock indicates; null if no process holds the lock. */
 export function stateOfWriter(writer: Writer | null): RunState | null {
   if (writer === null) return null;
-  const who = `process ${writer.pid} on ${writer.host}`;
+  // The name of the host that core's platform for browsers reports.
+  const who = writer.host === "browser" ? "a tab of this browser" : `process ${writer.pid} on ${writer.host}`;
   if (writer.isAlive === null)
     return {
       state: "unknown",
       explanation: `Locked by ${who}. This machine cannot check whether that process is still running.`,
     };
   return writer.isAlive
-    ? { state: "running", explanation: `Process ${writer.pid} on ${writer.host} is writing this run.` }
+    ? { state: "running", explanation: `${who.charAt(0).toUpperCase()}${who.slice(1)} is writing this run.` }
     : {
         state: "interrupted",
         explanation: `Interrupted: ${who} was writing this run and no longer exists. All snapshots are complete; training can be resumed.`,
