@@ -21,6 +21,9 @@ export interface RequestSource {
   announce(): Promise<void>;
 }
 
+/** How often hooks may request more in one window. A hook that repeats each failed measurement would never let training continue. */
+const maxRounds = 100;
+
 /** Opens a window and measures until nothing is requested any more. Equal prompts of its measurements are generated once. */
 export async function runWindow(
   parts: WindowParts,
@@ -34,7 +37,9 @@ export async function runWindow(
     // Items and metrics are computed outside the guards. They must leave training's random numbers alone too.
     const seed = seedOf(position.seed, position.phase, "window", position.progress.step);
     await withSeededRandom(seed, async () => {
+      let round = 0;
       for (let requests = source.take(); requests.length > 0; requests = source.take()) {
+        if (round++ > maxRounds) return window.refuse(requests);
         await window.measureAll(requests);
         await source.announce();
         await window.checkBetween();
@@ -89,6 +94,16 @@ class Window {
       justLeft = this.#last = evidence;
       broken ??= await this.#checkReceipt(one.requested.id, evidence);
     }
+  }
+
+  /** Reports requests that the window no longer measures. */
+  refuse(requests: readonly Requested[]): void {
+    const { step } = this.#position.progress;
+    for (const { callback, id } of requests)
+      this.#parts.reporter.warn(
+        ownerNameOf(callback),
+        `"${id}" is not measured again at step ${step}: hooks have reacted to snapshots with further requests ${maxRounds} times`,
+      );
   }
 
   /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
