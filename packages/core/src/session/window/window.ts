@@ -209,10 +209,11 @@ class Window {
   }
 
   async #save(): Promise<NonNullable<Snapshot["saved"]>> {
-    const { options, reporter } = this.#parts;
+    const { options, reporter, patience } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const path: unknown = await options.saveAtFiring!({ phase, progress });
+      const work = { where: "saveAtFiring", what: "a call", sign: { at: performance.now() } };
+      const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);
       return { path, error: null };
