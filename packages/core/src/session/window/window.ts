@@ -57,7 +57,7 @@ class Window {
   #model: Promise<SharedModel> | null = null;
   /** The guards' evidence of the last measurement. */
   #last: readonly Evidence[] = [];
-  /** The others that assigned weights during the last measurement. */
+  /** The others that changed something during the last measurement. */
   #others: Others = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
@@ -138,7 +138,7 @@ class Window {
     if (blamed === undefined) return null;
     const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
     const by = isExplainedBy(this.#others, blamed)
-      ? `${this.#others.join(", ")} during ${measurement}`
+      ? `${[...new Set(this.#others.map(({ owner }) => owner))].join(", ")} during ${measurement}`
       : measurement;
     reportDisturbance(reporter, blamed, by);
     // Further measurements would use weights that training did not make.
