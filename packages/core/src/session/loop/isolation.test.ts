@@ -152,3 +152,20 @@ it("warns of hooks whose getter throws in the middle of training, and continues"
     expect((await toy.store.list()).map(({ status }) => status)).toEqual(Array(3).fill("complete"));
   }
 });
+
+it("warns of a requested evaluation whose name or version cannot be read, and continues", async () => {
+  for (const key of ["name", "version"]) {
+    const toy = toyTraining();
+    const evaluation = Object.defineProperty({ ...toyEvaluation() }, key, {
+      get() {
+        throw new Error("not ready");
+      },
+    });
+    const asking: TrainerCallback = {
+      id: "asking",
+      onStepEnd: ({ measure }) => measure({ id: "asked", evaluation, crossed: [] }),
+    };
+    await withSession(toy.options([asking]), train(toy));
+    expect(toy.warnings()[0]).toBe('callback "asking": onStepEnd threw at step 1: not ready');
+  }
+});
