@@ -49,7 +49,7 @@ describe("work that does not settle", () => {
     await withSession(options, train(toy));
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
     const [first] = await toy.store.list();
-    expect(first!.saved?.error).toContain("saveAtFiring: got a call, which has not settled");
+    expect(first!.saved?.error).toContain("saveAtFiring: got the function, which has not settled");
     expect(toy.warnings()[0]).toContain("saveAtFiring: the weights of step 0 are not saved");
   });
 

@@ -14,7 +14,10 @@ const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
   // A getter that throws must do so here, inside the hook.
-  evaluation: z.looseObject({ name: z.unknown(), version: z.unknown() }, "an evaluation"),
+  evaluation: z.looseObject(
+    { name: z.unknown().optional(), version: z.unknown().optional() },
+    "an evaluation",
+  ),
   crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")

@@ -212,7 +212,7 @@ class Window {
     const { options, reporter, patience } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const work = { where: "saveAtFiring", what: "a call", sign: { at: performance.now() } };
+      const work = { where: "saveAtFiring", what: "the function", sign: { at: performance.now() } };
       const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);
