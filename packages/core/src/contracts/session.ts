@@ -168,8 +168,8 @@ export interface SessionOptions {
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;
   /**
-   * How long the session waits for a hook, or for the `items`, `check` or `measure` of an evaluation, that shows no progress, in
-   * seconds; default 600, `Infinity` for ever. Progress is a call of the model, its end, tokens that it counts, or a report
+   * How long the session waits for a hook, for `saveAtFiring`, or for the `items`, `check` or `measure` of an evaluation, that
+   * shows no progress, in seconds; default 600, `Infinity` for ever. Progress is a call of the model, its end, tokens that it counts, or a report
    * (`progress`, and any method of a hook's context). Work that takes longer is logged every minute and then abandoned: its
    * signal aborts, its late result is ignored, the guards are left, and training continues with a warning or a failed snapshot.
    * Abandoned work is not started again before it settles. Code that blocks the process cannot be abandoned; for `grade` see

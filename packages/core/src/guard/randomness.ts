@@ -8,6 +8,8 @@ interface Replacement {
 /** Active replacements, the newest last: two sessions in one process may overlap and leave in any order. */
 const replacements: Replacement[] = [];
 let native: () => number = Math.random;
+/** The value of `Math.random`, once `assign` has made it an accessor. */
+let current: () => number = Math.random;
 
 /** The evidence before and after: `Math.random` is always restored. Part of snapshots, so it must not change. */
 const trainingRandom = "training's own";
@@ -15,12 +17,27 @@ const trainingRandom = "training's own";
 function install(replacement: Replacement): void {
   if (replacements.length === 0) native = Math.random;
   replacements.push(replacement);
-  Math.random = replacement.draw;
+  assign(replacement.draw);
 }
 
 function uninstall(replacement: Replacement): void {
   replacements.splice(replacements.indexOf(replacement), 1);
-  Math.random = replacements.at(-1)?.draw ?? native;
+  assign(replacements.at(-1)?.draw ?? native);
+}
+
+const accessor = {
+  configurable: true,
+  get: () => current,
+  set(value: () => number) {
+    // A grader that seeds `Math.random` for itself would seed the training.
+    if (separateStream() === undefined) current = value;
+  },
+};
+
+/** Replaces `Math.random`, which code with a separate stream cannot do from then on. */
+function assign(random: () => number): void {
+  current = random;
+  if (Math.random !== random) Object.defineProperty(Math, "random", accessor);
 }
 
 /** Whether a window or a hook is open, in which `Math.random` draws from a seeded stream. */
@@ -42,7 +59,7 @@ function separateStream(): (() => number) | undefined {
 /**
  * Gives background work that draws from `Math.random` (a client's retry delays) a separate stream, so that it does not use up
  * the training's numbers. From now on `Math.random` calls `streamOf` at every draw: it returns the caller's stream, or undefined
- * to draw as before. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
+ * to draw as before. Such work cannot replace `Math.random` either. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
  */
 export function divertMathRandom(streamOf: StreamOf): void {
   diversions.add(streamOf);
@@ -50,7 +67,7 @@ export function divertMathRandom(streamOf: StreamOf): void {
   if (training === diverted) return;
   diverted = () => (separateStream() ?? training)();
   native = diverted;
-  if (replacements.length === 0) Math.random = diverted;
+  if (replacements.length === 0) assign(diverted);
 }
 
 /** Replaces `Math.random` by a seeded stream until `restore`. Seed and stream are created at the first draw. */

@@ -253,14 +253,16 @@ it.each([
   expect(error!.got).toContain(`by ${who}`);
 });
 
-it("continues if onWarning throws", async () => {
-  const onWarning = () => {
-    throw new Error("trap");
-  };
-  const onStep = () => {
-    throw new Error("e");
-  };
+const raise = (message: string) => {
+  throw new Error(message);
+};
+it.each([
+  ["throws", () => raise("trap")],
+  ["is an async function that throws", () => Promise.reject(new Error("trap")) as unknown as undefined],
+])("continues if onWarning %s", async (_, onWarning) => {
+  const onStep = () => raise("e");
   const { summary } = await train("", { onStep, onWarning });
+  await new Promise((resolve) => setImmediate(resolve));
   expect(summary).toMatchObject({ status: "finished", steps: 2 });
 });
 

@@ -8,11 +8,16 @@ const emitWarning: OnWarning = (message) => process.emitWarning(printable(messag
 /** Returns a function that never throws: if `onWarning` does, it emits the warning and the error as warnings of the process. */
 export function safeWarning(onWarning: OnWarning = emitWarning): OnWarning {
   return (message) => {
-    try {
-      onWarning(message);
-    } catch (error) {
+    const failed = (error: unknown) => {
       emitWarning(message);
       emitWarning(`onWarning threw: ${errorMessage(error)}`);
+    };
+    try {
+      // An async function would end the process when it rejects.
+      const answer: unknown = onWarning(message);
+      Promise.resolve(answer).catch(failed);
+    } catch (error) {
+      failed(error);
     }
   };
 }

@@ -1,11 +1,12 @@
+import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import type { CallbackContext, TrainerCallback } from "@periodic-eval/core";
-import { beforeAll, expect, it, onTestFinished } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 
-beforeAll(async () => {
+beforeEach(async () => {
   await tf.setBackend("cpu");
 });
 
@@ -32,23 +33,24 @@ async function train(spoil: Spoil) {
   return trainer.train();
 }
 
-const spoils: readonly [string, Spoil][] = [
+const spoils: readonly [string, string, Spoil][] = [
   [
     "assigns a weight",
+    "variables",
     (model) => {
       const weight = model.trainables()[0]!;
       tf.tidy(() => weight.assign(tf.add(weight, 0.01)));
     },
   ],
-  ["disposes all variables", () => tf.disposeVariables()],
+  ["disposes all variables", "variables", () => tf.disposeVariables()],
+  ["switches the backend", "mode", () => void tf.setBackend("wasm")],
 ];
 it.each(spoils)(
   "takes no further step after a promise of a callback %s, and names the callback",
-  async (_, spoil) => {
+  async (_, guard, spoil) => {
     const { stopReason, steps } = await train(spoil);
     expect({ stopReason, steps }).toEqual({
-      stopReason:
-        'guard "variables" saw training disturbed by a grader, timer or promise of callback "evil" at step 1',
+      stopReason: `guard "${guard}" saw training disturbed by a grader, timer or promise of callback "evil" at step 1`,
       steps: 1,
     });
   },

@@ -255,6 +255,17 @@ describe("rate and contrast", () => {
   });
 });
 
+describe("names of groups, clusters and items", () => {
+  it.each(["by", "cluster", "item"])("are refused from `%s` unless they are names", (option) => {
+    for (const name of [undefined, {}, Promise.resolve("a")])
+      expect(() => {
+        const { metric } = { metric: rate(() => true, { [option]: () => name }) };
+        summarize({ metric }, rows);
+        metric.options.item?.(rows[0]!);
+      }).toThrow(`${option} of a rate of row "${rows[0]!.id}": got`);
+  });
+});
+
 describe("primaryMetric", () => {
   it("returns the marked metric, else the first, else null", () => {
     expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");

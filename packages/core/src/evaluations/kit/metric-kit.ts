@@ -72,7 +72,7 @@ function metric<R extends Row>(
     throw noTransform(kind === "rate" ? "a rate" : `a sampled ${kind}`);
   return {
     kind,
-    options,
+    options: { ...options, ...checkedLabels(kind, options) },
     observe(row) {
       const seen = observe(row);
       if (seen === null) return null;
@@ -96,6 +96,34 @@ function metric<R extends Row>(
     },
   };
 }
+
+/** Returns the options that name groups and clusters of rows, made to throw for anything but names. */
+function checkedLabels<R extends Row>(kind: string, options: MetricOptions<R>): MetricOptions<R> {
+  const isName = (value: unknown) => typeof value === "string" || typeof value === "number";
+  const check =
+    <T>(key: string, label: (row: R) => T, isValid: (value: unknown) => boolean) =>
+    (row: R): T => {
+      const value = label(row);
+      if (isValid(value)) return value;
+      throw new PeriodicEvalError({
+        code: "data",
+        where: `${key} of a ${kind} of row "${row.id}"`,
+        got: quoteValue(value),
+        expected: key === "by" ? "a string, an array of strings, or null" : "a string",
+        fix: "Check the name of the row's field.",
+      });
+    };
+  const { by, cluster, item } = options;
+  const isGroup = (value: unknown) => value === null || isName(value) || isArrayOf(value, isName);
+  return {
+    ...(by && { by: check("by", by, isGroup) }),
+    ...(cluster && { cluster: check("cluster", cluster, isName) }),
+    ...(item && { item: check("item", item, isName) }),
+  };
+}
+
+const isArrayOf = (value: unknown, isPart: (part: unknown) => boolean) =>
+  Array.isArray(value) && value.every(isPart);
 
 function checkRange(kind: string, range: Range | undefined): void {
   if (range === undefined || (range.length === 2 && range[0] < range[1])) return;

@@ -105,7 +105,7 @@ export class Hooks {
   }
 
   call(hook: PlainHook, metrics: Metrics = noMetrics): Flow<void> {
-    return this.#options.callbacks.some((callback) => callback[hook] !== undefined)
+    return this.#options.callbacks.some((callback) => has(callback, hook))
       ? this.#callEach(hook, metrics)
       : noFlow;
   }
@@ -119,7 +119,7 @@ export class Hooks {
       if (!isLogged) yield* log.snapshot(snapshot);
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
-        if (callback.onSnapshot === undefined) continue;
+        if (!has(callback, "onSnapshot")) continue;
         const work = (call: HookCall) => callback.onSnapshot!(this.#contextOf(call, noMetrics), snapshot);
         yield* this.#callHook(callback, "onSnapshot", work);
       }
@@ -128,7 +128,7 @@ export class Hooks {
 
   /** Calls a callback's `onError`. An error in it becomes a warning. */
   *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
-    if (callback.onError === undefined || this.#isUnsettled(callback, "onError")) return;
+    if (!has(callback, "onError") || this.#isUnsettled(callback, "onError")) return;
     const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
@@ -161,8 +161,7 @@ export class Hooks {
    * cannot hold, the last valid state stands.
    */
   *stateOf(callback: TrainerCallback): Flow<Json | undefined> {
-    if (callback.state === undefined || this.#isUnsettled(callback, "state"))
-      return this.#states.get(callback.id);
+    if (!has(callback, "state") || this.#isUnsettled(callback, "state")) return this.#states.get(callback.id);
     const outcome = yield* this.#insideGuards(callback, "state", () => readState(callback));
     if ("value" in outcome) {
       if (outcome.value === undefined) this.#states.delete(callback.id);
@@ -189,7 +188,7 @@ export class Hooks {
 
   *#callEach(hook: PlainHook, metrics: Metrics): Flow<void> {
     for (const callback of this.#options.callbacks) {
-      if (callback[hook] !== undefined)
+      if (has(callback, hook))
         yield* this.#callHook(callback, hook, (call) => callback[hook]!(this.#contextOf(call, metrics)));
     }
   }
@@ -301,6 +300,15 @@ export class Hooks {
         log.warn(ownerNameOf(callback), errorMessage(message));
       },
     };
+  }
+}
+
+/** Whether a callback has a hook. If reading it throws, it has: the call throws again, inside guards and with the hook's name. */
+function has(callback: TrainerCallback, hook: keyof TrainerCallback): boolean {
+  try {
+    return callback[hook] !== undefined;
+  } catch {
+    return true;
   }
 }
 

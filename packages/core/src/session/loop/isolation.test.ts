@@ -129,3 +129,43 @@ it.each(["toString", "constructor", "hasOwnProperty"])("measures with a callback
   );
   expect(toy.warnings()).toEqual([]);
 });
+
+it("warns of hooks whose getter throws in the middle of training, and continues", async () => {
+  for (const hook of ["onStepEnd", "onLog", "onSnapshot", "onError", "state", "close"]) {
+    const toy = toyTraining();
+    let isTraining = false;
+    const failing = {
+      id: "failing",
+      get [hook]() {
+        if (isTraining) throw new Error("not ready");
+        return undefined;
+      },
+    };
+    const also = { id: "also", onTrainBegin: () => void (isTraining = true) };
+    await withSession(toy.options([failing, also, half(toyEvaluation())]), async (session) => {
+      await train(toy)(session);
+      await session.log({ loss: 1 });
+      await session.save();
+    });
+    const warnings = toy.warnings().filter((text) => text.includes("not ready"));
+    if (hook !== "onError") expect(warnings[0], hook).toContain('callback "failing"');
+    expect((await toy.store.list()).map(({ status }) => status)).toEqual(Array(3).fill("complete"));
+  }
+});
+
+it("warns of a requested evaluation whose name or version cannot be read, and continues", async () => {
+  for (const key of ["name", "version"]) {
+    const toy = toyTraining();
+    const evaluation = Object.defineProperty({ ...toyEvaluation() }, key, {
+      get() {
+        throw new Error("not ready");
+      },
+    });
+    const asking: TrainerCallback = {
+      id: "asking",
+      onStepEnd: ({ measure }) => measure({ id: "asked", evaluation, crossed: [] }),
+    };
+    await withSession(toy.options([asking]), train(toy));
+    expect(toy.warnings()[0]).toBe('callback "asking": onStepEnd threw at step 1: not ready');
+  }
+});

@@ -3,6 +3,7 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atStart, atSteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
+import type { CallbackContext } from "../../contracts/callback.ts";
 import type { Logger, Session, SessionState } from "../../contracts/session.ts";
 
 it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
@@ -112,6 +113,24 @@ it("continues if a logger's event is an async function that throws, and warns on
   });
   expect(steps).toBe(3);
   expect(warnings).toEqual(['logger "failing": event threw (reported once): no disk']);
+});
+
+it("warns once of a logger whose event leaves a rejected promise behind at every warning", async () => {
+  const toy = toyTraining();
+  let events = 0;
+  const failing: Logger = {
+    name: "failing",
+    event: () => void ((events += 1) < 100 && Promise.reject(new Error("no network"))),
+  };
+  const warning = { id: "a", onTrainBegin: ({ warn }: CallbackContext) => warn("hello") };
+  await withSession(toy.options([warning], { loggers: [failing, toy.logger] }), async () => {
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  });
+  expect(toy.warnings()).toEqual([
+    'callback "a": hello',
+    'logger "failing": a promise that it left behind was rejected (reported once): no network',
+  ]);
+  expect(events).toBeLessThan(5);
 });
 
 it("stops calling a logger that does not answer, in every session, and waits for its close at most its patience", async () => {

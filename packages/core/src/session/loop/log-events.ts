@@ -61,7 +61,7 @@ export class SessionLog {
   event(event: SessionEvent): void {
     const receivers = this.#listeners.filter((logger) => !unresponsive.has(logger));
     for (const logger of receivers) {
-      const failed = (error: unknown) => this.#reportFailure(logger, "event", error);
+      const failed = (error: unknown) => this.#reportFailure(logger, "event threw", error);
       try {
         // The session does not wait for events, but an unhandled rejection would end the process.
         const answer: unknown = this.#call(logger, () => logger.event!(event));
@@ -118,7 +118,7 @@ export class SessionLog {
       if (isPromise(answer) && !(yield* wait(resolvesWithin(answer, patienceOf(logger)))))
         this.#giveUp(logger, what);
     } catch (error) {
-      this.#reportFailure(logger, what, error);
+      this.#reportFailure(logger, `${what} threw`, error, what === "close");
     }
   }
 
@@ -127,20 +127,20 @@ export class SessionLog {
     let owner = this.#owners.get(logger);
     if (owner === undefined) {
       const where = `logger "${logger.name}"`;
-      const report = (error: unknown, what: string) => this.warn(where, `${what}: ${errorMessage(error)}`);
+      // Once: the logger may leave the same error behind when it receives the warning.
+      const report = (error: unknown, what: string) => this.#reportFailure(logger, what, error);
       owner = Object.assign(report, { where, of: this.#session() });
       this.#owners.set(logger, owner);
     }
     return runOwned(owner, call, logger);
   }
 
-  #reportFailure(logger: Logger, what: string, error: unknown): void {
-    // An error of `close` is always reported: it sums up what the logger lost.
-    const isLast = what === "close";
+  /** @param isLast Whether the error is always reported: that of `close` sums up what the logger lost. */
+  #reportFailure(logger: Logger, what: string, error: unknown, isLast = false): void {
     if (this.#failed.has(logger) && !isLast) return;
     this.#failed.add(logger);
     const then = isLast ? "" : " (reported once)";
-    this.warn(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
+    this.warn(`logger "${logger.name}"`, `${what}${then}: ${errorMessage(error)}`);
   }
 
   #giveUp(logger: Logger, what: LoggerCall): void {

@@ -334,7 +334,7 @@ describe("a promise that user code left behind", () => {
       await train(toy, 1)(session);
       await turn();
     });
-    expect(toy.warnings()).toEqual([`logger "mine": ${text}: late`]);
+    expect(toy.warnings()).toEqual([`logger "mine": ${text} (reported once): late`]);
   });
 
   it("is still reported after a hook removed all listeners of the process", async () => {

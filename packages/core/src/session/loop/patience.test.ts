@@ -43,6 +43,16 @@ describe("work that does not settle", () => {
     });
   });
 
+  it("is missing from the snapshots, which say so, if it is saveAtFiring", async () => {
+    const toy = toyTraining();
+    const options = toy.options([half(toyEvaluation())], { ...soon, saveAtFiring: never });
+    await withSession(options, train(toy));
+    expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+    const [first] = await toy.store.list();
+    expect(first!.saved?.error).toContain("saveAtFiring: got the function, which has not settled");
+    expect(toy.warnings()[0]).toContain("saveAtFiring: the weights of step 0 are not saved");
+  });
+
   it("is a failed snapshot if it is measure, leaves the guards, and is not measured again before it settles", async () => {
     const toy = toyTraining();
     const late = gate();

@@ -6,14 +6,18 @@ import { isCount } from "../../internal/is-count.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { isEdge } from "../budget/forecast.ts";
 import type { Requested } from "../records/new-snapshot.ts";
-import { nameSchema, objectWith, onSchema } from "../../internal/option-schemas.ts";
+import { nameSchema, onSchema } from "../../internal/option-schemas.ts";
 import { isTrigger } from "../../schedule/check-triggers.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
 const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
-  evaluation: objectWith([], "an evaluation"),
+  // A getter that throws must do so here, inside the hook.
+  evaluation: z.looseObject(
+    { name: z.unknown().optional(), version: z.unknown().optional() },
+    "an evaluation",
+  ),
   crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")

@@ -7,7 +7,7 @@ import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
-import { computeResults, gradeRows } from "./results.ts";
+import { computeResults, failureOf, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
@@ -106,7 +106,7 @@ export class BackgroundGrading {
     const began = clock();
     try {
       const graded = await withOwnSignal(signal, (own) => gradeRows(evaluation, rows, { signal: own }));
-      const error = evaluation.failure?.(graded) ?? null;
+      const error = failureOf(evaluation, graded);
       if (error !== null) {
         if (signal.aborted) return;
         await writer.commit(this.#failed(ungraded, error), graded, { failure: { callback, error } });

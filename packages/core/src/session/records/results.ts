@@ -7,6 +7,7 @@ import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metri
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { deepFreeze } from "../../internal/frozen.ts";
 import { frozenJson, jsonFault } from "../../internal/json.ts";
+import { noPromise } from "../../internal/no-promise.ts";
 import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */
@@ -69,6 +70,11 @@ export function checkIds(rows: unknown, where: string): void {
   }
 }
 
+/** Returns the reason why rows must not be summarized; null if there is none. */
+export function failureOf(evaluation: AnyEvaluation, rows: readonly Row[]): PeriodicEvalError | null {
+  return noPromise(`evaluation "${evaluation.name}" failure`, evaluation.failure?.(rows)) ?? null;
+}
+
 interface Results {
   readonly metrics: Readonly<Record<string, Metric<Row>>>;
   readonly values: Snapshot["metrics"];
@@ -85,9 +91,13 @@ interface Results {
  */
 export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], seed: string): Results {
   return withSeededRandom(seedOf(seed, "metrics"), () => {
-    const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
+    const where = `evaluation "${evaluation.name}"`;
+    const metrics: Readonly<Record<string, Metric<Row>>> = noPromise(
+      `${where} metrics`,
+      evaluation.metrics(metricKit<Row>()),
+    );
     const values = deepFreeze(summarize(metrics, deepFreeze(rows)));
-    const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
+    const plain = noPromise(`${where} plainKeys`, evaluation.plainKeys?.(values, rows)) ?? {};
     return { metrics, values, primary: primaryMetric(metrics), plain };
   });
 }

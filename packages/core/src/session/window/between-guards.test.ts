@@ -55,6 +55,20 @@ it("blames a grader that changes the weights as soon as it starts, and measures 
   expect(graded!.receipt.at(-1)).toMatchObject({ part: "weights", before: "w0", after: "w1", intact: false });
 });
 
+it("blames a grader after which the weights cannot be observed, because it disposed them", async () => {
+  const toy = toyTraining();
+  let isDisposed = false;
+  const observe = () => {
+    if (isDisposed) throw new Error("Tensor is disposed.");
+    return "w";
+  };
+  const evil = toyEvaluation({ name: "evil", graded: true, onGrade: () => void (isDisposed = true) });
+  const callback = new PeriodicCallback(evil, { schedule: [everyPercent(50)] });
+  const options = toy.options([callback], { guards: [fakeGuard({ name: "weights", observe })] });
+  const stop = await withSession(options, async (session) => (await session.begin()).stop);
+  expect(stop).toContain('of callback "evil" at step 0');
+});
+
 it("blames the only measurement's grader at the end of its window", async () => {
   const toy = toyTraining();
   const evil = toyEvaluation({ name: "evil", graded: true, onGrade: () => void (toy.weights += 1) });

@@ -4,12 +4,13 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { EnteredGuard, Guard } from "../../contracts/guard.ts";
 import type { Logger } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
-import { wait, type Flow } from "../../internal/maybe-async.ts";
+import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
 import type { BackgroundGrading } from "../records/background-grading.ts";
 import { currentOwner, ownerNameOf } from "../owners/left-behind.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { HookEvidence } from "./hook-evidence.ts";
 import type { Patience } from "./patience.ts";
+import { runGuarded } from "./run-guarded.ts";
 
 /** Disturbances by loggers become evidence of this name. */
 const loggers: TrainerCallback = { id: "loggers" };
@@ -24,13 +25,15 @@ export interface BetweenOptions {
   readonly progress: { readonly current: { readonly step: number } };
 }
 
-/** Names who assigned weights during a hook or measurement of another callback. */
-export type Others = readonly string[];
+/** Who changed what during a hook or measurement of another callback: the owner's name and the guard. */
+export type Others = readonly { readonly owner: string; readonly part: string }[];
 const nobody: Others = [];
 
-/** Whether evidence of a hook or measurement is about weights that only others assigned meanwhile. */
+const isOfWeights = (part: string): boolean => part === "variables" || part === "weights";
+
+/** Whether evidence of a hook or measurement is about weights or settings that only others changed meanwhile. */
 export const isExplainedBy = (others: Others, { part }: Evidence): boolean =>
-  others.length > 0 && (part === "variables" || part === "weights");
+  others.some((other) => other.part === part || (isOfWeights(other.part) && isOfWeights(part)));
 
 /** Observes the weights between guard points, and blames what ran in between. */
 export class BetweenGuards {
@@ -42,7 +45,7 @@ export class BetweenGuards {
   /** The callback or logger whose code guards observe, as `currentOwner` names it. */
   #running: string | null = null;
   #hasWritten = false;
-  #others: string[] | null = null;
+  #others: { owner: string; part: string }[] | null = null;
   /** Whether a change since `enter` has been blamed on the code that made it. */
   #isBlamed = false;
   readonly #endWatching: readonly (() => void)[];
@@ -76,7 +79,7 @@ export class BetweenGuards {
     for (const end of this.#endWatching) end();
   }
 
-  /** Blames the code that is changing the weights right now, unless it is training, or guards observe it. */
+  /** Blames the code that is changing the weights, or what else guards watch, right now, unless it is training, or guards observe it. */
   #noteChange(part: string, what: string): void {
     const { reporter, callbacks, evidence, progress } = this.#options;
     const owner = currentOwner(reporter);
@@ -85,12 +88,13 @@ export class BetweenGuards {
       this.#hasWritten = true;
       return;
     }
-    this.#isBlamed = true;
-    if (this.#running !== null && this.#others?.includes(owner) !== true) (this.#others ??= []).push(owner);
+    if (isOfWeights(part)) this.#isBlamed = true;
+    if (this.#running !== null) (this.#others ??= []).push({ owner, part });
     const { step } = progress.current;
     const callback = callbacks.find((one) => ownerNameOf(one) === owner);
     const by = `a grader, timer or promise of ${owner} at step ${step}`;
-    const change = { part, before: "weights as training left them", after: what, intact: false };
+    const before = isOfWeights(part) ? "weights as training left them" : "as training left it";
+    const change = { part, before, after: what, intact: false };
     evidence.keep(callback ?? loggers, "a grader, timer or promise", step, change, by);
   }
 
@@ -140,8 +144,14 @@ export class BetweenGuards {
     if (left === undefined || left.after === null || this.#weights === undefined) return null;
     const graded = this.#options.graders.takeActive();
     if (graded.length === 0 && !this.#isBlamed) return null;
-    const { after } = await (await this.#weights.enter({ seed: "", justLeft: left })).leave();
-    if (after === null || after === left.after) return null;
+    const observing = runGuarded(
+      [this.#weights],
+      () => ({ seed: "", justLeft: left }),
+      () => undefined,
+    );
+    // Weights that were disposed cannot be observed: the guard throws.
+    const { after, intact } = (await drive(observing)).evidence[0] ?? { after: null, intact: false };
+    if (after === left.after || (after === null && intact !== false)) return null;
     const changed = { part: "weights", before: left.after, after, intact: false };
     if (!this.#isBlamed) this.#keep(graded, changed, step);
     this.#isBlamed = false;

@@ -125,3 +125,14 @@ it("depends only on the seed", async () => {
   expect(await once("1")).toBe(await once("1"));
   expect(await once("1")).not.toBe(await once("2"));
 });
+
+it("refuses promises from the stages that nothing awaits", async () => {
+  const { model } = toyTraining();
+  for (const stage of ["metrics", "failure", "plainKeys", "provenance"]) {
+    const evaluation = { ...toyEvaluation({ graded: true }), [stage]: async () => ({}) };
+    await expect(measure(evaluation, model)).rejects.toMatchObject({
+      where: `evaluation "toy" ${stage}`,
+      got: "a promise",
+    });
+  }
+});

@@ -6,7 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { seedOf } from "../../random/streams.ts";
-import { computeResults, gradeRows } from "../records/results.ts";
+import { computeResults, failureOf, gradeRows } from "../records/results.ts";
 import { newSnapshot } from "../records/new-snapshot.ts";
 import { measureOnce, timingOf } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
@@ -125,7 +125,7 @@ export async function measure(
 async function gradeMeasured(evaluation: AnyEvaluation, raw: readonly Row[], calls: CallOptions) {
   const began = performance.now();
   const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, calls);
-  const failure = evaluation.failure?.(rows) ?? null;
+  const failure = failureOf(evaluation, rows);
   if (failure !== null) throw failure;
   return { rows, gradeSeconds: evaluation.grade === undefined ? null : (performance.now() - began) / 1000 };
 }

@@ -63,6 +63,17 @@ it("throws before anything is measured for a name or version that is not a strin
   expect(await messageFor({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });
 
+it("names the evaluation whose items are cyclic", async () => {
+  const cyclic: { readonly id: string; self?: unknown } = { id: "q0" };
+  cyclic.self = cyclic;
+  const toy = toyTraining();
+  const callback = new PeriodicCallback({ ...toyEvaluation(), items: () => [cyclic] }, { schedule: [] });
+  await expect(openSession(toy.options([callback])).begin()).rejects.toMatchObject({
+    where: 'callback "toy", evaluation "toy" items',
+    expected: "items that JSON can hold",
+  });
+});
+
 it('requires a model with a base for on: "base"', async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [], on: "base" });

@@ -10,6 +10,7 @@ import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { copyJson } from "../../internal/json.ts";
 import { nearest } from "../../internal/nearest.ts";
+import { noPromise } from "../../internal/no-promise.ts";
 import { canonicalJson, createHasher, hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
 import { countTokens } from "./count-tokens.ts";
@@ -69,8 +70,10 @@ export async function prepareEvaluation(
   const all = await settle(where, "items", () => itemsOf(evaluation, target));
   checkItems(all, where);
   // A smaller subset is a prefix: items come in that order.
-  const items = frozenCopy(limit === undefined ? all : all.slice(0, limit));
-  const made = { model, items, itemsHash: hashItems(items, where) };
+  const taken = limit === undefined ? all : all.slice(0, limit);
+  // First, because it reports cyclic values.
+  const itemsHash = hashItems(taken, where);
+  const made = { model, items: frozenCopy(taken), itemsHash };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
@@ -231,15 +234,15 @@ export function provenanceOf(
 ): Snapshot["provenance"] {
   const { identity, contextLength, tokenizer } = prepared.target;
   const { weights: _, ...model } = identity;
+  const { name, version } = evaluation;
   const facts = {
     items_hash: prepared.itemsHash,
     items: prepared.items.length,
-    evaluation: frozenCopy(evaluation.provenance?.() ?? null),
+    evaluation: frozenCopy(noPromise(`evaluation "${name}" provenance`, evaluation.provenance?.()) ?? null),
     model: { ...model, context_length: contextLength } as Json,
     tokenizer: tokenizer?.fingerprint ?? null,
     seed,
   };
-  const { name, version } = evaluation;
   const hash = hashJson({ ...facts, name, version });
   return { hash, ...facts, created_by: createdBy };
 }

@@ -21,6 +21,9 @@ export interface RequestSource {
   announce(): Promise<void>;
 }
 
+/** How often hooks may request more in one window. A hook that repeats each failed measurement would never let training continue. */
+const maxRounds = 100;
+
 /** Opens a window and measures until nothing is requested any more. Equal prompts of its measurements are generated once. */
 export async function runWindow(
   parts: WindowParts,
@@ -34,7 +37,9 @@ export async function runWindow(
     // Items and metrics are computed outside the guards. They must leave training's random numbers alone too.
     const seed = seedOf(position.seed, position.phase, "window", position.progress.step);
     await withSeededRandom(seed, async () => {
+      let round = 0;
       for (let requests = source.take(); requests.length > 0; requests = source.take()) {
+        if (round++ > maxRounds) return window.refuse(requests);
         await window.measureAll(requests);
         await source.announce();
         await window.checkBetween();
@@ -52,7 +57,7 @@ class Window {
   #model: Promise<SharedModel> | null = null;
   /** The guards' evidence of the last measurement. */
   #last: readonly Evidence[] = [];
-  /** The others that assigned weights during the last measurement. */
+  /** The others that changed something during the last measurement. */
   #others: Others = [];
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
@@ -91,6 +96,16 @@ class Window {
     }
   }
 
+  /** Reports requests that the window no longer measures. */
+  refuse(requests: readonly Requested[]): void {
+    const { step } = this.#position.progress;
+    for (const { callback, id } of requests)
+      this.#parts.reporter.warn(
+        ownerNameOf(callback),
+        `"${id}" is not measured again at step ${step}: hooks have reacted to snapshots with further requests ${maxRounds} times`,
+      );
+  }
+
   /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
   async checkBetween(): Promise<string | null> {
     const { between, options } = this.#parts;
@@ -123,7 +138,7 @@ class Window {
     if (blamed === undefined) return null;
     const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
     const by = isExplainedBy(this.#others, blamed)
-      ? `${this.#others.join(", ")} during ${measurement}`
+      ? `${[...new Set(this.#others.map(({ owner }) => owner))].join(", ")} during ${measurement}`
       : measurement;
     reportDisturbance(reporter, blamed, by);
     // Further measurements would use weights that training did not make.
@@ -194,10 +209,11 @@ class Window {
   }
 
   async #save(): Promise<NonNullable<Snapshot["saved"]>> {
-    const { options, reporter } = this.#parts;
+    const { options, reporter, patience } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const path: unknown = await options.saveAtFiring!({ phase, progress });
+      const work = { where: "saveAtFiring", what: "the function", sign: { at: performance.now() } };
+      const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);
       return { path, error: null };

@@ -5,7 +5,7 @@ import type { Guard } from "../../contracts/guard.ts";
 import { hashText } from "../../random/hash.ts";
 import type { CausalLM, NamedWeight } from "../causal-lm/causal-lm.ts";
 import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
-import { watchAssignments } from "./watch-assignments.ts";
+import { watchAssignments, watchBackend } from "./watch-assignments.ts";
 import { type HasSlots, optimizerNumbers, optimizerState } from "./optimizer-slots.ts";
 
 export interface TfjsGuardsOptions {
@@ -169,6 +169,7 @@ function modeGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined)
   return {
     name: "mode",
     around: "hooks",
+    watch: watchBackend,
     enter() {
       const before = lm.modes?.() ?? null;
       const [backend, numbers] = [tf.getBackend(), numbersNow()];

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { watchAssignments } from "./watch-assignments.ts";
+import { watchAssignments, watchBackend } from "./watch-assignments.ts";
 
 let weights: { readonly name: string; readonly read: () => tf.Variable }[];
 let seen: string[];
@@ -53,4 +53,16 @@ it("serves two watchers, which end in any order", () => {
   assign(0);
   expect(seen).toEqual(["w0 assigned", "w0 assigned", "w0 assigned"]);
   expect([...weights[0]!.read().dataSync()]).toEqual([0, 0]);
+});
+
+it("reports a switch to another backend, but not one for tracing or to the same", async () => {
+  const { factory } = tf.engine().registryFactory["cpu"]!;
+  tf.registerBackend("second", factory);
+  tf.registerBackend("tracing", factory, -1);
+  const end = watchBackend((what) => void seen.push(what));
+  for (const name of ["cpu", "tracing", "cpu", "second", "cpu"]) await tf.setBackend(name);
+  end();
+  await tf.setBackend("second");
+  for (const name of ["second", "tracing"]) tf.removeBackend(name);
+  expect(seen).toEqual(["backend=second", "backend=cpu"]);
 });

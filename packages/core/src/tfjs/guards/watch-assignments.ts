@@ -29,6 +29,21 @@ export function watchAssignments(
   return () => ends.forEach((end) => end());
 }
 
+/**
+ * Calls `onChange` inside every call that switches TensorFlow.js to another backend, on which training would compute other numbers.
+ *
+ * @returns A function that ends the watching.
+ */
+export function watchBackend(onChange: (what: string) => void): () => void {
+  const engine = tf.engine();
+  // TensorFlow.js never chooses a backend of negative priority: it traces graphs, and is left at once.
+  const computes = (name: string) => (engine.registryFactory[name]?.priority ?? 0) >= 0;
+  return watchMethod(engine, "setBackend", (given) => {
+    const [before, name] = [tf.getBackend(), String(given)];
+    if (name !== before && computes(name) && computes(before)) onChange(`backend=${name}`);
+  });
+}
+
 /** Replaces a method of one object, whose class stays as it is. */
 function watchMethod<N extends string>(
   object: Record<N, (given: never) => unknown>,
