@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { FusedCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
+import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
 import * as z from "zod";
 import type { Optimizer } from "./optimizer.ts";
 
@@ -96,14 +96,21 @@ export class AdamW implements Optimizer {
       1 - learningRate * this.#weightDecay,
     ];
     const moved = this.#slots.filter(({ variable }) => gradients[variable.name] !== undefined);
+    const hasKernel = tf.getKernel(adamWKernel, tf.getBackend()) !== undefined;
     tf.tidy(() => {
       const scalars = numbers.map((number) => tf.scalar(number));
       for (const group of inGroups(moved)) {
         tf.tidy(() => {
-          const inputs = group.flatMap((slot) => {
+          const inputs = group.map((slot): UpdateInputs => {
             return [gradients[slot.variable.name]!, slot.variable, slot.expAvg, slot.expAvgSq];
           });
-          const outputs = this.#callOf(group).call([...scalars, ...inputs]);
+          const outputs = hasKernel
+            ? group.flatMap((slot, i) => {
+                const ofSlot = inputs[i]!;
+                const found = updatedByKernel(ofSlot, numbers, slot.isDecayed);
+                return found ?? updated([...scalars, ...ofSlot], [slot]);
+              })
+            : this.#callOf(group).call([...scalars, ...inputs.flat()]);
           for (const [i, slot] of group.entries()) {
             slot.variable.assign(outputs[3 * i]!);
             replace(slot, outputs[3 * i + 1]!, outputs[3 * i + 2]!);
@@ -196,6 +203,20 @@ function updated(inputs: readonly tf.Tensor[], group: readonly Slot[]): tf.Tenso
       return [tf.sub(isDecayed ? tf.mul(weight, decay) : weight, change), expAvg, expAvgSq];
     }),
   );
+}
+
+type UpdateInputs = readonly [gradient: tf.Tensor, weight: tf.Tensor, mean: tf.Tensor, meanSq: tf.Tensor];
+
+/** Computes `updated` of one slot with the backend's kernel; null for tensors that it does not process. */
+function updatedByKernel(
+  [gradient, weight, mean, meanSq]: UpdateInputs,
+  numbers: readonly number[],
+  isDecayed: boolean,
+): tf.Tensor[] | null {
+  const isSame = gradient.dtype === weight.dtype && tf.util.arraysEqual(gradient.shape, weight.shape);
+  if (!isSame || weight.size < 4) return null;
+  const attributes = { numbers: [...numbers.slice(0, -1), isDecayed ? numbers.at(-1)! : 1] };
+  return tf.engine().runKernel(adamWKernel, { gradient, weight, mean, meanSq }, attributes) as tf.Tensor[];
 }
 
 function replace(slot: Slot, expAvg: tf.Tensor, expAvgSq: tf.Tensor): void {

@@ -7,6 +7,13 @@ import * as tf from "@tensorflow/tfjs-core";
 export const fusedCallKernel = "PeriodicEvalFusedCall";
 
 /**
+ * The kernel with which a backend runs one step of AdamW on a weight: `gradient`, `weight`, `mean` and `meanSq`, float32 of the same
+ * shape with at least four values → the new weight and both means, other tensors. The attribute `numbers` is β₁, the factor of the
+ * gradient, β₂, the factor of its square, ε, the step size and the factor of the weight. `@periodic-eval/models` registers it.
+ */
+export const adamWKernel = "PeriodicEvalAdamW";
+
+/**
  * A function of tensors that consists of many small operations. A backend that runs graphs executes it in one call; other
  * backends execute the operations one by one. Its JavaScript may depend on nothing but the shapes of its inputs.
  */
