@@ -9,7 +9,7 @@
 
 namespace {
 
-/** An input tensor of floats; releases it at the end of its scope. */
+/** An input tensor; releases it at the end of its scope. */
 struct Input {
   TF_Tensor* tensor = nullptr;
   ~Input() {
@@ -19,6 +19,7 @@ struct Input {
   Input(Input&& other) noexcept : tensor(other.tensor) { other.tensor = nullptr; }
   Input(const Input&) = delete;
   const float* data() const { return static_cast<const float*>(TF_TensorData(tensor)); }
+  const int32_t* integers() const { return static_cast<const int32_t*>(TF_TensorData(tensor)); }
   int64_t size() const { return TF_TensorElementCount(tensor); }
   int64_t dim(int axis) const { return TF_Dim(tensor, axis); }
   std::vector<int64_t> shape() const {

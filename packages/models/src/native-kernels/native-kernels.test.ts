@@ -27,7 +27,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 1,
-      fingerprint: "8fc51bb718727aade31b312870d2f4d3d7596cf8533a2932cb5fa0349f5093bf",
+      fingerprint: "afea0717fb019b73fe0ca7a23956af6893383a4703bf0c60f4d0fd4d5ba9ccb4",
     });
   });
 });

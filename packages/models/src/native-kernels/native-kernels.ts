@@ -2,7 +2,7 @@ import { adamWKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * The parameters of each kernel of `kernels.cc`. Inputs and results are float32. N rows, H heads, D dimensions per head, F features;
+ * The parameters of each kernel of `kernels.cc`. Inputs and results are float32 unless noted. N rows, H heads, D dimensions per head, F features;
  * B sequences of T new tokens.
  */
 interface Parameters {
@@ -22,6 +22,8 @@ interface Parameters {
   };
   /** gradient, weight, mean and meanSq of one shape, numbers [7] → new weight, mean and meanSq; see `adamWKernel`. */
   readonly PeriodicAdamW: Record<never, never>;
+  /** logits [N, V], targets int32 [N] → −log softmax of each target [N], and the gradient of their sum [N, V]. */
+  readonly PeriodicTargetLosses: Record<never, never>;
 }
 
 export type NativeKernel = keyof Parameters;
@@ -37,6 +39,7 @@ const resultCounts = {
   PeriodicRotate: 1,
   PeriodicAttend: 1,
   PeriodicAdamW: 3,
+  PeriodicTargetLosses: 2,
 } as const satisfies Readonly<Record<NativeKernel, number>>;
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */

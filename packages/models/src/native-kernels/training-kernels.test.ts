@@ -1,9 +1,9 @@
-import { adamWKernel } from "@periodic-eval/core/tfjs";
+import { adamWKernel, targetLosses } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";
-import { hasNativeKernels } from "./native-kernels.ts";
+import { hasNativeKernels, runNative } from "./native-kernels.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
 if (hasNative) await useBackend({ backend: nativeBackend });
@@ -61,10 +61,52 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
     });
   });
 
+  it.each([
+    [1, 1],
+    [5, 37],
+    [100, 2048],
+    [3, 49_153],
+  ])("compute the losses of %i rows of %i logits, and their gradient", (rows, vocabulary) => {
+    tf.tidy(() => {
+      const logits = tf.mul<tf.Tensor2D>(random(1, rows, vocabulary), 5);
+      const ids = Array.from({ length: rows }, (_, row) => (row * 31) % vocabulary);
+      const targets = tf.tensor1d([...ids.slice(0, -1), vocabulary - 1], "int32");
+      const expected = targetLosses(logits, targets);
+      const [losses, gradient] = runNative("PeriodicTargetLosses", [logits, targets], {});
+      const difference = (a: tf.Tensor, b: tf.Tensor) => tf.max(tf.abs(tf.sub(a, b))).dataSync()[0]!;
+      expect(difference(losses!, expected.losses)).toBeLessThan(1e-5);
+      expect(difference(gradient!, expected.gradient())).toBeLessThan(1e-6);
+    });
+  });
+
+  it("give rows with a logit that is NaN or infinite no finite loss, and only them", () => {
+    tf.tidy(() => {
+      const logits = tf.buffer([4, 21]);
+      for (const [row, value] of [Number.NaN, Infinity].entries()) logits.set(value, row, 20);
+      logits.set(-Infinity, 2, 0);
+      const targets = tf.tensor1d([0, 0, 0, 0], "int32");
+      const [losses, gradient] = runNative("PeriodicTargetLosses", [logits.toTensor(), targets], {});
+      // The last row is uniform: ln 21.
+      expect([...losses!.dataSync()]).toEqual([Number.NaN, Number.NaN, Infinity, expect.closeTo(3.0445, 4)]);
+      const isNaN = tf.cast(tf.isNaN(gradient!), "float32");
+      expect([...tf.sum(isNaN, 1).dataSync()]).toEqual([21, 21, 0, 0]);
+    });
+  });
+
+  it.each([-1, 3])("refuse the target %i of a vocabulary of three", (target) => {
+    const before = tf.memory().numTensors;
+    tf.tidy(() => {
+      const inputs = [tf.zeros([1, 3]), tf.tensor1d([target], "int32")];
+      expect(() => runNative("PeriodicTargetLosses", inputs, {})).toThrow("one target of the vocabulary");
+    });
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
   it("leave no tensors", () => {
     const before = tf.memory().numTensors;
     tf.tidy(() => {
       steps(random(1, 5), random(2, 5), random(3, 5), tf.square(random(4, 5)));
+      runNative("PeriodicTargetLosses", [random(1, 2, 3), tf.tensor1d([0, 1], "int32")], {});
     });
     expect(tf.memory().numTensors).toBe(before);
   });
