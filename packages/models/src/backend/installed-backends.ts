@@ -112,7 +112,7 @@ export function loadNativeKernels(
   const path = join(place, kernelFile);
   if (!existsSync(path)) return;
   const warn = (got: string, expected = "kernels of this version of @periodic-eval/models") => {
-    const fix = `Run \`${command}\`. Until then generation is slower. Results are the same up to rounding.`;
+    const fix = `Run \`${command}\`. Until then generation and training are slower. Results are the same up to rounding.`;
     const { message } = configError({ where: path, got, expected, fix });
     process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
   };

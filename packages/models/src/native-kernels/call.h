@@ -9,7 +9,7 @@
 
 namespace {
 
-/** An input tensor of floats; releases it at the end of its scope. */
+/** An input tensor; releases it at the end of its scope. */
 struct Input {
   TF_Tensor* tensor = nullptr;
   ~Input() {
@@ -19,8 +19,14 @@ struct Input {
   Input(Input&& other) noexcept : tensor(other.tensor) { other.tensor = nullptr; }
   Input(const Input&) = delete;
   const float* data() const { return static_cast<const float*>(TF_TensorData(tensor)); }
+  const int32_t* integers() const { return static_cast<const int32_t*>(TF_TensorData(tensor)); }
   int64_t size() const { return TF_TensorElementCount(tensor); }
   int64_t dim(int axis) const { return TF_Dim(tensor, axis); }
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < TF_NumDims(tensor); axis++) shape.push_back(dim(axis));
+    return shape;
+  }
 };
 
 /** A call of a kernel. After `input` and `output`, a kernel returns if `failed()`, which reports the error to TensorFlow. */
@@ -33,11 +39,11 @@ struct Call {
     TF_GetInput(context, index, &input.tensor, status);
     return input;
   }
-  /** Allocates the result, which TensorFlow owns, and returns its data. */
-  float* output(const std::vector<int64_t>& shape) {
+  /** Allocates a result, which TensorFlow owns, and returns its data. */
+  float* output(const std::vector<int64_t>& shape, int index = 0) {
     int64_t size = 1;
     for (int64_t dimension : shape) size *= dimension;
-    TF_Tensor* tensor = TF_AllocateOutput(context, 0, TF_FLOAT, shape.data(), static_cast<int>(shape.size()),
+    TF_Tensor* tensor = TF_AllocateOutput(context, index, TF_FLOAT, shape.data(), static_cast<int>(shape.size()),
                                           static_cast<size_t>(size) * sizeof(float), status);
     float* data = tensor == nullptr ? nullptr : static_cast<float*>(TF_TensorData(tensor));
     if (tensor != nullptr) TF_DeleteTensor(tensor);

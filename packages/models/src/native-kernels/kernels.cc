@@ -1,7 +1,7 @@
 // Operations of a decoder for native TensorFlow on the CPU. Each computes in one pass what TensorFlow computes with several
 // operations, and products of few rows read each weight once. `periodic-eval native` compiles this file for the CPU of the machine.
 //
-// All tensors are float32. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
+// All tensors are float32, except targets. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
 // A change that rounds differently raises `kernelsVersion` in packages/core/src/tfjs/in-memory.ts.
 #include <node_api.h>
 #include <tensorflow/c/ops.h>
@@ -10,10 +10,12 @@
 #include <mutex>
 #include <string>
 
+#include "adamw.h"
 #include "attention.h"
 #include "call.h"
 #include "parallel.h"
 #include "products.h"
+#include "target-losses.h"
 #include "vectors.h"
 
 namespace {
@@ -142,17 +144,19 @@ using Delete = void (*)(void*);
 /**
  * Registers an operation and its kernel for the CPU in TensorFlow.
  *
- * @param inputs Names and types of the tensors that it takes; every operation gives one tensor of floats.
+ * @param inputs Names and types of the tensors that it takes.
  * @param attributes Names and types of the parameters that `create` reads.
+ * @param outputs Names and types of its results.
  * @return TensorFlow's error, or an empty string.
  */
 std::string registerOp(const char* name, const std::vector<const char*>& inputs, const std::vector<const char*>& attributes,
-                       Compute compute, Create create = nullptr, Delete remove = nullptr) {
+                       Compute compute, Create create = nullptr, Delete remove = nullptr,
+                       const std::vector<const char*>& outputs = {"y: float"}) {
   TF_Status* status = TF_NewStatus();
   TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
   for (const char* attribute : attributes) TF_OpDefinitionBuilderAddAttr(op, attribute);
   for (const char* input : inputs) TF_OpDefinitionBuilderAddInput(op, input);
-  TF_OpDefinitionBuilderAddOutput(op, "y: float");
+  for (const char* output : outputs) TF_OpDefinitionBuilderAddOutput(op, output);
   TF_OpDefinitionBuilderSetShapeInferenceFunction(op, &TF_ShapeInferenceContextSetUnknownShape);
   TF_RegisterOpDefinition(op, status);
   if (TF_GetCode(status) == TF_OK) {
@@ -176,6 +180,11 @@ std::string registerAll() {
                        {"query: float", "keys: pieces * float", "values: pieces * float",
                         "masks: pieces * float"},
                        {"heads: int", "keyValueHeads: int", "pieces: int >= 1"}, attend, makeAttention, deleteAttention);
+  errors += registerOp("PeriodicAdamW",
+                       {"gradient: float", "weight: float", "mean: float", "mean_sq: float", "numbers: float"}, {}, adamW,
+                       nullptr, nullptr, {"new_weight: float", "new_mean: float", "new_mean_sq: float"});
+  errors += registerOp("PeriodicTargetLosses", {"logits: float", "targets: int32"}, {}, targetLosses, nullptr, nullptr,
+                       {"losses: float", "gradient: float"});
   return errors;
 }
 

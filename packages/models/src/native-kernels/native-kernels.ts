@@ -1,8 +1,8 @@
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { adamWKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * The parameters of each kernel of `kernels.cc`. Inputs and results are float32. N rows, H heads, D dimensions per head, F features;
+ * The parameters of each kernel of `kernels.cc`. Inputs and results are float32 unless noted. N rows, H heads, D dimensions per head, F features;
  * B sequences of T new tokens.
  */
 interface Parameters {
@@ -20,6 +20,10 @@ interface Parameters {
     readonly keyValueHeads: number;
     readonly pieces: number;
   };
+  /** gradient, weight, mean and meanSq of one shape, numbers [7] → new weight, mean and meanSq; see `adamWKernel`. */
+  readonly PeriodicAdamW: Record<never, never>;
+  /** logits [N, V], targets int32 [N] → −log softmax of each target [N], and the gradient of their sum [N, V]. */
+  readonly PeriodicTargetLosses: Record<never, never>;
 }
 
 export type NativeKernel = keyof Parameters;
@@ -27,15 +31,16 @@ export type NativeKernel = keyof Parameters;
 /** The parameters that are floats. The others are integers. */
 const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
 
-const names: Readonly<Record<NativeKernel, true>> = {
-  PeriodicMatMul: true,
-  PeriodicRmsNorm: true,
-  PeriodicGatedSilu: true,
-  PeriodicRotate: true,
-  PeriodicAttend: true,
-};
-
-const kernelNames = Object.keys(names) as readonly NativeKernel[];
+/** The number of results of each kernel. */
+const resultCounts = {
+  PeriodicMatMul: 1,
+  PeriodicRmsNorm: 1,
+  PeriodicGatedSilu: 1,
+  PeriodicRotate: 1,
+  PeriodicAttend: 1,
+  PeriodicAdamW: 3,
+  PeriodicTargetLosses: 2,
+} as const satisfies Readonly<Record<NativeKernel, number>>;
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
 type NumberAttribute = { readonly f: number } | { readonly i: number };
@@ -52,11 +57,12 @@ export function attributesOf(parameters: object): Record<string, NumberAttribute
 /** The methods of tfjs-node's backend that run one operation. */
 interface NativeBackend {
   readonly binding: { readonly TF_ATTR_FLOAT: number; readonly TF_ATTR_INT: number };
-  executeSingleOutput(
+  executeMultipleOutputs(
     name: string,
     attributes: readonly { readonly name: string; readonly type: number; readonly value: number }[],
     inputs: readonly tf.TensorInfo[],
-  ): tf.TensorInfo;
+    count: number,
+  ): tf.TensorInfo[];
 }
 
 let isRegistered = false;
@@ -65,22 +71,41 @@ let isRegistered = false;
 export function registerNativeKernels(): void {
   if (isRegistered) return;
   isRegistered = true;
-  for (const kernelName of kernelNames) {
+  for (const [kernelName, count] of Object.entries(resultCounts)) {
     tf.registerKernel({
       kernelName,
       backendName: "tensorflow",
       kernelFunc({ inputs, attrs, backend }) {
-        const { binding, executeSingleOutput } = backend as NativeBackend;
+        const native = backend as NativeBackend;
+        const { binding } = native;
         const attributes = Object.entries(attributesOf(attrs ?? {})).map(([name, attribute]) =>
           "f" in attribute
             ? { name, type: binding.TF_ATTR_FLOAT, value: attribute.f }
             : { name, type: binding.TF_ATTR_INT, value: attribute.i },
         );
         const given = Object.values(inputs) as tf.TensorInfo[];
-        return executeSingleOutput.call(backend, kernelName, attributes, given);
+        const results = native.executeMultipleOutputs(kernelName, attributes, given, count);
+        return count === 1 ? results[0]! : results;
       },
     });
   }
+  // Without this kernel, AdamW runs as a graph or, on a GPU, as separate operations.
+  if (isOnDevice()) return;
+  tf.registerKernel({
+    kernelName: adamWKernel,
+    backendName: "tensorflow",
+    kernelFunc({ inputs, attrs, backend }) {
+      const { gradient, weight, mean, meanSq } = inputs as Record<string, tf.TensorInfo>;
+      // A tensor, because TensorFlow keeps a kernel for each combination of attributes.
+      const numbers = tf.tensor1d(attrs!["numbers"] as unknown as number[]);
+      try {
+        const given = [gradient!, weight!, mean!, meanSq!, numbers];
+        return (backend as NativeBackend).executeMultipleOutputs("PeriodicAdamW", [], given, 3);
+      } finally {
+        numbers.dispose();
+      }
+    },
+  });
 }
 
 /** The name of the backend while a function is traced. */
@@ -115,12 +140,14 @@ export function withFewRows<T>(isFew: boolean, run: () => T): T {
 /** Whether to multiply with `PeriodicMatMul`. */
 export const hasNativeProduct = (): boolean => fewRows && hasNativeKernels();
 
-/** Runs a kernel, or records it in a trace. Its result belongs to the surrounding `tf.tidy`. */
+/** Runs a kernel, or records it in a trace. Its results belong to the surrounding `tf.tidy`. */
 export function runNative<Name extends NativeKernel>(
   name: Name,
   inputs: readonly tf.Tensor[],
   parameters: Parameters[Name],
-): tf.Tensor {
+): Results<Name> {
   const named = Object.fromEntries(inputs.map((tensor, index) => [`input${index}`, tensor]));
-  return tf.engine().runKernel(name, named, { ...parameters }) as tf.Tensor;
+  return tf.engine().runKernel(name, named, { ...parameters }) as Results<Name>;
 }
+
+type Results<Name extends NativeKernel> = (typeof resultCounts)[Name] extends 1 ? tf.Tensor : tf.Tensor[];

@@ -58,6 +58,25 @@ inline float largestOf(Vector vector) {
   return values[0];
 }
 
+/** Returns a · b, rounded: the compiler does not fuse the product with a sum. */
+inline Vector product(Vector a, Vector b) {
+  Vector result = a * b;
+#if defined(__x86_64__)
+  asm("" : "+x"(result));
+#elif defined(__aarch64__)
+  asm("" : "+w"(result));
+#endif
+  return result;
+}
+
+/** Returns the square root of each lane. */
+inline Vector rootOf(Vector vector) {
+  float values[lanes];
+  store(values, vector);
+  for (int lane = 0; lane < lanes; lane++) values[lane] = std::sqrt(values[lane]);
+  return load(values);
+}
+
 inline bool anyAbove(Vector vector, float limit) { return largestOf(vector) > limit; }
 
 /** Returns exp(x) for x ≤ 88, with a relative error below 2e-7, 0 for x < −87, and NaN for NaN. Polynomial of Cephes (Moshier 1989). */

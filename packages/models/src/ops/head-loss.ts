@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses, type TargetLosses } from "@periodic-eval/core/tfjs";
+import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./chunks.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";
@@ -121,18 +122,25 @@ function lossesOfRows(
 ): TargetLosses {
   const products = through(x);
   const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
-  const { losses, gradient } = targetLosses(bounded === null ? products : tf.mul(bounded, softCap!), targets);
+  const { losses, gradient } = lossesOf(bounded === null ? products : tf.mul(bounded, softCap!), targets);
   return {
     losses,
     gradient: () => (bounded === null ? gradient() : tf.mul(gradient(), tanhSlope(bounded))),
   };
 }
 
+/** Computes `targetLosses`, with the kernel of native TensorFlow if it is there. */
+function lossesOf(logits: tf.Tensor2D, targets: tf.Tensor1D): TargetLosses {
+  if (!hasNativeKernels()) return targetLosses(logits, targets);
+  const [losses, gradient] = runNative("PeriodicTargetLosses", [logits, targets], {});
+  return { losses: losses as tf.Tensor1D, gradient: () => gradient as tf.Tensor2D };
+}
+
 /** Computes cross-entropy. logits [N, V], targets int32 [N] → the negative log-likelihood of each target in nats, [N]. */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
   const isTaken = isDifferentiated();
   return differentiable([logits], (keep) => {
-    const { losses, gradient } = targetLosses(logits, targets);
+    const { losses, gradient } = lossesOf(logits, targets);
     if (isTaken) keep([gradient()]);
     return {
       value: losses,

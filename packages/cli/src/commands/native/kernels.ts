@@ -32,7 +32,7 @@ export function compileKernels(
   rmSync(compiled, { force: true });
   const started = performance.now();
   const draft = `${compiled}.${process.pid}`;
-  const options = "-std=c++20 -O3 -fPIC -shared -w -DNAPI_VERSION=8".split(" ");
+  const options = "-std=c++20 -O3 -fno-math-errno -fPIC -shared -w -DNAPI_VERSION=8".split(" ");
   const native = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
   const linked = libraries.slice(0, 2).map((library) => `-l:${basename(library)}`);
   const folders = [`-I${headers}`, `-I${include}`, `-L${join(root, "deps", "lib")}`];
@@ -60,7 +60,7 @@ export function compileKernels(
   } catch (error) {
     rmSync(draft, { force: true });
     terminal.err(
-      `${errorMessage(error)} Until then generation is slower. Results are the same up to rounding.`,
+      `${errorMessage(error)} Until then generation and training are slower. Results are the same up to rounding.`,
     );
     return;
   }

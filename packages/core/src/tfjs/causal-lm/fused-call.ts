@@ -9,7 +9,7 @@ export const fusedCallKernel = "PeriodicEvalFusedCall";
 /**
  * The kernel with which a backend runs one step of AdamW on a weight: `gradient`, `weight`, `mean` and `meanSq`, float32 of the same
  * shape with at least four values → the new weight and both means, other tensors. The attribute `numbers` is β₁, the factor of the
- * gradient, β₂, the factor of its square, ε, the step size and the factor of the weight. `@periodic-eval/models` registers it for wasm.
+ * gradient, β₂, the factor of its square, ε, the step size and the factor of the weight. `@periodic-eval/models` registers it.
  */
 export const adamWKernel = "PeriodicEvalAdamW";
 
