@@ -277,6 +277,14 @@ it.each([
   expect(() => codec.encode("a".repeat(length), false)).toThrow(/tokenizer\.json: got .* timed out/);
 });
 
+it("ends the decoding of one long token by a regular expression that takes the cube of its length", async () => {
+  const decoder = { type: "Replace", pattern: { Regex: "a*a*b" }, content: "" };
+  const vocab = { a: 0, b: 1, ab: 2, ["a".repeat(20_000)]: 4 };
+  await write("tokenizer.json", { ...good, decoder, model: { ...model, vocab } });
+  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 5);
+  expect(() => codec.decode([4], true)).toThrow(/tokenizer\.json: got .* timed out/);
+});
+
 it("rejects replacements that multiply the length of a text", async () => {
   const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
   await write("tokenizer.json", {
