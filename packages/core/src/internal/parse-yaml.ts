@@ -1,5 +1,6 @@
 import {
   isAlias,
+  isNode,
   isScalar,
   Lexer,
   LineCounter,
@@ -19,7 +20,7 @@ const maximumAliases = 10_000;
  * other, and it is recursive.
  *
  * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
- * as strings, keys that are no scalars, tags, and numbers that JSON cannot hold.
+ * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8 cannot hold.
  */
 export function parseYaml(
   text: string,
@@ -58,9 +59,16 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
   };
   let references = 0;
   visit(document, {
-    Node(_key, node) {
+    Node(_key, node, ancestors) {
       if ((isAlias(node) || node.anchor !== undefined) && ++references > maximumAliases)
         return fail(node, `more than ${maximumAliases} anchors and aliases`);
+      if (
+        isAlias(node) &&
+        ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source)
+      )
+        return fail(node, `the alias *${node.source} in its own value`);
+      if (isScalar(node) && /\p{Surrogate}/u.test(String(node.value)))
+        return fail(node, "half of a surrogate pair");
       if (!isScalar(node) || typeof node.value !== "number") return undefined;
       const isExact =
         Number.isFinite(node.value) &&
