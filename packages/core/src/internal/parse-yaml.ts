@@ -10,7 +10,7 @@ import {
   type Document,
   type Node,
 } from "yaml";
-import { tooDeepLine } from "./yaml-depth.ts";
+import { excessOf } from "./yaml-depth.ts";
 
 /** The library resolves each alias by a search through all anchors and aliases. */
 const maximumAliases = 10_000;
@@ -27,20 +27,20 @@ export function parseYaml(
   lineCounter = new LineCounter(),
   options: { readonly merge: boolean } = { merge: true },
 ): Document.Parsed {
-  const deepLine = tooDeepLine(new Lexer().lex(text));
+  const excess = excessOf(new Lexer().lex(text));
   // Pretty errors would copy a line for each error.
-  const document = parseDocument(deepLine === null ? text : "", {
+  const document = parseDocument(excess === null ? text : "", {
     ...options,
     lineCounter,
     uniqueKeys: false,
     prettyErrors: false,
     resolveKnownTags: false,
   });
-  if (deepLine !== null) {
+  if (excess !== null) {
     lineCounter.lineStarts = [0];
-    while (lineCounter.lineStarts.length < deepLine)
+    while (lineCounter.lineStarts.length < excess.line)
       lineCounter.addNewLine(text.indexOf("\n", lineCounter.lineStarts.at(-1)) + 1);
-    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, "values nested deeper than 400 levels"));
+    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, excess.what));
   }
   document.errors.push(...document.warnings);
   if (document.errors.length === 0) {
