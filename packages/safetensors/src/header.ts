@@ -90,14 +90,18 @@ function isSizeArray(value: unknown): value is number[] {
 
 /** Maximum nesting depth. Tensors are two levels deep; metadata of other programs may be deeper. */
 const maxDepth = 32;
+/** Maximum number of objects and arrays, each of which takes some 100 bytes of memory. A tensor has three. */
+const maxOpenings = 2_000_000;
 
 /**
  * Parses the text of a header. Rejects text that is not JSON, deep nesting, which could exhaust the stack, and repeated names,
  * because some readers use the first value and others the last.
  */
 function parseHeaderText(json: string, where: string): Readonly<Record<string, unknown>> {
-  const { depth, keys } = nestingOf(json);
+  const { depth, keys, openings } = nestingOf(json);
   if (depth > maxDepth) throw damaged(where, `a header nested ${depth} deep`, `at most ${maxDepth}`);
+  if (openings > maxOpenings)
+    throw damaged(where, `more than ${maxOpenings} objects and arrays in the header`, "fewer, 3 per tensor");
   let value: unknown;
   try {
     value = JSON.parse(json);
@@ -111,16 +115,19 @@ function parseHeaderText(json: string, where: string): Readonly<Record<string, u
   return value;
 }
 
-/** Returns the nesting depth of a JSON text, and the number of names in its outer object and the objects directly inside it. */
-function nestingOf(json: string): { readonly depth: number; readonly keys: number } {
-  let [depth, keys] = [0, 0];
+/** Counts levels, objects and arrays of a JSON text, and the names in its outer object and the objects directly inside it. */
+function nestingOf(json: string): Readonly<Record<"depth" | "keys" | "openings", number>> {
+  let [depth, keys, openings] = [0, 0, 0];
   // Names inside an outer array do not belong to an outer object.
   let isArray = false;
   walkJson(json, (sign, level) => {
     if (level === 0 && sign === "[") isArray = true;
-    if (sign === "{" || sign === "[") depth = Math.max(depth, level + 1);
-    else if (sign === ":" && level <= 2 && !isArray) keys += 1;
-    return depth <= maxDepth;
+    if (sign === "{" || sign === "[") {
+      depth = Math.max(depth, level + 1);
+      openings += 1;
+    }
+    if (sign === ":" && level <= 2 && !isArray) keys += 1;
+    return depth <= maxDepth && openings <= maxOpenings;
   });
-  return { depth, keys };
+  return { depth, keys, openings };
 }

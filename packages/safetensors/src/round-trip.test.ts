@@ -169,6 +169,11 @@ describe("a damaged file", () => {
     ],
     ["with a tensor that is null", file({ x: null }, 0), /tensor x: got null/],
     [
+      "with millions of empty objects",
+      lengthThen(6_000_018n, `{"__metadata__":[${"{},".repeat(2_000_000)}{}]}`),
+      /more than 2000000 objects and arrays in the header/,
+    ],
+    [
       "with metadata that are not strings",
       file({ __metadata__: { a: 1 } }, 0),
       /values that are not strings/,

@@ -122,7 +122,7 @@ describe("a configuration file", () => {
       /^\[periodic-eval\] .*train\.yaml:2: got Unresolved alias .*: shared, expected aliases/,
     );
     await expect(read("config: &all { seed: 1, again: *all }\n")).rejects.toThrow(
-      /^\[periodic-eval\] .*train\.yaml: got .*circular/,
+      /^\[periodic-eval\] .*train\.yaml:1: got the alias \*all in its own value/,
     );
   });
 });

@@ -84,7 +84,7 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
       code: "config",
       where: place(at),
       got: errorMessage(cause).split("\n")[0]!,
-      expected: "aliases (*name) of earlier anchors (&name) that do not contain them",
+      expected: "aliases (*name) of earlier anchors (&name)",
       fix: "Correct the alias, and quote strings that start with * or &.",
       cause,
     });

@@ -11,3 +11,14 @@ it.each([
     got: "values nested deeper than 400 levels",
   });
 });
+
+it("refuses an integer that would be rounded, with its line, and accepts approximate numbers and strings of digits", async () => {
+  const read = (text: string) => textFormats["jsonl"]!(text, "rows.jsonl");
+  await expect(read('{"id":1}\n{"id":[9007199254740993]}\n')).rejects.toMatchObject({
+    code: "data",
+    where: "rows.jsonl:2",
+    got: "an integer beyond ±9007199254740991, which would be rounded",
+  });
+  const whole = '{"id":"9007199254740993","a":1e20,"b":9007199254740991,"c":0.12345678901234567890}';
+  expect(await read(whole)).toHaveLength(1);
+});

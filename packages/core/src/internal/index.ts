@@ -33,6 +33,7 @@ export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
+export { limitedTime } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
@@ -46,7 +47,7 @@ export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { repeatedKey } from "./repeated-key.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { walkJson } from "./walk-json.ts";
+export { isDeeperThan, walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,

@@ -22,6 +22,9 @@ describe("parseYaml", () => {
     ["a rounded integer", "a: 9007199254740993", "1: the number 9007199254740993, which JSON cannot hold"],
     ["an unknown tag", "a: 1\nb: !!js/function 'x'", "2: Unresolved tag: tag:yaml.org,2002:js/function"],
     ["a set", "a: !!set {b, c}", "1: Unresolved tag: tag:yaml.org,2002:set"],
+    ["an alias in its own value", "a: 1\nb: &b {c: [*b]}", "2: the alias *b in its own value"],
+    ["half of a surrogate pair", 'a: 1\nb: "\\ud800"', "2: half of a surrogate pair"],
+    ["half of a surrogate pair as a key", '"\\udc00": 1', "1: half of a surrogate pair"],
     ["bytes", "a: !!binary aGVsbG8=", "1: Unresolved tag: tag:yaml.org,2002:binary"],
   ])("reports %s with its line", (_, text, fault) => {
     expect(faultOf(text)).toBe(fault);
@@ -45,6 +48,7 @@ describe("parseYaml", () => {
   });
 
   it("accepts merged maps, numbers, strings of digits and an empty file", () => {
+    expect(faultOf('a: "\\ud83d\\ude42"\nb: &b [1, &c 2]\nd: [*b, *c]')).toBe(null);
     const text = "a: &a { b: 1, c: -0.5 }\nd: { <<: *a, b: 1e300 }\ne: '9007199254740993'\nf: 0x1F\n";
     expect(faultOf(text)).toBe(null);
     expect(parseYaml(text).toJS()).toMatchObject({ d: { b: 1e300, c: -0.5 }, f: 31 });

@@ -1,5 +1,6 @@
 import {
   isAlias,
+  isNode,
   isScalar,
   Lexer,
   LineCounter,
@@ -9,7 +10,7 @@ import {
   type Document,
   type Node,
 } from "yaml";
-import { tooDeepLine } from "./yaml-depth.ts";
+import { excessOf } from "./yaml-depth.ts";
 
 /** The library resolves each alias by a search through all anchors and aliases. */
 const maximumAliases = 10_000;
@@ -19,27 +20,27 @@ const maximumAliases = 10_000;
  * other, and it is recursive.
  *
  * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
- * as strings, keys that are no scalars, tags, and numbers that JSON cannot hold.
+ * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8 cannot hold.
  */
 export function parseYaml(
   text: string,
   lineCounter = new LineCounter(),
   options: { readonly merge: boolean } = { merge: true },
 ): Document.Parsed {
-  const deepLine = tooDeepLine(new Lexer().lex(text));
+  const excess = excessOf(new Lexer().lex(text));
   // Pretty errors would copy a line for each error.
-  const document = parseDocument(deepLine === null ? text : "", {
+  const document = parseDocument(excess === null ? text : "", {
     ...options,
     lineCounter,
     uniqueKeys: false,
     prettyErrors: false,
     resolveKnownTags: false,
   });
-  if (deepLine !== null) {
+  if (excess !== null) {
     lineCounter.lineStarts = [0];
-    while (lineCounter.lineStarts.length < deepLine)
+    while (lineCounter.lineStarts.length < excess.line)
       lineCounter.addNewLine(text.indexOf("\n", lineCounter.lineStarts.at(-1)) + 1);
-    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, "values nested deeper than 400 levels"));
+    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, excess.what));
   }
   document.errors.push(...document.warnings);
   if (document.errors.length === 0) {
@@ -58,9 +59,16 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
   };
   let references = 0;
   visit(document, {
-    Node(_key, node) {
+    Node(_key, node, ancestors) {
       if ((isAlias(node) || node.anchor !== undefined) && ++references > maximumAliases)
         return fail(node, `more than ${maximumAliases} anchors and aliases`);
+      if (
+        isAlias(node) &&
+        ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source)
+      )
+        return fail(node, `the alias *${node.source} in its own value`);
+      if (isScalar(node) && /\p{Surrogate}/u.test(String(node.value)))
+        return fail(node, "half of a surrogate pair");
       if (!isScalar(node) || typeof node.value !== "number") return undefined;
       const isExact =
         Number.isFinite(node.value) &&

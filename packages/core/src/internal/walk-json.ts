@@ -23,3 +23,13 @@ export function walkJson(json: string, visit: (sign: string, level: number) => b
     } else if (sign === ":" && !visit(sign, level)) return;
   }
 }
+
+/** Whether arrays and objects of a JSON text nest deeper than `limit` levels. */
+export function isDeeperThan(limit: number, json: string): boolean {
+  let isDeeper = false;
+  walkJson(json, (sign, level) => {
+    isDeeper = level >= limit && (sign === "{" || sign === "[");
+    return !isDeeper;
+  });
+  return isDeeper;
+}

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { Lexer } from "yaml";
-import { tooDeepLine } from "./yaml-depth.ts";
+import { excessOf } from "./yaml-depth.ts";
 
-const lineOf = (text: string) => tooDeepLine(new Lexer().lex(text));
+const lineOf = (text: string) => excessOf(new Lexer().lex(text))?.line ?? null;
 const nested = (levels: number) => Array.from({ length: levels }, (_, i) => `${" ".repeat(i)}a:\n`).join("");
 
 it.each([
@@ -13,6 +13,12 @@ it.each([
   ["indentation", nested(500), 402],
 ])("finds the line of %s that nest too deep", (_, text, line) => {
   expect(lineOf(text)).toBe(line);
+});
+
+it("finds the line of the first token beyond 2,000,000, before a parser takes a gigabyte for them", () => {
+  const tokens = Array.from({ length: 1_000_001 }, () => ["a", "\n"]).flat();
+  expect(excessOf(tokens)).toMatchObject({ line: 1_000_001, what: expect.stringContaining("JSON Lines") });
+  expect(excessOf(tokens.slice(2))).toBe(null);
 });
 
 it("allows long and wide files, brackets in strings, and 400 levels", () => {

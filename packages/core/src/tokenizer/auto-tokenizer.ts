@@ -3,6 +3,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
+import { limitedTime } from "../internal/limited-time.ts";
 import { hashText } from "../random/hash.ts";
 import { chatRenderer, type ChatTemplate } from "./chat.ts";
 import type { Codec } from "./codec.ts";
@@ -142,6 +143,7 @@ function templateOf(auto: AutoTokenizer): ChatTemplate | null {
   if (source === null) return null;
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
+  const limited = limitedTime("the template");
   return (messages, addGenerationPrompt, kwargs = {}) => {
     const taken = Object.keys(kwargs).find((name) => reserved.has(name) || !/^[A-Za-z_]\w*$/.test(name));
     if (taken !== undefined)
@@ -152,13 +154,15 @@ function templateOf(auto: AutoTokenizer): ChatTemplate | null {
         expected: `the name of a template variable other than ${[...reserved].join(", ")}`,
         fix: "Rename or remove it.",
       });
-    const text = auto.apply_chat_template(messages, {
-      ...kwargs,
-      chat_template: dated,
-      tokenize: false,
-      add_generation_prompt: addGenerationPrompt,
-      [dateName]: now,
-    });
+    const text = limited(() =>
+      auto.apply_chat_template(messages, {
+        ...kwargs,
+        chat_template: dated,
+        tokenize: false,
+        add_generation_prompt: addGenerationPrompt,
+        [dateName]: now,
+      }),
+    );
     if (typeof text === "string") return { text, generated: null };
     throw new Error(`apply_chat_template returned no text (${errorMessage(text)})`);
   };

@@ -75,7 +75,7 @@ export const generalProbes: readonly GeneralProbe[] = [
     return /\p{Ll}/u.test(answer) ? "small letters" : null;
   }),
   instruction("last_word", "Write one sentence about the sea. Its last word must be blue.", (answer) =>
-    /(?<!\p{L})blue["'”*]*[.!]?["'”*]*$/iu.test(answer)
+    /(?<!\p{L})blue["'”*]*(?:[.!]["'”*]*)?$/iu.test(answer)
       ? null
       : `the end ${JSON.stringify(answer.slice(-20))}`,
   ),

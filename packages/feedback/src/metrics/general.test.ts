@@ -1,7 +1,7 @@
 import { measure } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
-import { codeOf } from "./general-probes.ts";
+import { codeOf, generalProbes } from "./general-probes.ts";
 import { capabilityRatio, generalEvaluation } from "./general.ts";
 
 const code =
@@ -50,6 +50,14 @@ describe("generalEvaluation", () => {
       three_lines: "2 lines",
       last_word: 'the end "Blue is the sea."',
     });
+  });
+
+  it("checks the last word of an answer of 100,000 quotes in time proportional to its length", async () => {
+    const { score } = generalProbes.find(({ id }) => id === "last_word")!;
+    const answer = `The sea is blue${'"'.repeat(100_000)}`;
+    const began = performance.now();
+    expect([await score(`${answer}x`), await score(answer)]).toMatchObject([{ score: 0 }, { score: 1 }]);
+    expect(performance.now() - began).toBeLessThan(5000);
   });
 
   it("scores 0 for code that tries to escape, does not end or returns objects", async () => {

@@ -1,8 +1,8 @@
 import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { invalidUtf8 } from "@periodic-eval/core/hub";
-import { errorMessage, isRecord, walkJson } from "@periodic-eval/core/internal";
-import { modelError } from "./model-error.ts";
+import { errorMessage, isDeeperThan, isRecord, repeatedKey } from "@periodic-eval/core/internal";
+import { modelError, quoteShort } from "./model-error.ts";
 
 /** The largest legitimate text files, vocabularies of a million tokens, take 40 MB. */
 const maxTextBytes = 256_000_000;
@@ -103,7 +103,7 @@ export async function requireJsonObject(
 }
 
 /**
- * Parses a JSON object of bounded depth.
+ * Parses a JSON object of bounded depth, without repeated keys.
  *
  * @param where Names the text in errors.
  * @throws PeriodicEvalError `model` for anything else.
@@ -118,16 +118,15 @@ export function parseJsonObject(text: string, where: string, fix: string): Reado
     const got = `invalid JSON (${errorMessage(cause)})`;
     throw modelError({ where, got, expected: "a JSON object", fix, cause });
   }
+  const key = repeatedKey(text);
+  if (key !== null)
+    throw modelError({
+      where,
+      got: `the key ${quoteShort(key)} twice in one object`,
+      expected: "keys that differ",
+      fix,
+    });
   if (isRecord(value)) return value;
   const got = Array.isArray(value) ? "an array" : String(value);
   throw modelError({ where, got, expected: "a JSON object", fix });
-}
-
-function isDeeperThan(limit: number, json: string): boolean {
-  let isDeeper = false;
-  walkJson(json, (sign, level) => {
-    isDeeper = level >= limit && (sign === "{" || sign === "[");
-    return !isDeeper;
-  });
-  return isDeeper;
 }

@@ -5,10 +5,10 @@ import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
 import { limitLattice } from "./lattice-limit.ts";
-import { growsTooMuch, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
+import { growsTooMuch, growthOf, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
 
 /** Shorter texts take less than seconds, unless the tokenizer is slow. */
-const shortLength = 1_000;
+const shortLength = 250;
 
 /**
  * The pipeline of a Llama 2 style folder.
@@ -61,19 +61,23 @@ export async function openCodec(
     built.encode("a b");
     return built;
   });
+  const growth = { encoding: growthOf(json.normalizer), decoding: growthOf(json.decoder) };
+  /** Tokens of a file have any length. */
+  const lengthOf = (ids: readonly number[]) =>
+    ids.reduce((sum, id) => sum + (tokenizer.id_to_token(id)?.length ?? 1), 0);
   let largest = -1;
   for (const id of tokenizer.get_vocab().values()) largest = Math.max(largest, id);
   return {
     vocabSize: largest + 1,
     encode: (text, specialTokens) =>
-      guarded(text.length, "a tokenizer that encodes this text", () => {
+      guarded(text.length * growth.encoding, "a tokenizer that encodes this text", () => {
         return tokenizer.encode(text, { add_special_tokens: specialTokens }).ids;
       }),
     decode: (ids, specialTokens) =>
       // The library throws for an empty array.
       ids.length === 0
         ? ""
-        : guarded(ids.length, "a tokenizer that decodes these ids", () => {
+        : guarded(lengthOf(ids) * growth.decoding, "a tokenizer that decodes these ids", () => {
             return tokenizer.decode([...ids], { skip_special_tokens: !specialTokens });
           }),
     tokenOf: (id) => tokenizer.id_to_token(id),

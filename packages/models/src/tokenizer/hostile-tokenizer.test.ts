@@ -277,6 +277,29 @@ it.each([
   expect(() => codec.encode("a".repeat(length), false)).toThrow(/tokenizer\.json: got .* timed out/);
 });
 
+it("ends the decoding of one long token by a regular expression that takes the cube of its length", async () => {
+  const decoder = { type: "Replace", pattern: { Regex: "a*a*b" }, content: "" };
+  const vocab = { a: 0, b: 1, ab: 2, ["a".repeat(20_000)]: 4 };
+  await write("tokenizer.json", { ...good, decoder, model: { ...model, vocab } });
+  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 5);
+  expect(() => codec.decode([4], true)).toThrow(/tokenizer\.json: got .* timed out/);
+});
+
+it.each(["tokenizer.json", "tokenizer_config.json", "generation_config.json"])(
+  "rejects a key of %s that occurs twice in one object",
+  async (name) => {
+    const text = name === "tokenizer.json" ? JSON.stringify(good) : "{}";
+    await write(name, text.replace(/^\{/, '{"x":{"a":1,"\\u0061":2}').replace(/(?<=\})(?=")/, ","));
+    const error = await useError();
+    expect(error).toMatchObject({ where: join(folder, name), got: 'the key "a" twice in one object' });
+  },
+);
+
+it("rejects a chat template whose runs of whitespace together would take long to parse", async () => {
+  await write("chat_template.jinja", `${"\t".repeat(999)}{`.repeat(900));
+  expect((await useError()).message).toContain("too many spaces or line breaks in a row");
+});
+
 it("rejects replacements that multiply the length of a text", async () => {
   const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
   await write("tokenizer.json", {

@@ -19,6 +19,16 @@ describe("holdsSlowPattern", () => {
     "(?:x{1,9}y?){1,}",
     "a*a*a*b",
     "x{0,9}x{0,9}x+",
+    "(a+){30}b",
+    "(?:a?a)+b",
+    "(?:\\r?\\n)+(?!\\r?\\n)| {2,}",
+    `${"a?".repeat(30)}b`,
+    `${"(?:a|a)".repeat(30)}b`,
+    `${"(?:|)".repeat(40)}x`,
+    "a*a*(?:b|)a*a*(?:b|)a*b",
+    "(a+){0000000000000000000000002,}b",
+    "a*a*b|".repeat(300),
+    "[".repeat(200_000),
   ])("finds %s", (Regex) => {
     expect(holdsSlowPattern({ pretokenizers: [{ type: "Split", pattern: { Regex } }] })).toBe(true);
   });
@@ -29,7 +39,7 @@ describe("holdsSlowPattern", () => {
     String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
     String.raw`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}`,
     String.raw`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+`,
-    String.raw`(?:\r?\n)+(?!\r?\n)| {2,}`,
+    String.raw`\p{N}{3}(?:ab){2}`,
   ])("accepts %.30s", (Regex) => {
     expect(holdsSlowPattern({ pattern: { Regex } })).toBe(false);
   });

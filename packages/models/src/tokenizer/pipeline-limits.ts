@@ -7,7 +7,7 @@ const maxGrowth = 1_000;
  * Returns the factor by which the replacements of a normalizer or decoder could multiply the length of a text. A regular expression
  * counts as one that matches before every character.
  */
-function growthOf(part: unknown): number {
+export function growthOf(part: unknown): number {
   if (!isRecord(part)) return 1;
   const { pattern, content, normalizers, decoders } = part;
   const inner = [normalizers, decoders].filter(Array.isArray).flat();
@@ -22,11 +22,23 @@ const growthOfReplacement = (text: unknown, { length }: string): number =>
 /** Whether the replacements of this normalizer or decoder multiply a text too often. */
 export const growsTooMuch = (part: unknown): boolean => growthOf(part) > maxGrowth;
 
-/** Whether a pipeline holds a regular expression that may take very long for a short text. */
-export function holdsSlowPattern(part: unknown): boolean {
-  if (!isRecord(part) && !Array.isArray(part)) return false;
-  return Object.entries(part).some(([name, inner]) =>
-    name === "Regex" && typeof inner === "string" ? mayBacktrackForLong(inner) : holdsSlowPattern(inner),
+/** Whether the regular expressions of a pipeline may together take very long for a short text. */
+export const holdsSlowPattern = (part: unknown): boolean => waysIn(part) > maxWays;
+
+/** Published pipelines have less than half. */
+const maxWays = 200;
+/** In characters. Published ones have less than half. */
+const maxPattern = 2_000;
+const quantifiers = /[*+?]|\{\d*,?\d*\}/y;
+
+function waysIn(part: unknown): number {
+  if (!isRecord(part) && !Array.isArray(part)) return 0;
+  return Object.entries(part).reduce(
+    (sum, [name, inner]) =>
+      sum > maxWays
+        ? sum
+        : sum + (name === "Regex" && typeof inner === "string" ? waysOf(inner) : waysIn(inner)),
+    0,
   );
 }
 
@@ -41,27 +53,37 @@ export function isSlowModel(model: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Whether a regular expression repeats a group that holds a repetition or alternatives, as in `(a+)+`, or has three repetitions in
- * one alternative, as in `a*a*a*b`. Only such groups can match one text in exponentially many ways; three repetitions take the
- * fourth power of a text's length.
+ * Returns the number of ways in which the optional parts and alternatives of a regular expression combine; each way takes at most
+ * the cube of a text's length. Infinity if it repeats a group that can match one text in several ways, as in `(a+)+` or `(a?a){9}`,
+ * which takes exponential time, or has three repetitions in one alternative, as in `a*a*a*b`.
  */
-function mayBacktrackForLong(pattern: string): boolean {
+function waysOf(pattern: string): number {
+  if (pattern.length > maxPattern) return Infinity;
   // Escapes and classes are single characters here.
   const plain = pattern.replaceAll(/\\./gsu, "x").replaceAll(/\[[^\]]*\]/gu, "x");
-  /** Of each open group and the pattern itself: whether it can match in several ways. */
-  const open = [false];
-  let repetitions = 0;
+  /** Of each open group: its alternatives, and whether it can match in several ways. */
+  const open: { alternatives: number; isAmbiguous: boolean }[] = [];
+  let [sum, ways, repetitions] = [0, 1, 0];
   for (let at = 0; at < plain.length; at++) {
     const sign = plain[at]!;
-    const isRepeated = /^(?:[*+]|\{\d*,\d*\})/.test(plain.slice(at + 1, at + 20));
-    if (sign === "|") repetitions = 0;
-    else if (isRepeated && ++repetitions > 2) return true;
-    if (sign === "(") open.push(false);
-    else if (sign === ")") {
-      const isAmbiguous = open.pop() ?? false;
-      if (isAmbiguous && isRepeated) return true;
-      open[open.length - 1] ||= isAmbiguous || isRepeated;
-    } else if (sign === "|" || isRepeated) open[open.length - 1] = true;
+    quantifiers.lastIndex = at + 1;
+    const [quantifier = ""] = sign === "(" ? [] : (quantifiers.exec(plain) ?? []);
+    const isOptional = quantifier === "?";
+    const isChoice = /[*+?,]/.test(quantifier);
+    if (isOptional) ways *= 2;
+    else if (isChoice && ++repetitions > 2) return Infinity;
+    if (sign === "(") open.push({ alternatives: 1, isAmbiguous: false });
+    else if (sign === "|" && open.length > 0) {
+      open.at(-1)!.alternatives += 1;
+      open.at(-1)!.isAmbiguous = true;
+    } else if (sign === "|") {
+      sum += ways;
+      [ways, repetitions] = [1, 0];
+    }
+    const group = sign === ")" ? open.pop() : undefined;
+    ways *= group?.alternatives ?? 1;
+    if (group?.isAmbiguous === true && quantifier !== "" && !isOptional) return Infinity;
+    if (open.length > 0) open.at(-1)!.isAmbiguous ||= isChoice || group?.isAmbiguous === true;
   }
-  return false;
+  return sum + ways;
 }

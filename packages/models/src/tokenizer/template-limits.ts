@@ -13,8 +13,8 @@ const maxDepth = 400;
 const maxRange = 50_000;
 /** In characters. The longest templates, with tools, have about ten thousand. */
 const maxSource = 1_000_000;
-/** The library takes time in proportion to the square of such a run. */
-const maxWhitespace = 1_000;
+/** The library takes time in proportion to the square of each run of whitespace. The longest templates reach a tenth. */
+const maxWhitespaceSquares = 10_000_000;
 
 /** How a parent uses a node's value: at no cost that grows with its size, as a copy, in a loop, or by walking through all of it. */
 type Use = "refer" | "copy" | "loop" | "walk";
@@ -53,9 +53,10 @@ const OpenInterpreter = Interpreter as unknown as new (environment: Environment)
 /** Parses a template. Throws for one that would take long to parse. */
 export function parseTemplate(source: string): TemplateNode {
   if (source.length > maxSource) throw new Error(`the template has more than ${maxSource} characters`);
+  let squares = 0;
   for (const { 0: spaces } of source.matchAll(/\s+/g))
-    if (spaces.length > maxWhitespace)
-      throw new Error(`the template has more than ${maxWhitespace} spaces or line breaks in a row`);
+    if ((squares += spaces.length ** 2) > maxWhitespaceSquares)
+      throw new Error("the template has too many spaces or line breaks in a row");
   // As in transformers.
   return parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
 }

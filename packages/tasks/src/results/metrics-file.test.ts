@@ -58,6 +58,10 @@ it("reads the files that it writes, and names the invalid field of others", asyn
   await expect(readMetrics(path)).rejects.toThrow("schema_version: got 2, expected 1");
   await writeFile(path, '{"schema_version": 1, "ru');
   await expect(readMetrics(path)).rejects.toThrow("invalid JSON");
+  await writeFile(path, '{"schema_version": 1, "runs": [], "runs": []}');
+  await expect(readMetrics(path)).rejects.toThrow('metrics.json: got the key "runs" twice in one object');
+  await writeFile(path, `{"schema_version": 1, "runs": [], "x": ${"[".repeat(1e5)}${"]".repeat(1e5)}}`);
+  await expect(readMetrics(path)).rejects.toThrow("metrics.json: got deeper nesting");
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 

@@ -3,6 +3,7 @@ import type { Json } from "../../contracts/json.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { isRecord } from "../../internal/is-record.ts";
+import { limitedTime } from "../../internal/limited-time.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { languages, looksLike, type Language } from "./language.ts";
 import { filledString, functionSchema, numberToOne, positiveInteger } from "../../internal/option-schemas.ts";
@@ -145,5 +146,6 @@ function regexTrait(
       cause,
     });
   }
-  return trait("regex", { regex, flags }, (text) => pattern.test(text));
+  const limited = limitedTime("the pattern of the trait");
+  return trait("regex", { regex, flags }, (text) => limited(() => pattern.test(text)));
 }

@@ -7,6 +7,7 @@ import {
   type VerifierModule,
 } from "@periodic-eval/core/grading";
 import { loadVerifierModule } from "@periodic-eval/core/config";
+import { limitedTime } from "@periodic-eval/core/internal";
 import { builtInVerifiers } from "./built-in.ts";
 import type { VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";
@@ -37,6 +38,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
   const modules = new Map<string, Promise<VerifierModule>>();
   const fingerprints = new Map<string, string>();
   const builtIn = new Map<string, Grader>();
+  const limited = limitedTime("the pattern or schema of the task");
   const graders = new Set<Grader>();
 
   async function open(task: VerifiedTask): Promise<Grader> {
@@ -44,7 +46,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
     if ("name" in verifier) {
       // The cache avoids compiling a thousand schemas at each measurement.
       const key = canonicalJson([verifier, task.answer]);
-      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer));
+      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer, limited));
       builtIn.set(key, grader);
       fingerprints.set(verifier.name, builtInVerifiers[verifier.name]!.version);
       return grader;
@@ -78,11 +80,14 @@ export function openVerifiers(folder: string): OpenVerifiers {
 async function openBuiltIn(
   { name, args }: Extract<VerifierSpec, { readonly name: string }>,
   answer: Json,
+  limited: ReturnType<typeof limitedTime>,
 ): Promise<Grader> {
   const kind = builtInVerifiers[name]!;
   checkArgs(args, kind.args);
   const check = await kind.open({ answer, args });
-  return verifierGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
+  return verifierGrader(name, kind.version, async (request) =>
+    verdictOfCheck((completion) => limited(() => check(completion)), request.answer),
+  );
 }
 
 async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {

@@ -61,6 +61,13 @@ describe("regex_match", () => {
     expect(await reason("regex_match", answer, completion, args)).toBe(expected);
   });
 
+  it("leaves a completion ungraded on which the pattern takes exponential time", async () => {
+    const verifier = { name: "regex_match", args: {} };
+    const [slow, fast] = await judged(verifier, "^(a+)+$", [`${"a".repeat(50)}!`, "aa"]);
+    expect(slow).toMatchObject({ status: "error", raw: expect.stringContaining("takes more than 10 s") });
+    expect(fast).toMatchObject({ status: "graded", scores: { reward: 1 } });
+  }, 60_000);
+
   it("returns the same verdict each time, because no match resumes where the last one ended", async () => {
     const verdicts = await judged({ name: "regex_match", args: {} }, "a", ["a", "a", "a"]);
     expect(verdicts.map(({ raw }) => raw)).toEqual([null, null, null]);
