@@ -5,7 +5,13 @@ import { modelError } from "../folder/model-error.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
 import type { TokenizerFiles } from "./files.ts";
 import { limitLattice } from "./lattice-limit.ts";
-import { growsTooMuch, growthOf, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
+import {
+  growsTooMuch,
+  growthOf,
+  holdsEndlessPattern,
+  holdsSlowPattern,
+  isSlowModel,
+} from "./pipeline-limits.ts";
 
 /** Shorter texts take less than seconds, unless the tokenizer is slow. */
 const shortLength = 250;
@@ -42,6 +48,15 @@ export async function openCodec(
         got: "replacements that may multiply the length of a text by more than 1000",
         expected: "a tokenizer whose texts fit into memory",
         fix: "Check where the model comes from, and remove the replacements.",
+      });
+  for (const part of ["normalizer", "pre_tokenizer", "decoder"] as const)
+    if (holdsEndlessPattern(json[part]))
+      throw modelError({
+        where: `${where}, ${part}`,
+        path: [part],
+        got: "a regular expression that is too long, or whose alternatives combine in too many ways",
+        expected: "a tokenizer whose texts can be encoded",
+        fix: "Check where the model comes from, and simplify the regular expression.",
       });
   const isSlow =
     isSlowModel(file.model) || [json.normalizer, json.pre_tokenizer, json.decoder].some(holdsSlowPattern);

@@ -300,6 +300,17 @@ it("rejects a chat template whose runs of whitespace together would take long to
   expect((await useError()).message).toContain("too many spaces or line breaks in a row");
 });
 
+it("rejects a regular expression of alternatives that no time limit ends", async () => {
+  const Split = {
+    type: "Split",
+    pattern: { Regex: `${"(?:b?|b?)".repeat(60)}x` },
+    behavior: "Isolated",
+    invert: false,
+  };
+  await write("tokenizer.json", { ...good, pre_tokenizer: { type: "Sequence", pretokenizers: [Split] } });
+  expect(await useError()).toMatchObject({ where: `${join(folder, "tokenizer.json")}, pre_tokenizer` });
+});
+
 it("rejects replacements that multiply the length of a text", async () => {
   const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
   await write("tokenizer.json", {

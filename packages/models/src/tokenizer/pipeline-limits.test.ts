@@ -1,6 +1,6 @@
 import { withinTime } from "@periodic-eval/core/platform";
 import { describe, expect, it } from "vitest";
-import { growsTooMuch, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
+import { growsTooMuch, holdsEndlessPattern, holdsSlowPattern, isSlowModel } from "./pipeline-limits.ts";
 
 const replace = (pattern: object, content: string) => ({ type: "Replace", pattern, content });
 const sequence = (count: number, part: object) => ({
@@ -42,6 +42,23 @@ describe("holdsSlowPattern", () => {
     String.raw`\p{N}{3}(?:ab){2}`,
   ])("accepts %.30s", (Regex) => {
     expect(holdsSlowPattern({ pattern: { Regex } })).toBe(false);
+  });
+});
+
+describe("holdsEndlessPattern", () => {
+  it.each([
+    `${"(?:|)".repeat(40)}x`,
+    `${"(?:a*|b*)".repeat(40)}x`,
+    `(?:${"(?:^|$)".repeat(8)}){3}x`,
+    `(?:${"(?:a?|a?)".repeat(40)})+|b`,
+    "[".repeat(200_000),
+  ])("finds %.30s", (Regex) => {
+    expect(holdsEndlessPattern({ pretokenizers: [{ pattern: { Regex } }] })).toBe(true);
+  });
+
+  it("accepts exponential patterns, which a time limit ends, and alternatives of one group", () => {
+    for (const Regex of ["(a+)+$", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|\\p{N}{1,3}", "a?".repeat(100)])
+      expect(holdsEndlessPattern({ pattern: { Regex } })).toBe(false);
   });
 });
 

@@ -23,22 +23,25 @@ const growthOfReplacement = (text: unknown, { length }: string): number =>
 export const growsTooMuch = (part: unknown): boolean => growthOf(part) > maxGrowth;
 
 /** Whether the regular expressions of a pipeline may together take very long for a short text. */
-export const holdsSlowPattern = (part: unknown): boolean => waysIn(part) > maxWays;
+export const holdsSlowPattern = (part: unknown): boolean =>
+  patternsIn(part).reduce((sum, pattern) => (sum > maxWays ? sum : sum + workOf(pattern).ways), 0) > maxWays;
+
+/** Whether a pipeline holds a regular expression that no time limit may end: the engine cannot be interrupted between alternatives. */
+export const holdsEndlessPattern = (part: unknown): boolean =>
+  patternsIn(part).some((pattern) => workOf(pattern).choices > maxChoices);
 
 /** Published pipelines have less than half. */
 const maxWays = 200;
+/** Published patterns have less than ten. */
+const maxChoices = 100_000;
 /** In characters. Published ones have less than half. */
-const maxPattern = 2_000;
+const maxPattern = 4_000;
 const quantifiers = /[*+?]|\{\d*,?\d*\}/y;
 
-function waysIn(part: unknown): number {
-  if (!isRecord(part) && !Array.isArray(part)) return 0;
-  return Object.entries(part).reduce(
-    (sum, [name, inner]) =>
-      sum > maxWays
-        ? sum
-        : sum + (name === "Regex" && typeof inner === "string" ? waysOf(inner) : waysIn(inner)),
-    0,
+function patternsIn(part: unknown): readonly string[] {
+  if (!isRecord(part) && !Array.isArray(part)) return [];
+  return Object.entries(part).flatMap(([name, inner]) =>
+    name === "Regex" && typeof inner === "string" ? [inner] : patternsIn(inner),
   );
 }
 
@@ -53,17 +56,19 @@ export function isSlowModel(model: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Returns the number of ways in which the optional parts and alternatives of a regular expression combine; each way takes at most
- * the cube of a text's length. Infinity if it repeats a group that can match one text in several ways, as in `(a+)+` or `(a?a){9}`,
- * which takes exponential time, or has three repetitions in one alternative, as in `a*a*a*b`.
+ * Returns the work that a regular expression may need.
+ * - `ways`: in how many ways its optional parts and alternatives combine; each way takes at most the cube of a text's length.
+ *   Infinity if it repeats a group that can match one text in several ways, as in `(a+)+` or `(a?a){9}`, which takes exponential
+ *   time, or has three repetitions in one alternative, as in `a*a*a*b`.
+ * - `choices`: in how many ways the alternatives of its groups combine. The engine copies a group that is repeated up to three times.
  */
-function waysOf(pattern: string): number {
-  if (pattern.length > maxPattern) return Infinity;
+function workOf(pattern: string): { readonly ways: number; readonly choices: number } {
+  if (pattern.length > maxPattern) return { ways: Infinity, choices: Infinity };
   // Escapes and classes are single characters here.
   const plain = pattern.replaceAll(/\\./gsu, "x").replaceAll(/\[[^\]]*\]/gu, "x");
-  /** Of each open group: its alternatives, and whether it can match in several ways. */
-  const open: { alternatives: number; isAmbiguous: boolean }[] = [];
-  let [sum, ways, repetitions] = [0, 1, 0];
+  /** Of each open group: its alternatives, whether it can match in several ways, and the choices before it. */
+  const open: { alternatives: number; isAmbiguous: boolean; readonly before: number }[] = [];
+  let [sum, ways, repetitions, choices] = [0, 1, 0, 1];
   for (let at = 0; at < plain.length; at++) {
     const sign = plain[at]!;
     quantifiers.lastIndex = at + 1;
@@ -71,8 +76,8 @@ function waysOf(pattern: string): number {
     const isOptional = quantifier === "?";
     const isChoice = /[*+?,]/.test(quantifier);
     if (isOptional) ways *= 2;
-    else if (isChoice && ++repetitions > 2) return Infinity;
-    if (sign === "(") open.push({ alternatives: 1, isAmbiguous: false });
+    else if (isChoice && ++repetitions > 2) ways = Infinity;
+    if (sign === "(") open.push({ alternatives: 1, isAmbiguous: false, before: choices });
     else if (sign === "|" && open.length > 0) {
       open.at(-1)!.alternatives += 1;
       open.at(-1)!.isAmbiguous = true;
@@ -81,9 +86,14 @@ function waysOf(pattern: string): number {
       [ways, repetitions] = [1, 0];
     }
     const group = sign === ")" ? open.pop() : undefined;
-    ways *= group?.alternatives ?? 1;
-    if (group?.isAmbiguous === true && quantifier !== "" && !isOptional) return Infinity;
+    if (group !== undefined) {
+      const own = (choices / group.before) * group.alternatives;
+      ways *= group.alternatives;
+      choices = group.before * (quantifier.startsWith("{") ? own ** 3 : own);
+      if (group.isAmbiguous && quantifier !== "" && !isOptional) ways = Infinity;
+    }
+    if (choices > maxChoices) return { ways: Infinity, choices };
     if (open.length > 0) open.at(-1)!.isAmbiguous ||= isChoice || group?.isAmbiguous === true;
   }
-  return sum + ways;
+  return { ways: sum + ways, choices };
 }
