@@ -173,7 +173,8 @@ describe("kernels of kernels.wat", () => {
 
 describe("kernels of the backend that kernels.wat replaces", () => {
   it("transpose any order of axes", () => {
-    const shape = fc.array(fc.integer({ min: 0, max: 21 }), { minLength: 1, maxLength: 4 });
+    // The backend's own kernel divides by the sides, so that it traps for some empty tensors.
+    const shape = fc.array(fc.integer({ min: 1, max: 21 }), { minLength: 1, maxLength: 4 });
     const small = shape.filter((sides) => tf.util.sizeFromShape(sides) < 5000);
     const given = small.chain((sides) =>
       fc.tuple(fc.constant(sides), fc.shuffledSubarray([...sides.keys()], { minLength: sides.length })),
