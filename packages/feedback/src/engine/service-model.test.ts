@@ -99,8 +99,8 @@ describe("serviceModel", () => {
     const answers = await model.generate(draws, { signal });
     expect(answers.map(({ text }) => text)).toEqual(["answer 0", "answer 1"]);
     close();
-    const twice = await served({ [path]: { choices: [choice, choice] } }, null, ["batch"]);
-    await expect(twice.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
+    const short = await served({ [path]: { choices: [choice] } }, null, ["batch"]);
+    await expect(short.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
   });
 
   it("calls beforeRequest before each request, and sends none if it throws", async () => {

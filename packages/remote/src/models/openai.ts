@@ -86,7 +86,8 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
 /**
  * Reads one choice of a chat completion.
  *
- * @param index The index of the choice, which its field `index` names, else its place. Default 0.
+ * @param index The number of the choice, from 0: its field `index` if the choices have the numbers 0 to n−1, otherwise its place in
+ *   the array. Default 0.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
@@ -95,7 +96,10 @@ export function completionOf(
   { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
   const choices = arrayOrNull(at(reply, "choices")) ?? [];
-  const choice = choices.find((one, place) => (at(one, "index") ?? place) === index);
+  const numbers = choices.map((one) => at(one, "index"));
+  const distinct = new Set(numbers);
+  const isNumbered = choices.every((_, place) => distinct.has(place));
+  const choice = choices[isNumbered ? numbers.indexOf(index) : index];
   checkNoError(where, at(choice, "error") ?? at(reply, "error"));
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
