@@ -42,7 +42,7 @@ export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";
 export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
-export { abbreviated, quoteValue } from "./quote-value.ts";
+export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { repeatedKey } from "./repeated-key.ts";
