@@ -31,6 +31,7 @@ export { maskSecret } from "./mask-secret.ts";
 export { fetchBounded, joinBytes, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
+export { isNats, natsTolerance } from "./is-nats.ts";
 export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
 export { limitedTime } from "./limited-time.ts";

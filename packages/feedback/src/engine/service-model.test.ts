@@ -60,7 +60,7 @@ describe("serviceModel", () => {
 
   it("throws for log-probabilities above 0", async () => {
     const { model } = await served({ "/v1/score": { logprobs: [0.5, -2] } });
-    await expect(model.logLikelihoods!(pairs, { signal })).rejects.toThrow("numbers of at most 0");
+    await expect(model.logLikelihoods!(pairs, { signal })).rejects.toThrow("numbers of at most 0.02");
   });
 
   it("returns the sum of the tokens' log-probabilities, also if the service reports another", async () => {
@@ -70,7 +70,7 @@ describe("serviceModel", () => {
 
   it("throws for entropies below 0", async () => {
     const { model } = await served({ "/v1/score": { entropies: [[1, -5]] } });
-    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least 0");
+    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least -0.02");
   });
 
   it("returns null for truncated tokens that the service does not report", async () => {

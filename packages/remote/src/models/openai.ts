@@ -5,7 +5,7 @@ import {
   type ModelWith,
   type TopToken,
 } from "@periodic-eval/core";
-import { configError, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
@@ -139,16 +139,9 @@ function topOf(where: string, list: unknown): readonly TopToken[] {
     return [{ text, nats }];
   });
   const mass = tokens.reduce((sum, { nats }) => sum + Math.exp(nats), 0);
-  if (mass > 1 + massTolerance) throw wrongTop(where, `tokens with a probability of ${mass} together`);
+  if (mass > 1 + natsTolerance) throw wrongTop(where, `tokens with a probability of ${mass} together`);
   return tokens.sort((a, b) => b.nats - a.nats);
 }
-
-/** Servers compute with 16-bit numbers and round to few digits. */
-const massTolerance = 0.02;
-
-/** Whether a value is a log-probability. Rounding can raise the log of a probability of 1 above 0. */
-const isNats = (value: unknown): value is number =>
-  Number.isFinite(value) && (value as number) <= massTolerance;
 
 const wrongTop = (where: string, got: string): PeriodicEvalError =>
   new PeriodicEvalError({
