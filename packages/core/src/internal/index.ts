@@ -29,6 +29,7 @@ export { resolvesWithin } from "./timeout.ts";
 export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
 export { maskSecret } from "./mask-secret.ts";
 export { fetchBounded, joinBytes, maxReplyBytes, ReplyTooLargeError } from "./fetch-bounded.ts";
+export { headerReadings } from "./header-readings.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isNats, natsTolerance } from "./is-nats.ts";
