@@ -21,3 +21,6 @@ function jsonOf(value: unknown): string {
 /** Shortens a string to `length` characters. */
 export const abbreviated = (text: string, length = 60): string =>
   text.length > length ? `${text.slice(0, length - 3)}…` : text;
+
+/** Shortens a message of a server or a model, of any length, for an error. */
+export const shortMessage = (text: string): string => abbreviated(text, 300);

@@ -2,6 +2,7 @@ import type { ChatEnding, Message, SystemPrompt, TemplateKwargs } from "../contr
 import { PeriodicEvalError } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
+import { shortMessage } from "../internal/quote-value.ts";
 
 export interface TemplateRendering {
   readonly text: string;
@@ -23,8 +24,6 @@ export interface RenderedChat {
 
 const tag = "PERIODIC_EVAL_OPEN_END ";
 const probe = "PERIODIC_EVAL_PROBE";
-/** Longest part of a template's own error that is shown. */
-const maxErrorLength = 500;
 
 /** Returns a function that renders chats with one template; `where` names the template in errors. */
 export function chatRenderer(template: ChatTemplate, where: string) {
@@ -40,7 +39,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
       throw new PeriodicEvalError({
         code: "model",
         where,
-        got: `the template's error "${errorMessage(cause).slice(0, maxErrorLength)}"`,
+        got: `the template's error "${shortMessage(errorMessage(cause))}"`,
         expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
         fix: "Pass the chat in the form that this template accepts.",
         cause,

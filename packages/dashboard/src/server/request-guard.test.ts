@@ -33,6 +33,17 @@ it("accepts a password with a colon and other characters", async () => {
   expect(reply.status).toBe(200);
 });
 
+it.each(["latin1", "utf8"] as const)(
+  "accepts a bearer token with other characters as %s",
+  async (encoding) => {
+    const server = resultsServer({ root: temporaryFolder(), token });
+    // Node reads the bytes of a header as Latin-1.
+    const sent = Buffer.from(`Bearer ${token}`, encoding).toString("latin1");
+    const reply = await server.request("/v1/eval", { headers: { authorization: sent } });
+    expect(reply.status).toBe(200);
+  },
+);
+
 it("rejects an empty token", () => {
   expect(() => resultsServer({ root: temporaryFolder(), token: "" })).toThrow(
     expect.objectContaining({ code: "config", path: ["token"] }) as Error,

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { hostname } from "node:os";
-import { isOriginOf, isOwnHost } from "@periodic-eval/core/internal";
+import { headerReadings, isOriginOf, isOwnHost } from "@periodic-eval/core/internal";
 import type { Context, MiddlewareHandler } from "hono";
 import { sendMessage } from "./replies.ts";
 
@@ -48,14 +48,16 @@ function tokenCheck(token: string): (header: string) => boolean {
     const [, scheme = "", given = ""] = /^(\w+) +(.*)$/.exec(header) ?? [];
     const isBasic = scheme.toLowerCase() === "basic";
     if (!isBasic && scheme.toLowerCase() !== "bearer") return false;
-    const secret = isBasic
-      ? Buffer.from(given, "base64")
-          .toString()
-          .replace(/^[^:]*:/, "")
-      : given;
-    return timingSafeEqual(hash(secret), expected);
+    const secrets = isBasic ? [passwordOf(given)] : headerReadings(given);
+    return secrets.some((secret) => timingSafeEqual(hash(secret), expected));
   };
 }
+
+/** Returns the password of Basic credentials, which may contain colons. */
+const passwordOf = (credentials: string): string =>
+  Buffer.from(credentials, "base64")
+    .toString()
+    .replace(/^[^:]*:/, "");
 
 /**
  * Whether a page of another site makes the request, for example for an image or a frame. That page cannot read the reply, but

@@ -368,7 +368,7 @@ describe("replies that lack a field", () => {
     [{ logprobs: [] }, "a reply with an empty array of logprobs for a text"],
     [
       { logprobs: [-1, null] },
-      "a reply with [-1,null] for logprobs, which is not an array of numbers of at most 0",
+      "a reply with [-1,null] for logprobs, which is not an array of numbers of at most 0.02",
     ],
   ])("leaves margins and drifts null for scores with %j, and goes on training", async (fields, reason) => {
     await serve(changed("/v1/score", fields));

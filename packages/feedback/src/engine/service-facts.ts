@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { abbreviated, configError } from "@periodic-eval/core/internal";
+import { configError, shortMessage } from "@periodic-eval/core/internal";
 import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
 /**
@@ -51,7 +51,7 @@ export async function factsOf(
     throw new PeriodicEvalError({
       code: "model",
       where: `${service.url}/v1/health`,
-      got: `a service whose worker is unhealthy${isString(fault) ? `: ${abbreviated(fault, 200)}` : ""}`,
+      got: `a service whose worker is unhealthy${isString(fault) ? `: ${shortMessage(fault)}` : ""}`,
       expected: "a worker that can train",
       fix: "Check the service's log, and start its worker.",
     });

@@ -60,7 +60,7 @@ describe("serviceModel", () => {
 
   it("throws for log-probabilities above 0", async () => {
     const { model } = await served({ "/v1/score": { logprobs: [0.5, -2] } });
-    await expect(model.logLikelihoods!(pairs, { signal })).rejects.toThrow("numbers of at most 0");
+    await expect(model.logLikelihoods!(pairs, { signal })).rejects.toThrow("numbers of at most 0.02");
   });
 
   it("returns the sum of the tokens' log-probabilities, also if the service reports another", async () => {
@@ -70,7 +70,7 @@ describe("serviceModel", () => {
 
   it("throws for entropies below 0", async () => {
     const { model } = await served({ "/v1/score": { entropies: [[1, -5]] } });
-    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least 0");
+    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least -0.02");
   });
 
   it("returns null for truncated tokens that the service does not report", async () => {
@@ -99,8 +99,8 @@ describe("serviceModel", () => {
     const answers = await model.generate(draws, { signal });
     expect(answers.map(({ text }) => text)).toEqual(["answer 0", "answer 1"]);
     close();
-    const twice = await served({ [path]: { choices: [choice, choice] } }, null, ["batch"]);
-    await expect(twice.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
+    const short = await served({ [path]: { choices: [choice] } }, null, ["batch"]);
+    await expect(short.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
   });
 
   it("calls beforeRequest before each request, and sends none if it throws", async () => {

@@ -8,7 +8,7 @@ import type {
   LogLikelihoodRequest,
   Sampling,
 } from "@periodic-eval/core";
-import { isCount, quoteValue } from "@periodic-eval/core/internal";
+import { isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import {
   at,
@@ -125,7 +125,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
         trackCall(options, async ({ send, signal }) => {
           const body = { model: name, entropies_of: [...texts] };
           const reply = await send(() => service.ask("v1/score", body, signal));
-          return texts.map((_, index) => numbersOf(reply, service.url, isEntropy, "entropies", index));
+          return texts.map((_, index) => numbersOf(reply, service.url, entropies, "entropies", index));
         }),
     }),
   };
@@ -219,7 +219,7 @@ function scoredOf(
 }
 
 function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikelihood {
-  const tokenNats = numbersOf(result, url, isLogProb, "logprobs");
+  const tokenNats = numbersOf(result, url, logProbs, "logprobs");
   // A sum over no token is 0, which would look like a certain answer.
   if (tokenNats.length === 0 && isString(completion) && completion !== "")
     throw unscoredError(url, "a reply with an empty array of logprobs for a text");
@@ -236,18 +236,22 @@ function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikel
   };
 }
 
-/** Servers compute with 16-bit numbers, so a log-probability of 0 can be above it, and an entropy of 0 below it. */
-const rounding = 0.02;
+interface NumberRule {
+  readonly isValid: (value: unknown) => value is number;
+  readonly expected: string;
+}
 
-const isEntropy = (value: unknown): value is number =>
-  Number.isFinite(value) && (value as number) >= -rounding;
-const isLogProb = (value: unknown): value is number =>
-  Number.isFinite(value) && (value as number) <= rounding;
+const logProbs: NumberRule = { isValid: isNats, expected: `numbers of at most ${natsTolerance}` };
+/** Rounding can move an entropy of 0 as far below 0 as a log-probability above it. */
+const entropies: NumberRule = {
+  isValid: (value): value is number => Number.isFinite(value) && (value as number) >= -natsTolerance,
+  expected: `numbers of at least ${-natsTolerance}`,
+};
 
 function numbersOf(
   reply: unknown,
   url: string,
-  isValid: (value: unknown) => value is number,
+  { isValid, expected }: NumberRule,
   ...path: readonly (string | number)[]
 ): readonly number[] {
   const value = at(reply, ...path);
@@ -258,6 +262,6 @@ function numbersOf(
     url,
     value === undefined
       ? `a reply without ${name}`
-      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of ${isValid === isLogProb ? "numbers of at most 0" : "numbers of at least 0"}`,
+      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of ${expected}`,
   );
 }

@@ -75,7 +75,7 @@ describe("request admission", () => {
   });
 
   it("requires a token on an address that is not loopback, and checks it", async () => {
-    const secret = "s3cret-of-the-gateway";
+    const secret = "s3cret-öf-the-gateway";
     const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
     await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");
     vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", secret);
@@ -83,7 +83,11 @@ describe("request admission", () => {
     const url = open.url.replace("0.0.0.0", "127.0.0.1");
     expect(await askAs({}, url)).toBe(401);
     expect(await askAs({ authorization: "Bearer other" }, url)).toBe(401);
-    expect(await askAs({ authorization: `Bearer ${secret}` }, url)).toBe(200);
+    // As `fetch` sends it, and as curl does.
+    for (const encoding of ["latin1", "utf8"] as const) {
+      const authorization = Buffer.from(`Bearer ${secret}`, encoding).toString("latin1");
+      expect(await askAs({ authorization }, url)).toBe(200);
+    }
     const refusal = await (
       await fetch(`${url}/v1/health`, { headers: { authorization: "Bearer x" } })
     ).text();

@@ -1,10 +1,10 @@
 import {
-  abbreviated,
   fetchBounded,
   isRecord,
   maskSecret,
   quoteValue,
   ReplyTooLargeError,
+  shortMessage,
 } from "@periodic-eval/core/internal";
 import { AbortError } from "p-retry";
 
@@ -83,4 +83,4 @@ function parsedOrNull(
 }
 
 const quoted = (value: unknown): string =>
-  abbreviated(typeof value === "string" ? value : quoteValue(value), 300);
+  shortMessage(typeof value === "string" ? value : quoteValue(value));

@@ -1,4 +1,4 @@
-import { abbreviated, fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/core/internal";
+import { fetchBounded, maskSecret, ReplyTooLargeError, shortMessage } from "@periodic-eval/core/internal";
 
 /** A permanent error of the W&B server. */
 export class PermanentError extends Error {}
@@ -36,7 +36,7 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
   // Masked before it is cut: a part of the key at the cut would no longer match.
   const text = withoutKey(reply.text(), apiKey);
   if (response.ok) return text;
-  const message = `W&B answered ${response.status} to ${path}: ${text.slice(0, 200)}`;
+  const message = `W&B answered ${response.status} to ${path}: ${shortMessage(text)}`;
   const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
   throw isTransient ? new Error(message) : new PermanentError(message);
 }
@@ -50,7 +50,7 @@ function parsed<T>(reply: string): QueryReply<T> {
   try {
     return (JSON.parse(reply) as QueryReply<T> | null) ?? {};
   } catch (cause) {
-    throw new Error(`W&B sent a reply to /graphql that is not JSON: ${reply.slice(0, 200)}`, { cause });
+    throw new Error(`W&B sent a reply to /graphql that is not JSON: ${shortMessage(reply)}`, { cause });
   }
 }
 
@@ -58,7 +58,7 @@ async function query<T>(server: Server, text: string, variables: object): Promis
   const { data, errors } = parsed<T>(await post(server, "/graphql", { query: text, variables }));
   if (data) return data;
   const messages = errors?.map(({ message }) => withoutKey(message, server.apiKey)).join("; ") ?? "no data";
-  throw new PermanentError(`W&B rejected a query: ${abbreviated(messages, 300)}`);
+  throw new PermanentError(`W&B rejected a query: ${shortMessage(messages)}`);
 }
 
 /** Throws if the server rejects the API key. Called first, because the SDK would exit the process. */

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { abbreviated } from "@periodic-eval/core/internal";
+import { shortMessage } from "@periodic-eval/core/internal";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { at, isString } from "../http/reply-fields.ts";
 import { untracked } from "../http/track-requests.ts";
@@ -178,7 +178,7 @@ async function askToLoad(replica: Replica, body: object, signal: AbortSignal): P
     const { status, body: reply } = await replica.service.reply(path, body, signal, { isJson: false });
     if (status < 300) return null;
     const message = [at(reply, "error", "message"), at(reply, "message")].find(isString);
-    const got = message === undefined ? `${status}` : `${status}: ${abbreviated(message, 300)}`;
+    const got = message === undefined ? `${status}` : `${status}: ${shortMessage(message)}`;
     return { status, got, isUnknownRoute: status === 404 && message === undefined };
   } catch (error) {
     // vLLM answers 500 to an adapter that it does not accept, and continues to run.

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, it } from "vitest";
+import { afterEach, beforeAll, expect, it, vi } from "vitest";
 import { jsonService } from "../http/json-service.ts";
 import { openPool, type Job, type PoolOptions, type Replica } from "./pool.ts";
 
@@ -14,6 +14,22 @@ let refused: unknown;
 beforeAll(async () => {
   refused = await service.ask("v1/models", undefined, live()).catch((error: unknown) => error);
 });
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** Returns a new error of a server that answers with a status. */
+const rejection = (status: number) =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "a",
+    got: `${status}`,
+    expected: "",
+    fix: "",
+    detail: { kind: "http", status },
+  });
 
 function poolOf(names: readonly string[], options: Partial<PoolOptions> = {}) {
   const replicas = names.map(replica);
@@ -133,15 +149,7 @@ it("tries a replica again whose rest is over, also for work on each replica", as
 });
 
 it("tries a replica again whose gateway rejected the check with a status", async () => {
-  const detail = { kind: "http", status: 404 } as const;
-  const missing = new PeriodicEvalError({
-    code: "config",
-    where: "a",
-    got: "404",
-    expected: "",
-    fix: "",
-    detail,
-  });
+  const missing = rejection(404);
   let checks = 0;
   const revive = () => (checks++ === 0 ? Promise.reject(missing) : Promise.resolve());
   const { pool, run } = poolOf(["a", "b"], { maxRetries: 1, revive });
@@ -155,6 +163,52 @@ it("tries a replica again whose gateway rejected the check with a status", async
   await expect.poll(() => pool.runOnEach({ model: "base", signal: live(), work }).then(() => checks)).toBe(1);
   const isBack = async () => (await Promise.all(Array.from({ length: 4 }, () => run(work)))).includes("a");
   await expect.poll(isBack, { timeout: 10_000 }).toBe(true);
+});
+
+it("warns once about a replica that fails its check again and again", async () => {
+  vi.useFakeTimers();
+  const warn = vi.spyOn(console, "warn").mockReturnValue();
+  let checks = 0;
+  const revive = () => (checks++, Promise.reject(rejection(404)));
+  const { run } = poolOf(["a", "b"], { concurrency: 1, revive });
+  const work = ({ url }: Replica) => (url === "a" ? Promise.reject(refused) : Promise.resolve(url));
+  await run(work);
+  for (let jobs = 0; jobs < 4; jobs++) {
+    await vi.advanceTimersByTimeAsync(40_000);
+    // The second job looks for another replica.
+    expect(await Promise.all([run(work), run(work)])).toEqual(["b", "b"]);
+  }
+  expect(checks).toBeGreaterThan(2);
+  expect(warn.mock.calls).toEqual([[expect.stringContaining("continues without a: ")]]);
+});
+
+it.each([401, 403])("leaves a replica for good that answers its check with %i", async (status) => {
+  vi.useFakeTimers();
+  const wrongToken = rejection(status);
+  let checks = 0;
+  const { run } = poolOf(["a"], { revive: () => (checks++, Promise.reject(wrongToken)) });
+  const outcome = expect(run(() => Promise.reject(refused))).rejects.toBe(wrongToken);
+  await vi.advanceTimersByTimeAsync(1000);
+  await outcome;
+  await vi.advanceTimersByTimeAsync(60_000);
+  await expect(run(() => Promise.resolve())).rejects.toBe(wrongToken);
+  expect(checks).toBe(1);
+});
+
+it("ignores an error of a resting replica that failed again before the others are done", async () => {
+  vi.useFakeTimers();
+  const { pool, run, replicas } = poolOf(["a", "b"], {
+    maxRetries: 1,
+    revive: () => Promise.reject(rejection(404)),
+  });
+  let finish: (() => void) | undefined;
+  const work = ({ url }: Replica) =>
+    url === "a" ? Promise.reject(refused) : new Promise<void>((resolve) => (finish = resolve));
+  const all = pool.runOnEach({ model: "base", signal: live(), work });
+  await vi.advanceTimersByTimeAsync(5000);
+  await expect(run(work, { only: replicas[0]! })).rejects.toMatchObject({ got: "404" });
+  finish!();
+  await all;
 });
 
 it("rejects all jobs once every replica failed too often", async () => {

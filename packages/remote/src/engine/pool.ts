@@ -102,9 +102,8 @@ export function openPool(options: PoolOptions): Pool {
       );
       job.signal.throwIfAborted();
       const errors = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
-      const ofResting = slots.filter(({ failures }) => failures < Infinity).map(({ lastError }) => lastError);
       const final = errors.find(
-        (error) => failedAttemptOf(error)?.mayRetry !== true && !ofResting.includes(error),
+        (error) => failedAttemptOf(error)?.mayRetry !== true && !outages.has(error as PeriodicEvalError),
       );
       if (final !== undefined) throw final;
       if (errors.length === usable.length) throw errors[0];
@@ -218,9 +217,16 @@ async function tryAgain(state: State, slot: Slot): Promise<void> {
   pump(state);
 }
 
-/** Whether an error is a status or a lost connection. A gateway may send any status while the server behind it restarts. */
-const isOutage = (error: unknown): boolean =>
-  failedAttemptOf(error) !== null || (PeriodicEvalError.is(error) && error.detail?.kind === "http");
+/**
+ * Whether an error is a lost connection or a status other than that of a wrong token. A gateway may send any other status while the
+ * server behind it restarts.
+ */
+const isOutage = (error: unknown): error is PeriodicEvalError =>
+  failedAttemptOf(error) !== null ||
+  (PeriodicEvalError.is(error) && error.detail?.kind === "http" && ![401, 403].includes(error.detail.status));
+
+/** The errors after which a replica rests and is tried again. */
+const outages = new WeakSet<PeriodicEvalError>();
 
 /** Lets a replica rest after a failure. */
 function rest(state: State, slot: Slot, error: unknown): void {
@@ -229,16 +235,18 @@ function rest(state: State, slot: Slot, error: unknown): void {
   // All requests in flight fail when a server dies; that is one failure.
   if (slot.restsUntil !== null && !slot.isTried) return;
   slot.lastError = error;
+  const wasDead = slot.failures > maxRetries;
   // Jobs do not wait for a reply that forbids a retry; later ones ask again.
   const fewest = failed?.mayRetry === true ? 0 : maxRetries + 1;
   slot.failures = isOutage(error) ? Math.max(slot.failures + 1, fewest) : Infinity;
+  if (isOutage(error)) outages.add(error);
   const backOff = Math.min(longestRestSeconds, 0.5 * 2 ** (slot.failures - 1));
   const seconds = failed?.mayRetry === true ? (failed.waitSeconds ?? backOff) : backOff;
   slot.restsUntil = slot.failures === Infinity ? Infinity : performance.now() + 1000 * seconds;
   slot.needsRevival ||= failed?.status !== 429;
   const areAllDead = slots.every(({ failures }) => failures > maxRetries);
   if (slots.every((one) => one.failures === Infinity)) state.lost = { error };
-  else if (slot.failures === Infinity)
+  else if (slot.failures === Infinity || (slot.failures > maxRetries && !wasDead && !areAllDead))
     console.warn(
       printable(
         `[periodic-eval] the measurement continues without ${slot.replica.url}: ${errorMessage(error)}`,

@@ -52,3 +52,18 @@ it("returns JSON as JSON, whatever type the server gives it", async () => {
   server.close();
   expect(reply.headers.get("content-type")).toBe("application/json");
 });
+
+it.each([
+  ["waits until a rate limit ends", 429, { "ratelimit-reset": "45" }, "45"],
+  ["prefers Retry-After", 429, { "retry-after": "5", "x-ratelimit-reset": "45" }, "5"],
+  ["does not wait a day until a rate limit ends", 429, { "x-rate-limit-reset": "86400" }, null],
+  ["does not wait for a rate limit that is not exceeded", 503, { "ratelimit-reset": "45" }, null],
+])("%s", async (_, status, sent, wait) => {
+  const server = createServer((_request, response) => response.writeHead(status, sent).end("{}"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const reply = await fetchWholeReply(5)(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  server.closeAllConnections();
+  server.close();
+  expect(reply.headers.get("retry-after")).toBe(wait);
+  expect([...reply.headers.keys()].filter((name) => name.includes("limit"))).toEqual([]);
+});

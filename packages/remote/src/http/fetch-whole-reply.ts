@@ -11,6 +11,8 @@ const maximumWaitSeconds = 60;
  * - A body of more than `maxBytes` (decompressed; default 8 MiB) is cancelled. The client receives a 502 that it does not retry.
  * - A reply with a `Retry-After` of more than a minute is not retried. A `Retry-After` that cannot be parsed is removed, so that
  *   the client uses its default back-off.
+ * - A 429 without `Retry-After` gets one from `RateLimit-Reset` or a similar header, if that is 1 to 60 seconds. These headers are
+ *   removed, because some clients wait for any time in them.
  * - A redirect is an error, so that no other server receives the key. With `redirect: "manual"`, it is the reply.
  * - `trackCall` reports each attempt.
  */
@@ -33,7 +35,7 @@ export function fetchWholeReply(
         const body = reply.text();
         const isParsed = ok && isJson;
         if (isParsed) expectJson(body);
-        const sent = normalizeHeaders(headers);
+        const sent = normalizeHeaders(headers, status);
         // Clients parse a body of another type as text.
         if (isParsed) sent.set("content-type", "application/json");
         return new Response(body === "" ? null : body, {
@@ -71,13 +73,18 @@ const rateLimitEnds = [
   "x-rate-limit-reset",
 ];
 
-function normalizeHeaders(given: Headers): Headers {
+function normalizeHeaders(given: Headers, status: number): Headers {
   const headers = new Headers(given);
   // The body is already decompressed.
   headers.delete("content-encoding");
   headers.delete("content-length");
-  // Without `Retry-After`, ky would wait until a rate limit ends, which can be a day.
-  for (const name of rateLimitEnds) headers.delete(name);
+  // Without `Retry-After`, ky would wait until a rate limit ends, which can be a day. Some servers send it with every status.
+  for (const name of rateLimitEnds) {
+    const seconds = Number(headers.get(name));
+    const isWait = status === 429 && seconds >= 1 && seconds <= maximumWaitSeconds;
+    if (isWait && !headers.has("retry-after")) headers.set("retry-after", String(seconds));
+    headers.delete(name);
+  }
   const waits = [
     ["retry-after-ms", 1000],
     ["retry-after", 1],

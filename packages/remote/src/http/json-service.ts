@@ -5,6 +5,7 @@ import {
   maskSecret,
   maxReplyBytes,
   parseOptions,
+  shortMessage,
 } from "@periodic-eval/core/internal";
 import ky, { HTTPError, type KyInstance } from "ky";
 import * as z from "zod";
@@ -223,7 +224,7 @@ function maskedOrNull(text: string, token: string | null): unknown {
 /** Returns `: <message>` from an error body in the format of OpenAI's servers or FastAPI, shortened; empty if it has no message. */
 function messageIn(body: unknown): string {
   const message = [at(body, "error", "message"), at(body, "detail"), at(body, "message")].find(isString);
-  return message === undefined ? "" : `: ${abbreviated(message, 300)}`;
+  return message === undefined ? "" : `: ${shortMessage(message)}`;
 }
 
 /** Returns the error code in a reply of our services. An error of any other service means that the request was wrong. */

@@ -3,6 +3,7 @@ import { inspect } from "node:util";
 import { expect, it } from "vitest";
 import { anthropicModel, chatCompletionsModel } from "../index.ts";
 import { completion, serveInTests } from "./api-server.test-data.ts";
+import { completionOf } from "./openai.ts";
 
 const callOptions = { signal: new AbortController().signal };
 const key = 'sk-"of the test"/+=0123456789';
@@ -115,4 +116,16 @@ it.each([
     .catch((one: unknown) => one);
   expect(String(error)).toContain("***");
   expect(inspect(error, { depth: 9 })).not.toContain("0123456789");
+});
+
+it.each([
+  ["their numbers, in any order", [1, 0], 1],
+  ["their places if all have the same number", [0, 0], 0],
+  ["their places if the numbers start at 1", [1, 2], 0],
+  ["their places if the numbers are strings", ["1", "0"], 0],
+  ["their places if some have no number", [1, undefined], 0],
+])("finds choices by %s", (_, numbers, first) => {
+  const choices = numbers.map((index, place) => ({ index, message: { content: `${place}` } }));
+  const found = [0, 1].map((index) => completionOf({ choices }, "test", { index }).text);
+  expect(found).toEqual([`${first}`, `${1 - first}`]);
 });

@@ -5,7 +5,7 @@ import {
   type ModelWith,
   type TopToken,
 } from "@periodic-eval/core";
-import { configError, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
@@ -86,7 +86,8 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
 /**
  * Reads one choice of a chat completion.
  *
- * @param index The index of the choice, which its field `index` names, else its place. Default 0.
+ * @param index The number of the choice, from 0: its field `index` if the choices have the numbers 0 to n−1, otherwise its place in
+ *   the array. Default 0.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
@@ -95,7 +96,10 @@ export function completionOf(
   { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
 ): Completion {
   const choices = arrayOrNull(at(reply, "choices")) ?? [];
-  const choice = choices.find((one, place) => (at(one, "index") ?? place) === index);
+  const numbers = choices.map((one) => at(one, "index"));
+  const distinct = new Set(numbers);
+  const isNumbered = choices.every((_, place) => distinct.has(place));
+  const choice = choices[isNumbered ? numbers.indexOf(index) : index];
   checkNoError(where, at(choice, "error") ?? at(reply, "error"));
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
@@ -135,16 +139,9 @@ function topOf(where: string, list: unknown): readonly TopToken[] {
     return [{ text, nats }];
   });
   const mass = tokens.reduce((sum, { nats }) => sum + Math.exp(nats), 0);
-  if (mass > 1 + massTolerance) throw wrongTop(where, `tokens with a probability of ${mass} together`);
+  if (mass > 1 + natsTolerance) throw wrongTop(where, `tokens with a probability of ${mass} together`);
   return tokens.sort((a, b) => b.nats - a.nats);
 }
-
-/** Servers compute with 16-bit numbers and round to few digits. */
-const massTolerance = 0.02;
-
-/** Whether a value is a log-probability. Rounding can raise the log of a probability of 1 above 0. */
-const isNats = (value: unknown): value is number =>
-  Number.isFinite(value) && (value as number) <= massTolerance;
 
 const wrongTop = (where: string, got: string): PeriodicEvalError =>
   new PeriodicEvalError({

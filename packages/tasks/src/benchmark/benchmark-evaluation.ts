@@ -6,7 +6,14 @@ import {
   type Prompt,
 } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { configError, dataError, didYouMean, errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import {
+  configError,
+  dataError,
+  didYouMean,
+  errorMessage,
+  parseOptions,
+  shortMessage,
+} from "@periodic-eval/core/internal";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
@@ -233,7 +240,7 @@ function failureOf(
   return new PeriodicEvalError({
     code: "judge",
     where: "verifiers",
-    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${(raw ?? "no reason").slice(0, 200)})`,
+    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${shortMessage(raw ?? "no reason")})`,
     expected: `at most ${100 * maxErrorShare} %`,
     fix: "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
   });

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, symlink, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
@@ -8,6 +8,13 @@ import type { TrainerState } from "./trainer-state.ts";
 import { stateOf } from "./trainer-state.test-data.ts";
 
 const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
+
+/** Removes `name` from a folder and makes something else at its path. */
+async function replace(folder: string, name: string, make: (path: string) => Promise<unknown>) {
+  const path = join(folder, name);
+  await rm(path, { recursive: true });
+  await make(path);
+}
 
 describe("checkpoints", () => {
   it("returns null for a phase that never ran", async () => {
@@ -62,6 +69,39 @@ describe("checkpoints", () => {
     expect((await of(runDir).newest())!.state.step).toBe(3);
     await writeFile(join(runDir, "kept-elsewhere"), "changed");
     await expect(of(runDir).newest()).rejects.toThrow("step_3: weights was changed");
+  });
+
+  it.each<[string, (folder: string) => Promise<unknown>]>([
+    ["weights/part is missing", (folder) => rm(join(folder, "weights/part"))],
+    [
+      "weights/part is a link to itself (ELOOP)",
+      (folder) => replace(folder, "weights/part", (path) => symlink("part", path)),
+    ],
+    [
+      "weights/part is in a folder that was replaced by a file (ENOTDIR)",
+      (folder) => replace(folder, "weights", (path) => writeFile(path, "")),
+    ],
+    [
+      "weights/part was replaced by a folder (EISDIR)",
+      (folder) => replace(folder, "weights/part", (path) => mkdir(path)),
+    ],
+  ])("resumes from the checkpoint before one in which %s", async (reason, damage) => {
+    const runDir = await temporaryFolder();
+    const warnings: string[] = [];
+    const checkpoints = checkpointsOf({
+      runDir,
+      phase: "train",
+      keep: 2,
+      warn: (_where, message) => void warnings.push(message),
+    });
+    const write = async (draft: string) => {
+      await mkdir(join(draft, "weights"));
+      await writeFile(join(draft, "weights/part"), "");
+    };
+    await checkpoints.save(stateOf(3, 1, null), write);
+    await damage(await checkpoints.save(stateOf(6, 2, null), write));
+    expect((await checkpoints.newest())!.state.step).toBe(3);
+    expect(warnings).toEqual([expect.stringContaining(`skipped a damaged checkpoint: ${reason};`)]);
   });
 
   it("throws if the folder cannot be listed: starting over would overwrite checkpoints", async () => {

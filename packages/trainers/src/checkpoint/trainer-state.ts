@@ -115,6 +115,14 @@ export async function readState(folder: string): Promise<TrainerState | string> 
   }
 }
 
+/** Why a path leads to no file. Other errors, such as a missing permission, can be mended without loss. */
+const missingFileReasons: Readonly<Record<string, string>> = {
+  ENOENT: "is missing",
+  ELOOP: "is a link to itself (ELOOP)",
+  ENOTDIR: "is in a folder that was replaced by a file (ENOTDIR)",
+  EISDIR: "was replaced by a folder (EISDIR)",
+};
+
 /** Returns the state of a checkpoint whose files are all unchanged, or the reason why the checkpoint is damaged. */
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   const state = await readState(folder);
@@ -122,10 +130,12 @@ export async function verifyCheckpoint(folder: string): Promise<TrainerState | s
   for (const [file, hash] of Object.entries(state.files)) {
     // Follows links: some programs keep large files elsewhere.
     const found = await hashFiles([join(folder, file)]).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return null;
-      throw error;
+      const reason = missingFileReasons[error.code ?? ""];
+      if (reason === undefined) throw error;
+      return { reason };
     });
-    if (found !== hash) return found === null ? `${file} is missing` : `${file} was changed`;
+    if (typeof found !== "string") return `${file} ${found.reason}`;
+    if (found !== hash) return `${file} was changed`;
   }
   return state;
 }

@@ -129,7 +129,7 @@ async function answersOf(run: RunRecord, judge: Grader) {
   return answers;
 }
 
-/** Returns the snapshots whose answers can be regraded. Damaged rows were reported, and do not keep the others from it. */
+/** Returns the snapshots whose answers can be regraded. Skips snapshots with damaged rows, which were reported. */
 function alignmentSnapshots({
   runDir,
   phases,

@@ -4,6 +4,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
+import { shortMessage } from "../../internal/quote-value.ts";
 import { codeOption } from "../../internal/source-option.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
@@ -257,7 +258,7 @@ export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number):
   return new PeriodicEvalError({
     code: "judge",
     where: "alignment",
-    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be parsed; for example: ${first.slice(0, 200)})`,
+    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be parsed; for example: ${shortMessage(first)})`,
     expected: `at most ${100 * maxErrorShare} %`,
     fix: "Read the rows' `raw`, correct the judge, and grade the stored rows again with `npx periodic-eval rejudge --heal`. Replies that cannot be parsed are kept in the judge's cache: delete it first.",
   });

@@ -8,6 +8,7 @@ import {
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
 import type { BenchmarkStore } from "./store.ts";
+import { reasonOf } from "./uploads.ts";
 
 export interface HttpStoreOptions {
   /** The address; `PUT` appends a slash and the value's name. */
@@ -58,8 +59,10 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(1000 * timeoutSeconds))]);
     const response = await fetch(address, { ...init, signal: limit }).catch((error: unknown) => {
       // For a token that no header can contain, the message of `fetch` quotes it.
-      const message = errorMessage(error);
-      throw maskSecret(message, token) === message ? error : new AbortError(maskSecret(message, token));
+      const reason = reasonOf(error);
+      const masked = maskSecret(reason, token);
+      if (masked !== reason) throw new AbortError(masked);
+      throw reason === errorMessage(error) ? error : new Error(reason);
     });
     await response.body?.cancel();
     if (response.ok) return;

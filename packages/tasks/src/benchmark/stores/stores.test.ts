@@ -101,7 +101,7 @@ describe("httpStore", () => {
     const { url, seen } = await serve(302);
     const store = httpStore({ url, tokenEnv: "STORE_TOKEN", maxRetries: 0 });
     const error: unknown = await store.put("a.json", 1, live()).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(Error);
+    expect(error).toMatchObject({ message: "fetch failed (unexpected redirect)" });
     expect(`${(error as Error).message} ${store.name}`).not.toContain("secret");
     expect(seen.map(({ url: path }) => path)).toEqual(["/runs/a.json"]);
   });

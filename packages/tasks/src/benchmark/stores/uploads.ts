@@ -89,7 +89,7 @@ async function unlessAborted(
 }
 
 /** Returns an error's message, with its cause: the operating system's message about a failed connection. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }
