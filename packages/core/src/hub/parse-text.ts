@@ -39,21 +39,14 @@ export const textFormats: Readonly<Record<string, ParseText>> = {
 /** Deeper values overflow the stack of recursive readers. */
 const maximumDepth = 400;
 
-/** Matches integers of JSON that may be rounded, and some digits in strings; 1e20 and 1.5e300 are meant as approximate. */
-const longIntegers = /(?<=[\s:,[-])\d{16,}(?=\s*(?:[,}\]]|$))/g;
-
 /** Returns the first part of a parsed value that is lost in UTF-8 or JSON, or is nested too deep; null if there is none. */
-function faultOf(value: unknown, mayRound: boolean, depth = 0): string | null {
+function faultOf(value: unknown, depth = 0): string | null {
   if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "half of a surrogate pair" : null;
-  if (typeof value === "number") {
-    if (!Number.isFinite(value)) return "a number beyond those of JSON";
-    const isRounded = mayRound && Number.isInteger(value) && !Number.isSafeInteger(value);
-    return isRounded ? `an integer beyond ±${Number.MAX_SAFE_INTEGER}, which would be rounded` : null;
-  }
+  if (typeof value === "number") return Number.isFinite(value) ? null : "a number beyond those of JSON";
   if (typeof value !== "object" || value === null) return null;
   if (depth === maximumDepth) return `values nested deeper than ${maximumDepth} levels`;
   for (const inner of Object.values(value)) {
-    const fault = faultOf(inner, mayRound, depth + 1);
+    const fault = faultOf(inner, depth + 1);
     if (fault !== null) return fault;
   }
   return null;
@@ -67,8 +60,7 @@ function parseJson(text: string, where: string, fix: string): unknown {
   } catch (cause) {
     throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
-  const mayRound = text.match(longIntegers)?.some((digits) => !Number.isSafeInteger(Number(digits))) ?? false;
-  const fault = faultOf(value, mayRound);
+  const fault = faultOf(value);
   if (fault !== null)
     throw dataError(where, fault, "numbers and Unicode text that JSON keeps", "Correct or remove the value.");
   const key = repeatedKey(text);
