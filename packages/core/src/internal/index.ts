@@ -33,7 +33,7 @@ export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
-export { limitedTime } from "./limited-time.ts";
+export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
