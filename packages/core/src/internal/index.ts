@@ -46,8 +46,9 @@ export { abbreviated, quoteValue } from "./quote-value.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { repeatedKey } from "./repeated-key.ts";
+export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { isDeeperThan, walkJson } from "./walk-json.ts";
+export { walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,
