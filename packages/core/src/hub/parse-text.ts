@@ -1,7 +1,6 @@
-import { errorMessage } from "../internal/error-message.ts";
 import { dataError } from "../internal/data-error.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
-import { repeatedKey } from "../internal/repeated-key.ts";
+import { strictJson } from "../internal/strict-json.ts";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
@@ -36,43 +35,33 @@ export const textFormats: Readonly<Record<string, ParseText>> = {
   json: parseJsonList,
 };
 
-/** Deeper values overflow the stack of recursive readers. */
-const maximumDepth = 400;
-
-/** Matches integers of JSON that may be rounded, and some digits in strings; 1e20 and 1.5e300 are meant as approximate. */
-const longIntegers = /(?<=[\s:,[-])\d{16,}(?=\s*(?:[,}\]]|$))/g;
-
-/** Returns the first part of a parsed value that is lost in UTF-8 or JSON, or is nested too deep; null if there is none. */
-function faultOf(value: unknown, mayRound: boolean, depth = 0): string | null {
+/** Returns the first part of a parsed value that is lost in UTF-8 or JSON; null if there is none. */
+function lostPart(value: unknown): string | null {
   if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "half of a surrogate pair" : null;
-  if (typeof value === "number") {
-    if (!Number.isFinite(value)) return "a number beyond those of JSON";
-    const isRounded = mayRound && Number.isInteger(value) && !Number.isSafeInteger(value);
-    return isRounded ? `an integer beyond ±${Number.MAX_SAFE_INTEGER}, which would be rounded` : null;
-  }
+  if (typeof value === "number") return Number.isFinite(value) ? null : "a number beyond those of JSON";
   if (typeof value !== "object" || value === null) return null;
-  if (depth === maximumDepth) return `values nested deeper than ${maximumDepth} levels`;
   for (const inner of Object.values(value)) {
-    const fault = faultOf(inner, mayRound, depth + 1);
-    if (fault !== null) return fault;
+    const lost = lostPart(inner);
+    if (lost !== null) return lost;
   }
   return null;
 }
 
-/** @throws PeriodicEvalError `data` for a string that is not JSON, or has a part that would be lost. */
-function parseJson(text: string, where: string, fix: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw dataError(where, `invalid JSON (${errorMessage(cause)})`, "JSON", fix, cause);
+/**
+ * Parses JSON of bounded depth, without repeated keys and parts that would be lost.
+ *
+ * @param fix For a string that is not JSON.
+ * @throws PeriodicEvalError `data` at `where` for anything else.
+ */
+export function parseJson(text: string, where: string, fix: string): unknown {
+  const parsed = strictJson(text);
+  if (parsed.fault !== null) {
+    const { got, expected, cause } = parsed.fault;
+    throw dataError(where, got, expected, cause === undefined ? removal : fix, cause);
   }
-  const mayRound = text.match(longIntegers)?.some((digits) => !Number.isSafeInteger(Number(digits))) ?? false;
-  const fault = faultOf(value, mayRound);
-  if (fault !== null)
-    throw dataError(where, fault, "numbers and Unicode text that JSON keeps", "Correct or remove the value.");
-  const key = repeatedKey(text);
-  if (key === null) return value;
-  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
-  throw dataError(where, got, "keys that differ", "Remove or rename one of the two.");
+  const lost = lostPart(parsed.value);
+  if (lost === null) return parsed.value;
+  throw dataError(where, lost, "numbers and Unicode text that JSON keeps", removal);
 }
+
+const removal = "Correct or remove it.";

@@ -35,7 +35,7 @@ export { isFilled, isFilledList } from "./is-filled.ts";
 export { isNats, natsTolerance } from "./is-nats.ts";
 export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
-export { limitedTime } from "./limited-time.ts";
+export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
@@ -48,8 +48,9 @@ export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { repeatedKey } from "./repeated-key.ts";
+export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { isDeeperThan, walkJson } from "./walk-json.ts";
+export { walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,

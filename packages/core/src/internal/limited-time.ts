@@ -1,7 +1,14 @@
 import { withinTime } from "#platform";
 
-/** Seconds for one piece of work, and for all pieces together that end at that limit. */
-const limits = { one: 10, all: 60 };
+/** Seconds of work whose time a file decides. */
+export interface TimeLimits {
+  /** For one piece of work. */
+  readonly one: number;
+  /** For all pieces in a row that end at the limit of one. */
+  readonly all: number;
+}
+
+const defaultLimits: TimeLimits = { one: 10, all: 60 };
 
 /**
  * Returns a function that runs work whose time a file decides, such as a regular expression, which can take exponential time for a
@@ -9,13 +16,15 @@ const limits = { one: 10, all: 60 };
  *
  * @param what Names the cause in errors: `the pattern`.
  */
-export function limitedTime(what: string, { one, all } = limits): <T>(work: () => T) => T {
+export function limitedTime(what: string, { one, all } = defaultLimits): <T>(work: () => T) => T {
   let left = all;
   return (work) => {
     if (left < one)
-      throw new Error(`not checked, because ${what} took ${all} s for earlier texts: simplify it`);
+      throw new Error(`not run, because ${what} took ${all} s for the texts before: simplify it`);
     try {
-      return withinTime(1000 * one, work);
+      const result = withinTime(1000 * one, work);
+      left = all;
+      return result;
     } catch (error) {
       if ((error as { readonly code?: unknown } | null)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
       left -= one;

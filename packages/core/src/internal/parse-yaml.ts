@@ -8,9 +8,10 @@ import {
   visit,
   YAMLParseError,
   type Document,
+  type ErrorCode,
   type Node,
 } from "yaml";
-import { excessOf } from "./yaml-depth.ts";
+import { excessOf } from "./yaml-limits.ts";
 
 /** The library resolves each alias by a search through all anchors and aliases. */
 const maximumAliases = 10_000;
@@ -20,7 +21,8 @@ const maximumAliases = 10_000;
  * other, and it is recursive.
  *
  * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
- * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8 cannot hold.
+ * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8
+ * cannot hold. A file beyond a limit on depth or length has one error, of the code `RESOURCE_EXHAUSTION`.
  */
 export function parseYaml(
   text: string,
@@ -40,7 +42,7 @@ export function parseYaml(
     lineCounter.lineStarts = [0];
     while (lineCounter.lineStarts.length < excess.line)
       lineCounter.addNewLine(text.indexOf("\n", lineCounter.lineStarts.at(-1)) + 1);
-    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, excess.what));
+    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, excess.what, "RESOURCE_EXHAUSTION"));
   }
   document.errors.push(...document.warnings);
   if (document.errors.length === 0) {
@@ -90,5 +92,5 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
   return found;
 }
 
-const yamlError = (at: number, message: string): YAMLParseError =>
-  new YAMLParseError([at, at + 1], "IMPOSSIBLE", message);
+const yamlError = (at: number, message: string, code: ErrorCode = "IMPOSSIBLE"): YAMLParseError =>
+  new YAMLParseError([at, at + 1], code, message);

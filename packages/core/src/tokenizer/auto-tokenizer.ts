@@ -3,7 +3,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
-import { limitedTime } from "../internal/limited-time.ts";
+import { limitedTime, type TimeLimits } from "../internal/limited-time.ts";
 import { hashText } from "../random/hash.ts";
 import { chatRenderer, type ChatTemplate } from "./chat.ts";
 import type { Codec } from "./codec.ts";
@@ -47,16 +47,21 @@ interface AutoTokenizer {
  * Returns the tokenizer, or an adapter for one of `@huggingface/transformers`, which it recognises by its methods.
  *
  * @param where Names the function that was called.
+ * @param limits For the time of the chat template.
  * @throws PeriodicEvalError `config` for any other value.
  */
-export function tokenizerOf(where: string, value: Tokenizer | TransformersTokenizer): Tokenizer {
+export function tokenizerOf(
+  where: string,
+  value: Tokenizer | TransformersTokenizer,
+  limits?: TimeLimits,
+): Tokenizer {
   const has = (...names: readonly string[]) =>
     names.every(
       (name) => typeof (value as unknown as Partial<Record<string, unknown>> | null)?.[name] === "function",
     );
   if (has("encode", "decode", "render")) return value as Tokenizer;
   if (has("encode", "decode", "apply_chat_template", "get_vocab"))
-    return adapt(value as unknown as AutoTokenizer);
+    return adapt(value as unknown as AutoTokenizer, limits);
   throw configError({
     where,
     path: ["tokenizer"],
@@ -76,10 +81,10 @@ const describeValue = (value: unknown): string =>
         ? `an object with the keys ${Object.keys(value).slice(0, 6).join(", ") || "(none)"}`
         : `a value of type ${typeof value}`;
 
-function adapt(auto: AutoTokenizer): Tokenizer {
+function adapt(auto: AutoTokenizer, limits?: TimeLimits): Tokenizer {
   const codec = codecOf(auto);
   const where = "the chat template of the AutoTokenizer";
-  const template = templateOf(auto);
+  const template = templateOf(auto, limits);
   const renderChat = template === null ? null : chatRenderer(template, where);
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
@@ -137,13 +142,13 @@ function codecOf(auto: AutoTokenizer): Codec {
 const dateName = "periodic_eval_strftime";
 
 /** Returns the default template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
-function templateOf(auto: AutoTokenizer): ChatTemplate | null {
+function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | null {
   const { chat_template: given } = auto;
   const source = typeof given === "string" ? given : (given?.["default"] ?? null);
   if (source === null) return null;
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
-  const limited = limitedTime("the template");
+  const limited = limitedTime("the template", limits);
   return (messages, addGenerationPrompt, kwargs = {}) => {
     const taken = Object.keys(kwargs).find((name) => reserved.has(name) || !/^[A-Za-z_]\w*$/.test(name));
     if (taken !== undefined)

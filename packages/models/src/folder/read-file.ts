@@ -1,14 +1,11 @@
 import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { invalidUtf8 } from "@periodic-eval/core/hub";
-import { errorMessage, isDeeperThan, isRecord, repeatedKey } from "@periodic-eval/core/internal";
-import { modelError, quoteShort } from "./model-error.ts";
+import { errorMessage, isRecord, strictJson } from "@periodic-eval/core/internal";
+import { modelError } from "./model-error.ts";
 
 /** The largest legitimate text files, vocabularies of a million tokens, take 40 MB. */
 const maxTextBytes = 256_000_000;
-
-/** Deeper nesting overflows the stack of recursive readers. */
-const maxDepth = 200;
 
 /** Matches a blob in the hub cache, which the links in its snapshots point to. */
 const hubBlob = /[\\/]models--[^\\/]+[\\/]blobs[\\/][0-9a-f]+$/;
@@ -109,23 +106,9 @@ export async function requireJsonObject(
  * @throws PeriodicEvalError `model` for anything else.
  */
 export function parseJsonObject(text: string, where: string, fix: string): Readonly<Record<string, unknown>> {
-  if (isDeeperThan(maxDepth, text))
-    throw modelError({ where, got: "deeper nesting", expected: `at most ${maxDepth} levels`, fix });
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    const got = `invalid JSON (${errorMessage(cause)})`;
-    throw modelError({ where, got, expected: "a JSON object", fix, cause });
-  }
-  const key = repeatedKey(text);
-  if (key !== null)
-    throw modelError({
-      where,
-      got: `the key ${quoteShort(key)} twice in one object`,
-      expected: "keys that differ",
-      fix,
-    });
+  const parsed = strictJson(text);
+  if (parsed.fault !== null) throw modelError({ where, fix, ...parsed.fault });
+  const { value } = parsed;
   if (isRecord(value)) return value;
   const got = Array.isArray(value) ? "an array" : String(value);
   throw modelError({ where, got, expected: "a JSON object", fix });

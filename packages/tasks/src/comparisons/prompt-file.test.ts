@@ -53,6 +53,7 @@ it.each([
   [{ prompt: [{ role: "robot", content: "a" }] }, '{"role":"robot","content":"a"}'],
   [{ prompt: [{ role: "system", content: "a" }] }, "only a system message"],
   [{ prompt: "a", id: [1] }, "id = [1]"],
+  [{ prompt: "a", id: 2 ** 53 }, "id = 9007199254740992"],
   [{ prompt: "a", id: "0" }, expect.stringContaining('the id "0", which')],
 ])("refuses the row %j with its line", async (row, got) => {
   const path = await file([{ prompt: "first" }, row]);

@@ -48,8 +48,10 @@ export async function readPrompts(
 function idOf({ row, place }: PlacedRow, at: number, places: Map<string, string>): string {
   const { id = at } = row;
   const fix = "Give each row an id of its own, or none.";
-  if (!isFilled(id) && typeof id !== "number")
-    throw dataError(place, `id = ${quoteValue(id)}`, "id: a non-empty string or an integer", fix);
+  if (!isFilled(id) && !Number.isSafeInteger(id)) {
+    const expected = "id: a non-empty string or an integer of at most 2⁵³ − 1";
+    throw dataError(place, `id = ${quoteValue(id)}`, expected, fix);
+  }
   const name = String(id);
   const before = places.get(name);
   if (before !== undefined)

@@ -2,11 +2,9 @@ import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
 import {
   abbreviated,
   describeZodIssue,
-  errorMessage,
-  isDeeperThan,
   pathText,
   quoteValue,
-  repeatedKey,
+  strictJson,
 } from "@periodic-eval/core/internal";
 import type * as z from "zod";
 
@@ -38,28 +36,13 @@ export function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, wher
   });
 }
 
-/** Deeper values overflow the stack of schemas, which are recursive. */
-const maxDepth = 400;
-
 /**
  * Parses and checks the JSON content of a file.
  *
- * @throws PeriodicEvalError for invalid JSON, nesting that is too deep and a key that occurs twice in one object, and for the first wrong field, with its `path`.
+ * @throws PeriodicEvalError for what `strictJson` refuses, and for the first wrong field, with its `path`.
  */
 export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
-  const { code, where, fix } = place;
-  const failed = (got: string, expected: string, cause?: unknown) =>
-    new PeriodicEvalError({ code, where, got, expected, fix, cause });
-  if (isDeeperThan(maxDepth, text)) throw failed("deeper nesting", `at most ${maxDepth} levels`);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    const got = text.trim() === "" ? "an empty file" : `invalid JSON (${errorMessage(cause)})`;
-    throw failed(got, "JSON", cause);
-  }
-  const key = repeatedKey(text);
-  if (key !== null)
-    throw failed(`the key ${abbreviated(quoteValue(key))} twice in one object`, "keys that differ");
-  return parseValue(schema, value, place);
+  const parsed = strictJson(text);
+  if (parsed.fault === null) return parseValue(schema, parsed.value, place);
+  throw new PeriodicEvalError({ ...place, ...parsed.fault });
 }

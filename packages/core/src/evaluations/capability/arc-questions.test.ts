@@ -158,6 +158,12 @@ describe("parseArcQuestions rejects, with file and line,", () => {
       /got values nested deeper than 400 levels/,
     ],
     [
+      "an integer id that is rounded",
+      lines({ ...good, id: 2 ** 53 }),
+      "q.jsonl:1",
+      /got id = 9007199254740992, expected id: a non-empty string or an integer of at most 2⁵³ − 1/,
+    ],
+    [
       "an answer that is not a label",
       lines({ ...good, correct_answer: "fire" }),
       "q.jsonl:1",

@@ -84,7 +84,7 @@ function readRow({ row, place }: PlacedRow): Unnamed {
   const answer = isHub ? "answerKey" : "correct_answer";
   const gold = field(answer, "one of the labels", isFilled);
   const hasId = "id" in record && record["id"] !== null;
-  const id = hasId ? String(field("id", "a non-empty string or an integer", isId)) : null;
+  const id = hasId ? String(field("id", "a non-empty string or an integer of at most 2⁵³ − 1", isId)) : null;
   checkLabels(place, labels, choices, { gold, answer, labelled: isHub ? "choices.label" : "choice_labels" });
   return { id, place, question, labels, choices, gold };
 }

@@ -107,8 +107,11 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       return measureInBatches(items, context, measureBatch, completionItemsPerBatch);
     },
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>
-      rows.map((row) => ({ ...row, ...hitOf(row, trait) })),
+    async grade(rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> {
+      // Slow texts of an earlier call must not change these hits: a new trait has the whole time for its pattern.
+      const own = traitOf(marker, leakageWhere);
+      return rows.map((row) => ({ ...row, ...hitOf(row, own) }));
+    },
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>
       leakagePlainKeys(rows, { trait, source, completions, personas: personas.map(({ id }) => id) }),

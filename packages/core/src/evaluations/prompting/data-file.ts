@@ -1,11 +1,12 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { parseJson } from "../../hub/parse-text.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
 
 /**
- * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
+ * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.
  *
  * @param option The option that holds the path, for the error of an unreadable file; or only its place.
  * @throws PeriodicEvalError `data`, with the line of the syntax error; the error of `readTextFile` for an unreadable file.
@@ -15,6 +16,12 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
+  if (/\.json$/i.test(path))
+    try {
+      return { value: parseJson(text, path, ""), text };
+    } catch {
+      // The parser of YAML names the line of the fault.
+    }
   const [{ LineCounter }, { parseYaml }] = await Promise.all([
     import("yaml"),
     import("../../internal/parse-yaml.ts"),
@@ -31,7 +38,10 @@ export async function readYaml(
       where: fault === undefined ? path : `${path}:${lines.linePos(fault.pos[0]).line}`,
       got: errorMessage(cause).split("\n")[0]!,
       expected: "YAML or JSON",
-      fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
+      fix:
+        fault?.code === "RESOURCE_EXHAUSTION"
+          ? "Shorten the file or nest it less; rows can also be JSON Lines or Parquet."
+          : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause,
     });
   }

@@ -7,6 +7,7 @@ import { fakeJudge, fakeModel } from "../../testing/index.ts";
 import { alignmentEvaluation } from "../alignment/evaluation.ts";
 import { readLeakageQuestions } from "../leakage/questions.ts";
 import { readStatements } from "../margin/statements.ts";
+import { readYaml } from "./data-file.ts";
 import { readPersonas } from "./personas.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
@@ -147,6 +148,28 @@ describe("a hostile file of personas", () => {
       code: "data",
       where: join(folder, where),
       got: expect.stringMatching(got) as string,
+    });
+  });
+});
+
+describe("readYaml", () => {
+  const read = async (name: string, content: string) => {
+    await writeFile(join(folder, name), content);
+    return readYaml(join(folder, name), "personas");
+  };
+  const long = `[0${",0".repeat(1_000_000)}]`;
+
+  it("reads JSON of any length, and JSON that only a parser of YAML accepts", async () => {
+    expect((await read("long.json", long)).value).toHaveLength(1_000_001);
+    expect((await read("id.json", '[{"id": 18446744073709551616}]')).value).toEqual([{ id: 2 ** 64 }]);
+    expect((await read("comma.json", '[{"id": "a"},]')).value).toEqual([{ id: "a" }]);
+  });
+
+  it("refuses YAML of more than 2,000,000 tokens and recommends other formats", async () => {
+    await expect(read("long.yaml", long)).rejects.toMatchObject({
+      where: `${join(folder, "long.yaml")}:1`,
+      got: "more than 2000000 YAML tokens",
+      fix: expect.stringContaining("rows can also be JSON Lines or Parquet"),
     });
   });
 });

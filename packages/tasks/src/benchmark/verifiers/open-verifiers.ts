@@ -7,7 +7,7 @@ import {
   type VerifierModule,
 } from "@periodic-eval/core/grading";
 import { loadVerifierModule } from "@periodic-eval/core/config";
-import { limitedTime } from "@periodic-eval/core/internal";
+import { limitedTime, type TimeLimits } from "@periodic-eval/core/internal";
 import { builtInVerifiers } from "./built-in.ts";
 import type { VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";
@@ -34,11 +34,11 @@ export interface OpenVerifiers {
   fingerprints(): Readonly<Record<string, string>>;
 }
 
-export function openVerifiers(folder: string): OpenVerifiers {
+/** @param limits For the time of a task's pattern or schema on the completions that one call grades. */
+export function openVerifiers(folder: string, limits?: TimeLimits): OpenVerifiers {
   const modules = new Map<string, Promise<VerifierModule>>();
   const fingerprints = new Map<string, string>();
   const builtIn = new Map<string, Grader>();
-  const limited = limitedTime("the pattern or schema of the task");
   const graders = new Set<Grader>();
 
   async function open(task: VerifiedTask): Promise<Grader> {
@@ -46,7 +46,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
     if ("name" in verifier) {
       // The cache avoids compiling a thousand schemas at each measurement.
       const key = canonicalJson([verifier, task.answer]);
-      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer, limited));
+      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer, limits));
       builtIn.set(key, grader);
       fingerprints.set(verifier.name, builtInVerifiers[verifier.name]!.version);
       return grader;
@@ -80,14 +80,19 @@ export function openVerifiers(folder: string): OpenVerifiers {
 async function openBuiltIn(
   { name, args }: Extract<VerifierSpec, { readonly name: string }>,
   answer: Json,
-  limited: ReturnType<typeof limitedTime>,
+  limits?: TimeLimits,
 ): Promise<Grader> {
   const kind = builtInVerifiers[name]!;
   checkArgs(args, kind.args);
   const check = await kind.open({ answer, args });
-  return verifierGrader(name, kind.version, async (request) =>
-    verdictOfCheck((completion) => limited(() => check(completion)), request.answer),
-  );
+  const graderOfCall = () => {
+    const limited = limitedTime("the pattern or schema of the task", limits);
+    return verifierGrader(name, kind.version, async (request) =>
+      verdictOfCheck((completion) => limited(() => check(completion)), request.answer),
+    );
+  };
+  // A slow completion of an earlier call must not change these verdicts.
+  return { ...graderOfCall(), grade: (requests, options) => graderOfCall().grade(requests, options) };
 }
 
 async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
