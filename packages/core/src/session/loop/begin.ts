@@ -71,7 +71,9 @@ function reportMissed(
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
   for (const one of known.settled()) {
     const isMissed = missed.has(keyText(one)) || (one.phase === phase && !had.has(keyText(one)));
-    if (isMissed && one.status !== "grading") writer.announce(one, null, true);
+    // This session may have graded it already.
+    if (isMissed && one.status !== "grading" && !writer.isAnnounced(one))
+      writer.announce(one, { isLogged: true });
   }
 }
 

@@ -50,6 +50,26 @@ it("reports to onSnapshot after a resume what was graded between the checkpoint 
   expect(logged).toEqual([]);
 });
 
+it("reports to onSnapshot once what is graded while a session resumes", async () => {
+  const toy = toyTraining();
+  const never = gate();
+  const killed = openSession(
+    toy.options([half(toyEvaluation({ graded: true, onGrade: () => never.passed }))]),
+  );
+  await train(toy, 5)(killed);
+  const resume = await killed.save();
+  const { heard, callback } = hearing();
+  const statuses = async () => (await toy.store.list()).map(({ status }) => status);
+  const slow: Logger = {
+    name: "slow",
+    begin: async () => expect.poll(statuses).toEqual(["complete", "complete"]),
+  };
+  const session = openSession(toy.options([half(graded()), callback], { resume, loggers: [slow] }));
+  await train(toy, 1)(session);
+  await session.close();
+  expect(heard).toEqual(["0 complete", "5 complete"]);
+});
+
 it("stops early after a resume by a measurement that was graded between the checkpoint and a kill", async () => {
   const toy = toyTraining();
   const resume = await killedAfterGrading(toy);
