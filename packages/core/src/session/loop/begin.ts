@@ -66,7 +66,8 @@ function reportMissed(
   { known, writer }: SessionRecords,
   { phase, snapshots, unreported }: SessionState,
 ): void {
-  if (snapshots === undefined) return; // of an older version
+  // Older versions do not write which snapshots the callbacks knew.
+  if (snapshots === undefined) return;
   const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
   for (const one of known.settled()) {

@@ -78,23 +78,29 @@ it("stops early after a resume by a measurement that was graded between the chec
   await session.close();
 });
 
-it("reports to onSnapshot the end that followed the last checkpoint if the phase grows, and not if it is over", async () => {
-  const toy = toyTraining();
-  const atEnds = () => new PeriodicCallback(toyEvaluation(), { schedule: [] });
-  const first = openSession(toy.options([atEnds()], { maxSteps: 3 }));
-  await train(toy, 3)(first);
-  const resume = await first.save();
-  await first.end();
-  await first.close();
-  for (const [maxSteps, expected] of [
-    [3, []],
-    [4, ["3 complete", "4 complete"]],
-  ] as const) {
-    const { heard, callback } = hearing();
-    const session = openSession(toy.options([atEnds(), callback], { maxSteps, resume }));
-    await train(toy, maxSteps - 3)(session);
-    await session.end();
-    await session.close();
-    expect(heard).toEqual(expected);
-  }
-});
+it.each([
+  ["", true],
+  [" that knew no snapshot", false],
+])(
+  "reports to onSnapshot the end that followed the last checkpoint%s if the phase grows, and not if it is over",
+  async (_, atStart) => {
+    const toy = toyTraining();
+    const atEnds = () => new PeriodicCallback(toyEvaluation(), { schedule: [], atStart });
+    const first = openSession(toy.options([atEnds()], { maxSteps: 3 }));
+    await train(toy, 3)(first);
+    const resume = await first.save();
+    await first.end();
+    await first.close();
+    for (const [maxSteps, expected] of [
+      [3, []],
+      [4, ["3 complete", "4 complete"]],
+    ] as const) {
+      const { heard, callback } = hearing();
+      const session = openSession(toy.options([atEnds(), callback], { maxSteps, resume }));
+      await train(toy, maxSteps - 3)(session);
+      await session.end();
+      await session.close();
+      expect(heard).toEqual(expected);
+    }
+  },
+);
