@@ -137,9 +137,8 @@ class Window {
     const blamed = evidence.find(isBroken);
     if (blamed === undefined) return null;
     const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
-    const by = isExplainedBy(this.#others, blamed)
-      ? `${[...new Set(this.#others.map(({ owner }) => owner))].join(", ")} during ${measurement}`
-      : measurement;
+    const others = this.#others.filter((one) => isExplainedBy([one], blamed)).map(({ owner }) => owner);
+    const by = others.length > 0 ? `${[...new Set(others)].join(", ")} during ${measurement}` : measurement;
     reportDisturbance(reporter, blamed, by);
     // Further measurements would use weights that training did not make.
     if (options.onBrokenReceipt !== "record")
