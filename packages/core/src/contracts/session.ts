@@ -37,8 +37,8 @@ export interface SessionState {
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
   /**
-   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there are
-   * none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
+   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there
+   * are none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
    */
   readonly unreported?: Readonly<Record<string, readonly number[]>>;
 }

@@ -80,7 +80,8 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
     refused.set(session, new Set(refused.get(session)).add(where));
     session.warn(
       where,
-      "tried to replace Math.random while training uses it, which is ignored. Use a separate random generator to get the same numbers each time.",
+      "tried to replace Math.random while training uses it, which is ignored. " +
+        "Use a separate random generator to get the same numbers each time.",
     );
   };
   const report = (error: unknown) => {
