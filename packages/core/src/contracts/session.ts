@@ -32,13 +32,13 @@ export interface SessionState {
    */
   readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
   /**
-   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`; omitted by older versions and if there
-   * are none. A resumed session warns of those that are gone.
+   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`; omitted by older versions. A resumed
+   * session warns of those that are gone, and calls `onSnapshot` with those of its phase that are not listed.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
   /**
-   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there are
-   * none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
+   * The snapshots whose grades `onSnapshot` had not received when this state was read: steps by `<phase>/<id>`; omitted if there
+   * are none. A resumed session calls `onSnapshot` with those that were graded in the meantime.
    */
   readonly unreported?: Readonly<Record<string, readonly number[]>>;
 }
@@ -169,11 +169,11 @@ export interface SessionOptions {
   readonly budget?: Budget;
   /**
    * How long the session waits for a hook, for `saveAtFiring`, or for the `items`, `check` or `measure` of an evaluation, that
-   * shows no progress, in seconds; default 600, `Infinity` for ever. Progress is a call of the model, its end, tokens that it counts, or a report
-   * (`progress`, and any method of a hook's context). Work that takes longer is logged every minute and then abandoned: its
-   * signal aborts, its late result is ignored, the guards are left, and training continues with a warning or a failed snapshot.
-   * Abandoned work is not started again before it settles. Code that blocks the process cannot be abandoned; for `grade` see
-   * `Budget.drainSeconds`.
+   * shows no progress, in seconds; default 600, `Infinity` for ever. Progress is a call of the model, its end, tokens that it
+   * counts, or a report (`progress`, and any method of a hook's context). Work that takes longer is logged every minute and then
+   * abandoned: its signal aborts, its late result is ignored, the guards are left, and training continues with a warning or a
+   * failed snapshot. Abandoned work is not started again before it settles. Code that blocks the process cannot be abandoned; for
+   * `grade` see `Budget.drainSeconds`.
    */
   readonly patienceSeconds?: number;
   /** If an evaluation or hook throws: training continues (default), with a `failed` snapshot; or throw, for tests. */

@@ -93,6 +93,25 @@ test("ignores a replacement of Math.random by work with a separate stream", () =
   }
 });
 
+test("keeps the window's stream when code restores the Math.random that it saved before the window", async () => {
+  divertMathRandom(() => undefined);
+  try {
+    const numbers = withSeededRandom("a", () => draws(2));
+    for (const saved of [Math.random, native]) {
+      const restoring = () => {
+        Math.random = saved;
+        const [first] = draws(1);
+        Math.random = () => 0.5;
+        Math.random = saved;
+        return [first, ...draws(1)];
+      };
+      expect(withSeededRandom("a", restoring)).toEqual(numbers);
+    }
+  } finally {
+    Math.random = native;
+  }
+});
+
 test("gives a separate stream to callers of divertMathRandom only, in windows and outside of them", async () => {
   let isApart = false;
   const apart = <T>(work: () => T): T => {

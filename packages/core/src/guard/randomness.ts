@@ -30,7 +30,10 @@ const accessor = {
   get: () => current,
   set(value: () => number) {
     // A grader that seeds `Math.random` for itself would seed the training.
-    if (separateStream() === undefined) current = value;
+    for (const [streamOf, onRefused] of diversions)
+      if (streamOf() !== undefined) return isOfTraining(value) ? undefined : onRefused();
+    // A grader that restores what it saved before a window opened would give the window training's numbers.
+    current = (isOfTraining(value) ? replacements.at(-1)?.draw : undefined) ?? value;
   },
 };
 
@@ -45,11 +48,17 @@ export const isMathRandomReplaced = (): boolean => replacements.length > 0;
 
 /** Returns the caller's separate stream, or undefined if it has none. */
 type StreamOf = () => (() => number) | undefined;
-const diversions = new Set<StreamOf>();
+/** With the function to call if the caller tried to replace `Math.random`. */
+const diversions = new Map<StreamOf, () => void>();
+/** The value of `Math.random` outside of windows, and the training's function that it calls. */
 let diverted: (() => number) | null = null;
+let trainings: (() => number) | null = null;
+
+const isOfTraining = (random: () => number): boolean =>
+  random === native || random === diverted || random === trainings;
 
 function separateStream(): (() => number) | undefined {
-  for (const streamOf of diversions) {
+  for (const streamOf of diversions.keys()) {
     const stream = streamOf();
     if (stream !== undefined) return stream;
   }
@@ -59,12 +68,16 @@ function separateStream(): (() => number) | undefined {
 /**
  * Gives background work that draws from `Math.random` (a client's retry delays) a separate stream, so that it does not use up
  * the training's numbers. From now on `Math.random` calls `streamOf` at every draw: it returns the caller's stream, or undefined
- * to draw as before. Such work cannot replace `Math.random` either. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
+ * to draw as before. Such work cannot replace `Math.random` either. Calling it again with the same function restores the
+ * diversion if other code has replaced `Math.random`.
+ *
+ * @param onRefused Called when such work tries to replace `Math.random`.
  */
-export function divertMathRandom(streamOf: StreamOf): void {
-  diversions.add(streamOf);
+export function divertMathRandom(streamOf: StreamOf, onRefused: () => void = () => undefined): void {
+  diversions.set(streamOf, onRefused);
   const training = replacements.length === 0 ? Math.random : native;
   if (training === diverted) return;
+  trainings = training;
   diverted = () => (separateStream() ?? training)();
   native = diverted;
   if (replacements.length === 0) assign(diverted);

@@ -8,7 +8,7 @@ import { isPromise } from "./maybe-async.ts";
  */
 export function noPromise<T>(where: string, value: T): T {
   if (!isPromise(value)) return value;
-  // The error below tells more than its rejection.
+  // A rejection would otherwise be reported in addition to the error below.
   value.then(undefined, () => undefined);
   throw configError({
     where,

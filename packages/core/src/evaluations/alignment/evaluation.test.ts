@@ -318,6 +318,22 @@ describe("grading", () => {
     expect(graded.map(({ id, status }) => [id, status])).toEqual(failed.map(({ id }) => [id, "graded"]));
   });
 
+  it("adds what a failed grading has spent to what is spent after it", async () => {
+    let isOut = true;
+    const fake = fakeJudge(() => (isOut ? "error" : { aligned: 90, coherent: 80 }));
+    const spent = { calls: 1, cached: 0, inputTokens: 10, outputTokens: 2, cost: 0.5 };
+    const judge: typeof fake = {
+      ...fake,
+      grade: async (...given) => (await fake.grade(...given)).map((verdict) => ({ ...verdict, spent })),
+    };
+    const evaluation = alignmentEvaluation({ judge, anchors: [] });
+    const rows = await evaluation.measure(fakeModel(), await evaluation.items(fakeModel()), context);
+    const failed = await evaluation.grade!(rows, call);
+    isOut = false;
+    const [first] = (await evaluation.grade!(failed, call)) as readonly AlignmentRow[];
+    expect(first?.judgeSpent).toEqual({ calls: 2, cached: 0, inputTokens: 20, outputTokens: 4, cost: 1 });
+  });
+
   it("rejects a judge that returns too few verdicts", async () => {
     const judge = { ...kind, grade: async () => [] };
     const evaluation = alignmentEvaluation({ judge });

@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { configError } from "../../internal/config-error.ts";
 import { codeOption } from "../../internal/source-option.ts";
-import { isUngraded, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
+import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 
 export interface JudgeRows {
@@ -124,7 +124,7 @@ export async function judgeRows<R extends AnsweredRow>(
 
 /**
  * Grades the rows without a verdict, and those on which the judge failed. Keeps the other verdicts, which a failed grading by the same
- * judge has paid for.
+ * judge has paid for, and adds what the failed attempts have cost.
  *
  * @throws The errors of `judgeRows`.
  */
@@ -133,9 +133,14 @@ export async function judgeOpenRows(
   judging: JudgeRows,
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
-  const isKept = (row: AnsweredRow): row is AlignmentRow =>
-    "status" in row && !isUngraded(row as AlignmentRow);
+  const isGradedOnce = (row: AnsweredRow): row is AlignmentRow => "status" in row;
+  const isKept = (row: AnsweredRow): row is AlignmentRow => isGradedOnce(row) && !isUngraded(row);
   const open = rows.filter((row) => !isKept(row));
   const judged = (await judgeRows(open, judging, options)).values();
-  return rows.map((row) => (isKept(row) ? row : judged.next().value!));
+  return rows.map((row) => {
+    if (isKept(row)) return row;
+    const again = judged.next().value!;
+    const earlier = isGradedOnce(row) ? (row.judgeSpent ?? null) : null;
+    return earlier === null ? again : { ...again, judgeSpent: totalSpending([earlier, again.judgeSpent]) };
+  });
 }

@@ -108,14 +108,22 @@ function judgeModel(rows: readonly AlignmentRow[], judge: string): string {
 /** Returns the total spending on these rows, anchors included; null without a judge model. */
 function spentOf(rows: readonly AlignmentRow[]): Json {
   // Rows of earlier releases have no `judgeSpent`.
-  const spent = rows.flatMap(({ judgeSpent }) => (judgeSpent ? [judgeSpent] : []));
+  const spent = totalSpending(rows.map(({ judgeSpent }) => judgeSpent ?? null));
+  if (spent === null) return null;
+  const { calls, cached, inputTokens, outputTokens, cost } = spent;
+  return { calls, cached, input_tokens: inputTokens, output_tokens: outputTokens, cost };
+}
+
+/** Returns the sum of what is known; null if nothing is. */
+export function totalSpending(all: readonly (VerdictSpending | null)[]): VerdictSpending | null {
+  const spent = all.filter((one) => one !== null);
   if (spent.length === 0) return null;
   const sum = (of: (one: VerdictSpending) => number) => spent.reduce((total, one) => total + of(one), 0);
   return {
     calls: sum(({ calls }) => calls),
     cached: sum(({ cached }) => cached),
-    input_tokens: sum(({ inputTokens }) => inputTokens),
-    output_tokens: sum(({ outputTokens }) => outputTokens),
+    inputTokens: sum(({ inputTokens }) => inputTokens),
+    outputTokens: sum(({ outputTokens }) => outputTokens),
     cost: spent.every(({ cost }) => cost === null) ? null : sum(({ cost }) => cost ?? 0),
   };
 }
@@ -174,7 +182,7 @@ export interface AlignmentRow extends AnsweredRow {
   readonly raw: string | null;
   /** The judge's model as its server named it; null without a judge model. */
   readonly judgeModel: string | null;
-  /** Requests, tokens and cost of the verdict; null without a judge model. */
+  /** Requests, tokens and cost of the verdict and of failed attempts to get it; null without a judge model. */
   readonly judgeSpent: VerdictSpending | null;
 }
 

@@ -257,12 +257,27 @@ describe("rate and contrast", () => {
 
 describe("names of groups, clusters and items", () => {
   it.each(["by", "cluster", "item"])("are refused from `%s` unless they are names", (option) => {
-    for (const name of [undefined, {}, Promise.resolve("a")])
+    const values = option === "by" ? [] : [undefined, null];
+    for (const name of [...values, {}, NaN, [["a"]], Promise.resolve("a")])
       expect(() => {
         const { metric } = { metric: rate(() => true, { [option]: () => name }) };
         summarize({ metric }, rows);
         metric.options.item?.(rows[0]!);
       }).toThrow(`${option} of a rate of row "${rows[0]!.id}": got`);
+  });
+
+  it.each([
+    [true, ["m", "m/true"]],
+    [0.5, ["m", "m/0.5"]],
+    [
+      ["a", 2, false],
+      ["m", "m/a", "m/2", "m/false"],
+    ],
+    [undefined, ["m"]],
+    [null, ["m"]],
+  ])("may be booleans and numbers, and groups may be missing: %j", (group, names) => {
+    const by = () => group as never;
+    expect(Object.keys(summarize({ m: rate(() => true, { by }) }, rows))).toEqual(names);
   });
 });
 

@@ -97,33 +97,38 @@ function metric<R extends Row>(
   };
 }
 
-/** Returns the options that name groups and clusters of rows, made to throw for anything but names. */
+/** Returns the options that name groups and clusters of rows, made to return strings, and to throw for what is no name. */
 function checkedLabels<R extends Row>(kind: string, options: MetricOptions<R>): MetricOptions<R> {
-  const isName = (value: unknown) => typeof value === "string" || typeof value === "number";
-  const check =
-    <T>(key: string, label: (row: R) => T, isValid: (value: unknown) => boolean) =>
-    (row: R): T => {
-      const value = label(row);
-      if (isValid(value)) return value;
-      throw new PeriodicEvalError({
-        code: "data",
-        where: `${key} of a ${kind} of row "${row.id}"`,
-        got: quoteValue(value),
-        expected: key === "by" ? "a string, an array of strings, or null" : "a string",
-        fix: "Check the name of the row's field.",
-      });
-    };
+  const fail = (key: string, row: R, value: unknown) =>
+    new PeriodicEvalError({
+      code: "data",
+      where: `${key} of a ${kind} of row "${row.id}"`,
+      got: quoteValue(value),
+      expected: `a string, a finite number or a boolean${key === "by" ? ", an array of them, or null" : ""}`,
+      fix: "Check the name of the row's field.",
+    });
+  const named = (key: "cluster" | "item", label: (row: R) => unknown) => (row: R) => {
+    const value = label(row);
+    if (isName(value)) return String(value);
+    throw fail(key, row, value);
+  };
   const { by, cluster, item } = options;
-  const isGroup = (value: unknown) => value === null || isName(value) || isArrayOf(value, isName);
+  const groups = (label: (row: R) => unknown) => (row: R) => {
+    const value = label(row) ?? null;
+    if (value === null) return null;
+    if (Array.isArray(value) && value.every(isName)) return value.map(String);
+    if (isName(value)) return String(value);
+    throw fail("by", row, value);
+  };
   return {
-    ...(by && { by: check("by", by, isGroup) }),
-    ...(cluster && { cluster: check("cluster", cluster, isName) }),
-    ...(item && { item: check("item", item, isName) }),
+    ...(by && { by: groups(by) }),
+    ...(cluster && { cluster: named("cluster", cluster) }),
+    ...(item && { item: named("item", item) }),
   };
 }
 
-const isArrayOf = (value: unknown, isPart: (part: unknown) => boolean) =>
-  Array.isArray(value) && value.every(isPart);
+const isName = (value: unknown): value is string | number | boolean =>
+  typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);
 
 function checkRange(kind: string, range: Range | undefined): void {
   if (range === undefined || (range.length === 2 && range[0] < range[1])) return;

@@ -66,12 +66,15 @@ function reportMissed(
   { known, writer }: SessionRecords,
   { phase, snapshots, unreported }: SessionState,
 ): void {
-  if (snapshots === undefined) return; // of an older version
+  // Older versions do not write which snapshots the callbacks knew.
+  if (snapshots === undefined) return;
   const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
   for (const one of known.settled()) {
     const isMissed = missed.has(keyText(one)) || (one.phase === phase && !had.has(keyText(one)));
-    if (isMissed && one.status !== "grading") writer.announce(one, null, true);
+    // This session may have graded it already.
+    if (isMissed && one.status !== "grading" && !writer.isAnnounced(one))
+      writer.announce(one, { isLogged: true });
   }
 }
 

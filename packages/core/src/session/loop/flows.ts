@@ -138,7 +138,7 @@ export class SessionFlows {
       callbacks,
       windowSeconds: clock.windowSeconds,
       ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
-      ...(snapshots.length > 0 && { snapshots: knownSteps(snapshots) }),
+      snapshots: knownSteps(snapshots),
       ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };
   }

@@ -50,6 +50,26 @@ it("reports to onSnapshot after a resume what was graded between the checkpoint 
   expect(logged).toEqual([]);
 });
 
+it("reports to onSnapshot once what is graded while a session resumes", async () => {
+  const toy = toyTraining();
+  const never = gate();
+  const killed = openSession(
+    toy.options([half(toyEvaluation({ graded: true, onGrade: () => never.passed }))]),
+  );
+  await train(toy, 5)(killed);
+  const resume = await killed.save();
+  const { heard, callback } = hearing();
+  const statuses = async () => (await toy.store.list()).map(({ status }) => status);
+  const slow: Logger = {
+    name: "slow",
+    begin: async () => expect.poll(statuses).toEqual(["complete", "complete"]),
+  };
+  const session = openSession(toy.options([half(graded()), callback], { resume, loggers: [slow] }));
+  await train(toy, 1)(session);
+  await session.close();
+  expect(heard).toEqual(["0 complete", "5 complete"]);
+});
+
 it("stops early after a resume by a measurement that was graded between the checkpoint and a kill", async () => {
   const toy = toyTraining();
   const resume = await killedAfterGrading(toy);
@@ -58,23 +78,29 @@ it("stops early after a resume by a measurement that was graded between the chec
   await session.close();
 });
 
-it("reports to onSnapshot the end that followed the last checkpoint if the phase grows, and not if it is over", async () => {
-  const toy = toyTraining();
-  const atEnds = () => new PeriodicCallback(toyEvaluation(), { schedule: [] });
-  const first = openSession(toy.options([atEnds()], { maxSteps: 3 }));
-  await train(toy, 3)(first);
-  const resume = await first.save();
-  await first.end();
-  await first.close();
-  for (const [maxSteps, expected] of [
-    [3, []],
-    [4, ["3 complete", "4 complete"]],
-  ] as const) {
-    const { heard, callback } = hearing();
-    const session = openSession(toy.options([atEnds(), callback], { maxSteps, resume }));
-    await train(toy, maxSteps - 3)(session);
-    await session.end();
-    await session.close();
-    expect(heard).toEqual(expected);
-  }
-});
+it.each([
+  ["", true],
+  [" that knew no snapshot", false],
+])(
+  "reports to onSnapshot the end that followed the last checkpoint%s if the phase grows, and not if it is over",
+  async (_, atStart) => {
+    const toy = toyTraining();
+    const atEnds = () => new PeriodicCallback(toyEvaluation(), { schedule: [], atStart });
+    const first = openSession(toy.options([atEnds()], { maxSteps: 3 }));
+    await train(toy, 3)(first);
+    const resume = await first.save();
+    await first.end();
+    await first.close();
+    for (const [maxSteps, expected] of [
+      [3, []],
+      [4, ["3 complete", "4 complete"]],
+    ] as const) {
+      const { heard, callback } = hearing();
+      const session = openSession(toy.options([atEnds(), callback], { maxSteps, resume }));
+      await train(toy, maxSteps - 3)(session);
+      await session.end();
+      await session.close();
+      expect(heard).toEqual(expected);
+    }
+  },
+);

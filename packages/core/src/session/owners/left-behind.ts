@@ -73,6 +73,17 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
     process.listenerCount("unhandledRejection") + process.listenerCount("uncaughtException");
   const stream = namedStream("left behind");
   const streamOf = () => (isMathRandomReplaced() || storage.getStore() === undefined ? undefined : stream);
+  const refused = new WeakMap<Reporter, Set<string>>();
+  const warnOfRefusal = () => {
+    const { of: session, where = "" } = storage.getStore() ?? {};
+    if (session === undefined || refused.get(session)?.has(where) === true) return;
+    refused.set(session, new Set(refused.get(session)).add(where));
+    session.warn(
+      where,
+      "tried to replace Math.random while training uses it, which is ignored. " +
+        "Use a separate random generator to get the same numbers each time.",
+    );
+  };
   const report = (error: unknown) => {
     const owner = storage.getStore();
     if (owner !== undefined) return owner(error, "a promise that it left behind was rejected");
@@ -102,7 +113,7 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
         removeRethrowingListeners();
         listeners = countListeners();
       }
-      divertMathRandom(streamOf);
+      divertMathRandom(streamOf, warnOfRefusal);
       return storage.run(owner, work, given);
     },
     current: () => storage.getStore(),

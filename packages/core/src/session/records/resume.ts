@@ -79,7 +79,10 @@ const isGradable = ({ status, samples }: Snapshot): boolean => status === "faile
 export const isUngraded = (snapshot: Snapshot): boolean =>
   snapshot.status === "grading" || isGradable(snapshot);
 
-/** Grades a failed measurement from its beginning, if a callback asks for its evaluation. */
+/**
+ * Grades the rows of a failed measurement again, if a callback asks for its evaluation. `grade` receives the rows as the failed
+ * grading left them, and may keep their verdicts.
+ */
 async function gradeAgain(
   { comparisons, grading, known, writer }: SessionRecords,
   failed: Snapshot,

@@ -90,11 +90,19 @@ export class SnapshotWriter {
       this.#reporter.warn("store", `could not read ${keyText(snapshot)} back: ${errorMessage(unread)}`);
     }
     this.#known.settle(written);
-    this.announce(written, failure ?? (error === null ? null : { callback, error }));
+    this.announce(written, { failure: failure ?? (error === null ? null : { callback, error }) });
   }
 
-  announce(snapshot: Snapshot, failure: Failure | null = null, isLogged = false): void {
+  announce(
+    snapshot: Snapshot,
+    { failure = null, isLogged = false }: Partial<Omit<Announcement, "snapshot">> = {},
+  ): void {
     this.#announcements.push({ snapshot, failure, isLogged });
+  }
+
+  /** Whether the snapshot waits to be announced. */
+  isAnnounced(key: SnapshotKey): boolean {
+    return this.#announcements.some(({ snapshot }) => keyText(snapshot) === keyText(key));
   }
 
   /** Returns the snapshots of which `onSnapshot` has not received the grading. */

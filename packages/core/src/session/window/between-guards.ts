@@ -30,10 +30,12 @@ export type Others = readonly { readonly owner: string; readonly part: string }[
 const nobody: Others = [];
 
 const isOfWeights = (part: string): boolean => part === "variables" || part === "weights";
+const isSame = (part: string, other: string): boolean =>
+  part === other || (isOfWeights(part) && isOfWeights(other));
 
 /** Whether evidence of a hook or measurement is about weights or settings that only others changed meanwhile. */
 export const isExplainedBy = (others: Others, { part }: Evidence): boolean =>
-  others.some((other) => other.part === part || (isOfWeights(other.part) && isOfWeights(part)));
+  others.some((other) => isSame(other.part, part));
 
 /** Observes the weights between guard points, and blames what ran in between. */
 export class BetweenGuards {
@@ -44,8 +46,10 @@ export class BetweenGuards {
   #entered: readonly EnteredGuard[] = [];
   /** The callback or logger whose code guards observe, as `currentOwner` names it. */
   #running: string | null = null;
-  #hasWritten = false;
-  #others: { owner: string; part: string }[] | null = null;
+  /** The guards whose part that code changed. */
+  readonly #changed = new Set<string>();
+  /** By owner and guard. */
+  readonly #others = new Map<string, Others[number]>();
   /** Whether a change since `enter` has been blamed on the code that made it. */
   #isBlamed = false;
   readonly #endWatching: readonly (() => void)[];
@@ -65,14 +69,16 @@ export class BetweenGuards {
   /** Notes that a hook or measurement of a callback, or a call of a logger, begins, whose own changes guards see. */
   begin(owner: string): void {
     this.#running = owner;
-    this.#hasWritten = false;
-    this.#others = null;
+    this.#changed.clear();
+    this.#others.clear();
   }
 
-  /** Ends what `begin` began. Returns who else changed weights meanwhile, if the callback did not. */
+  /** Ends what `begin` began. Returns who else changed something meanwhile that the callback did not change. */
   end(): Others {
     this.#running = null;
-    return this.#hasWritten ? nobody : (this.#others ?? nobody);
+    if (this.#others.size === 0) return nobody;
+    const changed = [...this.#changed];
+    return [...this.#others.values()].filter(({ part }) => !changed.some((other) => isSame(other, part)));
   }
 
   close(): void {
@@ -85,11 +91,11 @@ export class BetweenGuards {
     const owner = currentOwner(reporter);
     if (owner === null) return;
     if (owner === this.#running) {
-      this.#hasWritten = true;
+      this.#changed.add(part);
       return;
     }
     if (isOfWeights(part)) this.#isBlamed = true;
-    if (this.#running !== null) (this.#others ??= []).push({ owner, part });
+    if (this.#running !== null) this.#others.set(`${owner}/${part}`, { owner, part });
     const { step } = progress.current;
     const callback = callbacks.find((one) => ownerNameOf(one) === owner);
     const by = `a grader, timer or promise of ${owner} at step ${step}`;

@@ -38,7 +38,7 @@ function watchedTraining() {
     }
     return null;
   };
-  return { toy, listeners, write, options, train };
+  return { toy, guards, listeners, write, options, train };
 }
 
 const later: readonly [string, (write: () => void) => void][] = [
@@ -95,6 +95,31 @@ it("blames the callback whose timer changes weights during a hook of another, an
   const stop = await withSession(options([evil, slow]), train(true));
   expect(stop).toContain('callback "evil" at step 0');
   expect(toy.warnings().join("\n")).not.toContain('"slow"');
+});
+
+it("does not blame a hook that changes another setting while a timer of another changes weights", async () => {
+  const { toy, guards, write, options, train } = watchedTraining();
+  let switchBackend = () => {};
+  const backend = {
+    ...fakeGuard({ name: "backend", around: "hooks", observe: () => "wasm" }),
+    watch(onChange: (what: string) => void) {
+      switchBackend = () => onChange("the backend was switched");
+      return () => {};
+    },
+  };
+  const evil: TrainerCallback = { id: "evil", onTrainBegin: () => void setTimeout(write, 5) };
+  const switching: TrainerCallback = {
+    id: "switching",
+    async onTrainBegin() {
+      switchBackend();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      switchBackend();
+    },
+  };
+  await withSession(options([evil, switching], { guards: [...guards, backend] }), train(true));
+  const warnings = toy.warnings().join("\n");
+  expect(warnings).toContain('callback "evil"');
+  expect(warnings).not.toContain('"switching"');
 });
 
 it("blames an evaluation whose items change weights later, and a logger whose timer does", async () => {

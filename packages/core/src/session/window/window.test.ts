@@ -370,25 +370,3 @@ it("records that a server ran the model, also in a failed measurement, and nothi
     expect("served" in found[0]!).toBe(isServed === true);
   }
 });
-
-it("continues training if a hook repeats a failed measurement without end", async () => {
-  const toy = toyTraining();
-  let measured = 0;
-  const evaluation = toyEvaluation({
-    name: "failing",
-    onMeasure() {
-      measured += 1;
-      throw new Error("broken");
-    },
-  });
-  const retrying: TrainerCallback = {
-    id: "failing",
-    onTrainBegin: ({ measure }) => measure({ id: "failing", evaluation, crossed: [] }),
-    onSnapshot: ({ measure }) => measure({ id: "failing", evaluation, crossed: [] }),
-  };
-  await withSession(toy.options([retrying]), train(toy, 1));
-  expect(measured).toBe(101);
-  expect(toy.warnings()).toContain(
-    'callback "failing": "failing" is not measured again at step 0: hooks have reacted to snapshots with further requests 100 times',
-  );
-});

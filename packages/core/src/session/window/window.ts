@@ -21,8 +21,11 @@ export interface RequestSource {
   announce(): Promise<void>;
 }
 
-/** How often hooks may request more in one window. A hook that repeats each failed measurement would never let training continue. */
+/** How often one window takes a measurement that hooks request again because it is not complete. */
+const maxRepeats = 3;
+/** How often hooks may request more in one window. Hooks that request another id for each snapshot would hold training for ever. */
 const maxRounds = 100;
+const tooManyRounds = `not measured: hooks had reacted to snapshots of this step with further requests ${maxRounds} times`;
 
 /** Opens a window and measures until nothing is requested any more. Equal prompts of its measurements are generated once. */
 export async function runWindow(
@@ -39,7 +42,7 @@ export async function runWindow(
     await withSeededRandom(seed, async () => {
       let round = 0;
       for (let requests = source.take(); requests.length > 0; requests = source.take()) {
-        if (round++ > maxRounds) return window.refuse(requests);
+        if (round++ > maxRounds) return window.measureAll(requests, tooManyRounds);
         await window.measureAll(requests);
         await source.announce();
         await window.checkBetween();
@@ -59,6 +62,8 @@ class Window {
   #last: readonly Evidence[] = [];
   /** The others that changed something during the last measurement. */
   #others: Others = [];
+  /** How often each id was requested. */
+  readonly #counts = new Map<string, number>();
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
   constructor(parts: WindowParts, position: Position) {
@@ -66,19 +71,23 @@ class Window {
     this.#position = position;
   }
 
-  /** Measures requests one after the other, the cheapest first, each inside the guards: a receipt blames one measurement. */
-  async measureAll(requests: readonly Requested[]): Promise<void> {
+  /**
+   * Measures requests one after the other, the cheapest first, each inside the guards: a receipt blames one measurement.
+   *
+   * @param broken Why all are skipped; null to measure them.
+   */
+  async measureAll(requests: readonly Requested[], broken: string | null = null): Promise<void> {
     const { governor, records, reporter } = this.#parts;
     const ready: ReadyRequest[] = [];
     for (const requested of records.baselines.withBaselines(requests)) {
       const { callback, evaluation, id } = requested;
       if (this.#isMeasured(id)) records.interrupted.settle(id);
-      else ready.push(await ownedBy(callback, evaluation, reporter, () => this.#prepare(requested)));
+      else if (!this.#isRepeatedTooOften(requested))
+        ready.push(await ownedBy(callback, evaluation, reporter, () => this.#prepare(requested)));
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
-    let broken: string | null = null;
     for (const one of ready) {
       broken ??= await this.checkBetween();
       const { callback, evaluation, id } = one.requested;
@@ -94,16 +103,6 @@ class Window {
       justLeft = this.#last = evidence;
       broken ??= await this.#checkReceipt(one.requested.id, evidence);
     }
-  }
-
-  /** Reports requests that the window no longer measures. */
-  refuse(requests: readonly Requested[]): void {
-    const { step } = this.#position.progress;
-    for (const { callback, id } of requests)
-      this.#parts.reporter.warn(
-        ownerNameOf(callback),
-        `"${id}" is not measured again at step ${step}: hooks have reacted to snapshots with further requests ${maxRounds} times`,
-      );
   }
 
   /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
@@ -137,9 +136,8 @@ class Window {
     const blamed = evidence.find(isBroken);
     if (blamed === undefined) return null;
     const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
-    const by = isExplainedBy(this.#others, blamed)
-      ? `${[...new Set(this.#others.map(({ owner }) => owner))].join(", ")} during ${measurement}`
-      : measurement;
+    const others = this.#others.filter((one) => isExplainedBy([one], blamed)).map(({ owner }) => owner);
+    const by = others.length > 0 ? `${[...new Set(others)].join(", ")} during ${measurement}` : measurement;
     reportDisturbance(reporter, blamed, by);
     // Further measurements would use weights that training did not make.
     if (options.onBrokenReceipt !== "record")
@@ -153,6 +151,16 @@ class Window {
     const { phase, progress } = this.#position;
     const status = this.#parts.records.known.getSettled({ phase, id, step: progress.step })?.status;
     return status === "complete" || status === "grading";
+  }
+
+  /** Counts a request, and warns if the window has taken it too often. Its last snapshot says why it is not complete. */
+  #isRepeatedTooOften({ callback, id }: Requested): boolean {
+    const count = this.#counts.get(id) ?? 0;
+    this.#counts.set(id, count + 1);
+    if (count < maxRepeats) return false;
+    const message = `"${id}" is not measured again at step ${this.#position.progress.step}, after ${maxRepeats} times`;
+    this.#parts.reporter.warn(ownerNameOf(callback), message);
+    return true;
   }
 
   async #prepare(requested: Requested): Promise<ReadyRequest> {

@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { train } from "../loop/toy-run.test-data.ts";
+import { withSession } from "../loop/session.ts";
+
+it("continues training if a hook repeats a failed measurement without end", async () => {
+  const toy = toyTraining();
+  let measured = 0;
+  const evaluation = toyEvaluation({
+    name: "failing",
+    onMeasure() {
+      measured += 1;
+      throw new Error("broken");
+    },
+  });
+  const retrying: TrainerCallback = {
+    id: "failing",
+    onTrainBegin: ({ measure }) => measure({ id: "failing", evaluation, crossed: [] }),
+    onSnapshot: ({ measure }) => measure({ id: "failing", evaluation, crossed: [] }),
+  };
+  await withSession(toy.options([retrying]), train(toy, 1));
+  expect(measured).toBe(3);
+  expect(toy.warnings()).toContain(
+    'callback "failing": "failing" is not measured again at step 0, after 3 times',
+  );
+});
+
+it("continues training if a hook requests another id for each snapshot, and records what it skips", async () => {
+  const toy = toyTraining();
+  const evaluation = toyEvaluation({ items: 1 });
+  let requested = 0;
+  const request: TrainerCallback["onTrainBegin"] = ({ measure }) =>
+    measure({ id: `more-${requested++}`, evaluation, crossed: [] });
+  const endless: TrainerCallback = {
+    id: "endless",
+    onTrainBegin: request,
+    onSnapshot: (context, { step }) => (step === 0 ? request(context) : undefined),
+  };
+  await withSession(toy.options([endless]), train(toy, 1));
+  const statuses = (await toy.store.list()).filter(({ step }) => step === 0).map(({ status }) => status);
+  expect([statuses.length, statuses.filter((one) => one === "skipped").length]).toEqual([102, 1]);
+});
