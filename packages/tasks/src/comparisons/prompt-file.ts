@@ -52,7 +52,7 @@ function idOf({ row, place }: PlacedRow, at: number, places: Map<string, string>
     const expected = "id: a non-empty string or an integer of at most 2⁵³ − 1";
     throw dataError(place, `id = ${quoteValue(id)}`, expected, fix);
   }
-  const name = String(id);
+  const name = `${id as string | number}`;
   const before = places.get(name);
   if (before !== undefined)
     throw dataError(place, `the id "${name}", which ${before} already has`, "unique ids", fix);
