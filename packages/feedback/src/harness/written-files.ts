@@ -10,7 +10,7 @@ const measured = z.looseObject({
   collapse: z.looseObject({ alerts: z.array(z.string()), unknown: reasons }).nullable(),
 });
 
-/** What a resume reads in the files of a preference. A file without it was damaged or edited. */
+/** The part of a preference's files that a resume reads. A file without it was damaged or edited. */
 export const writtenSchemas = {
   metadata: z.looseObject({
     lora_id: z.string(),

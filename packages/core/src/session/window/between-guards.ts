@@ -25,7 +25,7 @@ export interface BetweenOptions {
   readonly progress: { readonly current: { readonly step: number } };
 }
 
-/** Who changed what during a hook or measurement of another callback: the owner's name and the guard. */
+/** Changes during a hook or measurement of another callback: the name of the owner and the guard. */
 export type Others = readonly { readonly owner: string; readonly part: string }[];
 const nobody: Others = [];
 
