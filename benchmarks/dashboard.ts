@@ -1,13 +1,15 @@
 // How fast does `periodic-eval serve` answer over 10,000 snapshots with 1,000,000 rows, and what do 50 clients that follow a run cost
-// its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn; the server is
-// another process, and the clients run in this one. Prints medians and all values.
+// its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn. The server is
+// another process, at the priority that `train --serve` gives it. The clients are a third one, at the lowest priority: real clients
+// run on other machines. Prints medians and all values.
 //   npm run bench dashboard                  # everything, about 3 minutes
 //   npm run bench dashboard -- --part scale  # or large, or follow
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { constants, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { defineEvaluation, openSession, PeriodicCallback, everySteps } from "@periodic-eval/core";
@@ -19,6 +21,7 @@ const { values } = parseArgs({
   options: {
     part: { type: "string" },
     train: { type: "string" },
+    follow: { type: "string" },
     clients: { type: "string", default: "50" },
     rounds: { type: "string", default: "4" },
   },
@@ -238,15 +241,27 @@ async function followRun(address: string, signal: AbortSignal, counts: Counts): 
   }
 }
 
-async function trainOnce(run: string): Promise<{ seconds: number; cpu: number }> {
-  const child = spawn(process.execPath, [...process.execArgv, here, "--train", run], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let output = "";
-  child.stdout.on("data", (text: Buffer) => (output += text.toString()));
-  await once(child, "close");
-  return JSON.parse(output) as { seconds: number; cpu: number };
+/** Follows a folder with all clients until the parent process closes the input, and prints what they counted. */
+async function followAll(address: string): Promise<void> {
+  const counts: Counts = { events: 0, pages: 0, problems: [] };
+  const end = new AbortController();
+  const clients = Array.from({ length: Number(values.clients) }, () =>
+    followRun(address, end.signal, counts),
+  );
+  await once(process.stdin.resume(), "end");
+  end.abort();
+  await Promise.all(clients);
+  console.log(JSON.stringify(counts));
 }
+
+/** Starts this file with one more argument. */
+const again = (...args: readonly string[]) =>
+  spawn(process.execPath, [...process.execArgv, here, "--clients", values.clients, ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+
+const trainOnce = async (run: string) =>
+  (await json(again("--train", run).stdout)) as { seconds: number; cpu: number };
 
 async function follow(folder: string): Promise<void> {
   const root = join(folder, "followed");
@@ -263,13 +278,15 @@ async function follow(folder: string): Promise<void> {
         continue;
       }
       const { child, address } = await serve(root);
-      const end = new AbortController();
-      const clients = Array.from({ length: Number(values.clients) }, () =>
-        followRun(address, end.signal, counts),
-      );
+      setPriority(child.pid!, constants.priority.PRIORITY_BELOW_NORMAL);
+      const clients = again("--follow", address);
+      setPriority(clients.pid!, constants.priority.PRIORITY_LOW);
       sides.followed.push(await trainOnce(run));
-      end.abort();
-      await Promise.all(clients);
+      clients.stdin.end();
+      const { events, pages, problems } = (await json(clients.stdout)) as Counts;
+      counts.events += events;
+      counts.pages += pages;
+      counts.problems.push(...problems);
       child.kill();
     }
   }
@@ -286,6 +303,7 @@ async function follow(folder: string): Promise<void> {
 }
 
 if (values.train !== undefined) await train(values.train);
+else if (values.follow !== undefined) await followAll(values.follow);
 else {
   const folder = await mkdtemp(join(tmpdir(), "bench-dashboard-"));
   const isAsked = (part: string) => values.part === undefined || values.part === part;

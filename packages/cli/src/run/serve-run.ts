@@ -1,6 +1,7 @@
 import { nodeFiles } from "@periodic-eval/core/snapshots";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { constants, setPriority } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { integer } from "../config/command-options.ts";
@@ -20,8 +21,8 @@ const here = import.meta.url;
 const main = fileURLToPath(new URL(`../main${extname(here)}`, here));
 
 /**
- * Serves a run in another process while `work` runs, so that its pages take no time from training. A server that cannot start is
- * reported, and the work goes on without it.
+ * Serves a run in another process of lower priority while `work` runs, so that its pages take no time from training. A server that
+ * cannot start is reported, and the work goes on without it.
  */
 export async function withServedRun<T>(
   runDir: string,
@@ -35,6 +36,7 @@ export async function withServedRun<T>(
     // The channel tells the server when this process is killed.
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
+  giveWay(child.pid);
   const ended = once(child, "close").catch(() => undefined);
   const exited = once(child, "exit").catch(() => undefined);
   let problem = "";
@@ -49,5 +51,15 @@ export async function withServedRun<T>(
     if (child.connected) child.disconnect();
     child.kill();
     await exited;
+  }
+}
+
+/** Lowers the priority of a process, where the system allows it: training goes first if both need the same core. */
+function giveWay(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // The process has ended, or a sandbox forbids it. The page is served at the same priority.
   }
 }
