@@ -10,6 +10,7 @@ import type {
   Tokenizer,
 } from "@periodic-eval/core";
 import { renderPrompt } from "@periodic-eval/core/evaluations";
+import { inSlices } from "./in-slices.ts";
 import { checkLength } from "./prompt-length.ts";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
@@ -27,18 +28,22 @@ export async function answer(
   for (const { prompt } of requests)
     if ("messages" in prompt)
       checkLength(model, "messages", textOf(prompt.messages, body.chat_template_kwargs));
-  const { tokenizer } = model;
-  const completions = await model.generate!(requests, { signal });
-  const count = (ids: readonly (readonly number[] | null)[]) =>
-    ids.reduce((sum, one) => sum + (one?.length ?? 0), 0);
-  const promptTokens = count(requests.map(({ prompt }) => renderPrompt(tokenizer!, prompt).ids));
-  const completionTokens = count(completions.map(({ ids }) => ids));
+  const tokenizer = model.tokenizer!;
+  const answers = await inSlices(requests, async (slice) => {
+    const completions = await model.generate!(slice, { signal });
+    return completions.map((completion, at) => ({
+      completion,
+      promptTokens: renderPrompt(tokenizer, slice[at]!.prompt).ids?.length ?? 0,
+    }));
+  });
+  const promptTokens = sum(answers.map((one) => one.promptTokens));
+  const completionTokens = sum(answers.map(({ completion: { ids } }) => ids?.length ?? 0));
   return {
     id: `chatcmpl-${randomUUID()}`,
     object: "chat.completion",
     created: Math.floor(now.getTime() / 1000),
     model: body.model,
-    choices: completions.map((completion, index) => choiceOf(completion, index, body, tokenizer!)),
+    choices: answers.map(({ completion }, index) => choiceOf(completion, index, body, tokenizer)),
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
@@ -46,6 +51,8 @@ export async function answer(
     },
   };
 }
+
+const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
 
 function requestsOf(body: ChatBody | ChatBatchBody): readonly GenerateRequest[] {
   const { temperature, top_p: topP, top_k: topK, stop, chat_template_kwargs: kwargs } = body;
