@@ -273,6 +273,17 @@ describe("a run that resumes with such a service", () => {
     expect(service.steps(await adapter())).toBe(1);
   });
 
+  it("treats a request that a rate limit rejects as not trained", async () => {
+    await serve(failing(1, 429));
+    await expect(run(["num_steps=1"])).rejects.toMatchObject({
+      code: "model",
+      got: expect.not.stringContaining("unknown") as string,
+    });
+    await run(["num_steps=1"]);
+    expect((await lines())[0]).toMatchObject({ sub_step_count: 2 });
+    expect(service.steps(await adapter())).toBe(2);
+  });
+
   it("waits for the reply of a request when it is interrupted, and resumes with the confirmed number of steps", async () => {
     const interrupt = new AbortController();
     await serve({

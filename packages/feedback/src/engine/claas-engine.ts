@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { configError, isRecord, quoteValue } from "@periodic-eval/core/internal";
-import { at, isString, type JsonService } from "@periodic-eval/remote";
+import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
 import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
 import { sampleAnswers } from "./sample-answers.ts";
 import { serviceModel } from "./service-model.ts";
@@ -172,21 +172,24 @@ async function train(
 }
 
 /**
- * Sends one request. `onRefusal` runs if the service has certainly not trained it. An interrupt waits for the reply: without it,
- * nobody knows whether the request was trained.
+ * Sends one request. `onRefusal` runs if the service has certainly not trained it: it was not reached, or it rejected the request.
+ * An interrupt waits for the reply: without it, nobody knows whether the request was trained.
  */
 async function send(once: JsonService, body: Json, onRefusal: () => Promise<void>): Promise<unknown> {
-  const refuse = async (error: PeriodicEvalError) => {
+  let wasAccepted = true;
+  const { signal } = new AbortController();
+  const beforeRequest = () => (mayBeBilled: boolean) => void (wasAccepted = mayBeBilled);
+  try {
+    return await trackCall({ signal, beforeRequest }, (call) =>
+      call.send(() => once.ask("v1/feedback", body, call.signal)),
+    );
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    // `model` means no reply, or a status such as 500, which the service also sends after it has trained.
+    if (error.code === "model" && wasAccepted)
+      throw unconfirmed(error.where, error.got, error.expected, error);
     await onRefusal();
     throw error;
-  };
-  try {
-    return await once.ask("v1/feedback", body, new AbortController().signal);
-  } catch (error) {
-    // `model` means no reply, or a status such as 500, which the service also sends after it has trained.
-    if (!PeriodicEvalError.is(error)) throw error;
-    if (error.code !== "model") return refuse(error);
-    throw unconfirmed(error.where, error.got, error.expected, error);
   }
 }
 
