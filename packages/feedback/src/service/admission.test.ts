@@ -41,7 +41,7 @@ describe("request admission", () => {
     const deep = `{"model": ${"[".repeat(40_000)}${"]".repeat(40_000)}}`;
     expect(await ask(service.url, "/v1/score", deep)).toMatchObject({
       status: 400,
-      body: { error: { message: expect.stringContaining("more than 64 levels") as string } },
+      body: { error: { message: expect.stringContaining("deeper than 400 levels") as string } },
     });
     expect(await ask(service.url, "/v1/score", `{"model": "a", "mode\\u006c": "b"}`)).toMatchObject({
       status: 400,

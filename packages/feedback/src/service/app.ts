@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord, quoteValue, repeatedKey, walkJson } from "@periodic-eval/core/internal";
+import { isRecord, strictJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import type pLimit from "p-limit";
 import { admission, type Admission } from "./admission.ts";
@@ -154,34 +154,12 @@ function addErrors(app: Hono, { onFailure }: AppOptions): void {
   });
 }
 
-/** Maximum nesting of a body. Valid requests nest less, and recursive code does not exhaust the stack at this depth. */
-const maxDepth = 64;
-
 function bodyOf({ var: { body: text } }: Context): unknown {
-  let isTooDeep = false;
-  walkJson(text, (_, level) => !(isTooDeep ||= level > maxDepth));
-  if (isTooDeep) throw invalidJson(`JSON that nests more than ${maxDepth} levels`);
-  const body = jsonOf(text);
-  const repeated = repeatedKey(text);
-  if (repeated !== null) throw invalidJson(`the key ${quoteValue(repeated)} twice in one object`);
-  return body;
+  const parsed = strictJson(text);
+  if (parsed.fault === null) return parsed.value;
+  const { got, expected } = parsed.fault;
+  throw refused(400, "invalid_json", { where: "the body", got, expected, fix: "Correct the request." });
 }
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw invalidJson("invalid JSON");
-  }
-}
-
-const invalidJson = (got: string) =>
-  refused(400, "invalid_json", {
-    where: "the body",
-    got,
-    expected: `JSON of at most ${maxDepth} levels, with each key once`,
-    fix: "Correct the request.",
-  });
 
 /** Returns a signal that aborts with an Error when the client disconnects. The server's signal aborts with a string. */
 function disconnectSignal(context: Context): AbortSignal {

@@ -5,7 +5,7 @@ import {
   isFilled,
   isRecord,
   quoteValue,
-  repeatedKey,
+  strictJson,
 } from "@periodic-eval/core/internal";
 import type { Mistakes } from "./mistakes.ts";
 import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
@@ -74,15 +74,13 @@ type Report = (got: string, expected: string, fix: string, cause?: unknown) => n
 
 function parseObject(line: string, report: Report): Fields | null {
   const fix = "Write one JSON object per line (JSONL), without commas between lines.";
-  try {
-    const value: unknown = JSON.parse(line);
-    const key = repeatedKey(line);
-    if (key !== null)
-      return report(`the key ${short(key)} twice in one object`, "keys that differ", "Remove or rename one.");
-    return isRecord(value) ? value : report(short(value), "a JSON object", fix);
-  } catch (cause) {
-    return report(`invalid JSON (${(cause as Error).message})`, "a JSON object", fix, cause);
-  }
+  const parsed = strictJson(line);
+  if (parsed.fault === null)
+    return isRecord(parsed.value) ? parsed.value : report(short(parsed.value), "a JSON object", fix);
+  const { got, expected, cause } = parsed.fault;
+  return cause === undefined
+    ? report(got, expected, "Correct the line.")
+    : report(got, "a JSON object", fix, cause);
 }
 
 function messagesOf(value: Fields, report: Report): readonly Message[] | null {
