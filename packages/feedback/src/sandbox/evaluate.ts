@@ -9,11 +9,13 @@ import {
 import { changedBuiltIn, isWellFormedText } from "./guest.ts";
 import type { SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
-/** Returns the name and message of an exception, at most 200 characters. */
+/** Returns the name and message of an exception, or the value that was thrown, at most 200 characters. */
 function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
   // The engine throws null if it has no memory for an error.
   if (context.sameValue(error, context.null)) return "out of memory, or the thrown value null";
   try {
+    if (context.typeof(error) !== "object")
+      return `the thrown value ${context.getString(error)}`.slice(0, 200);
     const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
     const message = context.getProp(error, "message").consume((handle) => context.getString(handle));
     return `${name}: ${message}`.slice(0, 200);
