@@ -1,5 +1,7 @@
+import { spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, describe, expect, it } from "vitest";
 import { namedStream } from "../random/index.ts";
@@ -36,6 +38,24 @@ async function decode(path: string, limits = { seconds: 5, mebibytes: 200 }) {
   for await (const { value } of decodeParquet(path, "rows.parquet", limits)) values.push(value);
   return values;
 }
+
+it.skipIf(process.platform === "win32")("decodes a file during a Ctrl-C in the terminal", async () => {
+  // In a process group of its own, because the signal goes to the whole group. `npm test` builds first.
+  const program = `
+    import { decodeParquet } from "${new URL("../../dist/hub/decode-parquet.js", import.meta.url).href}";
+    process.on("SIGINT", () => undefined);
+    const rows = decodeParquet(${JSON.stringify(await fileOf(parquet()))}, "rows.parquet", { seconds: 60, mebibytes: 400 });
+    const first = rows.next();
+    process.kill(0, "SIGINT");
+    console.log(JSON.stringify((await first).value.value));
+    await rows.return();
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    detached: true,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  expect(JSON.parse(await text(child.stdout))).toEqual({ text: "a", n: 1 });
+});
 
 describe("decodeParquet of a damaged file", () => {
   it("ends a decoder that loops for ever", async () => {

@@ -113,6 +113,8 @@ const startProgram = (mebibytes: number) =>
       // JSON has no dates, bytes or 64-bit integers.
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // A Ctrl-C in the terminal does not reach the process: a file whose process ends counts as damaged.
+      detached: true,
     },
   );
 

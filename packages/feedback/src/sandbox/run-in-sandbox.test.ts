@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { evaluate } from "./evaluate.ts";
 import type { SandboxLimits } from "./messages.ts";
@@ -8,9 +11,18 @@ import type * as source from "./run-in-sandbox.ts";
 import { defaultLimits, type SandboxResult } from "./run-in-sandbox.ts";
 
 /** The compiled function: its process starts faster than that of the source. `npm test` builds first. */
-const { runInSandbox } = (await import(
-  new URL("../../dist/sandbox/run-in-sandbox.js", import.meta.url).href
-)) as typeof source;
+const compiled = (name: string) => new URL(`../../dist/sandbox/${name}.js`, import.meta.url);
+const { runInSandbox } = (await import(compiled("run-in-sandbox").href)) as typeof source;
+
+/** Runs a program in a process group of its own, and returns what it prints. */
+async function runProgram(program: string): Promise<string> {
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    detached: true,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [printed] = await Promise.all([text(child.stdout), once(child, "exit")]);
+  return printed;
+}
 
 const reasonOf = (result: SandboxResult): string =>
   result.ok ? `returned: ${result.values.join()}` : result.reason;
@@ -81,6 +93,33 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     await runInSandbox("globalThis.left = 1", ["1"]);
     expect(await runInSandbox("", ["typeof left"])).toEqual({ ok: true, values: ["undefined"] });
   });
+
+  it.skipIf(process.platform === "win32")("keeps running at a Ctrl-C in the terminal", async () => {
+    const printed = await runProgram(`
+      import { runInSandbox } from "${compiled("run-in-sandbox").href}";
+      process.on("SIGINT", () => undefined);
+      const result = runInSandbox("", ["1 + 1"]);
+      process.kill(0, "SIGINT");
+      console.log(JSON.stringify(await result));
+    `);
+    expect(JSON.parse(printed)).toEqual({ ok: true, values: [2] });
+  });
+
+  it.skipIf(process.platform === "win32")(
+    "ends its process after a kill of the parent, also in code that the engine cannot interrupt",
+    async () => {
+      const limits = { ...defaultLimits, seconds: 60 };
+      const request = { code: "new Array(2 ** 32 - 1).join('x')", expressions: [], limits };
+      // The engine's process has the program's stdout too, so the output ends when both have ended.
+      await runProgram(`
+        import { fork } from "node:child_process";
+        const child = fork("${compiled("engine").pathname}", { execArgv: [], serialization: "advanced" });
+        child.once("message", () => process.kill(process.pid, "SIGKILL"));
+        child.send(${JSON.stringify(request)});
+      `);
+    },
+    60_000,
+  );
 
   it("rejects wrong limits", async () => {
     await expect(runInSandbox("", [], { seconds: 0 })).rejects.toThrow("sandbox limits.seconds");

@@ -87,5 +87,7 @@ function startEngine(): ChildProcess {
     // JSON would turn NaN and Infinity into null.
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
+    // A Ctrl-C in the terminal does not reach the process: code whose process ends counts as wrong.
+    detached: true,
   });
 }

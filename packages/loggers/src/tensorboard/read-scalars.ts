@@ -38,14 +38,17 @@ interface ReadEvent {
   readonly scalars: readonly (readonly [tag: string, value: number])[];
 }
 
-/** Yields the events up to the first incomplete record. TensorBoard stops there too. */
+/** Yields the events up to the first incomplete or damaged record. TensorBoard stops there too. */
 function* eventsOf(file: Uint8Array): Generator<ReadEvent> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   for (let at = 0; at + 16 <= file.length;) {
     const length = Number(view.getBigUint64(at, true));
     if (view.getUint32(at + 8, true) !== maskedCrc32c(file.subarray(at, at + 8))) return;
-    if (at + 16 + length > file.length) return;
-    yield eventOf(file.subarray(at + 12, at + 12 + length));
+    const end = at + 12 + length;
+    if (end + 4 > file.length) return;
+    const data = file.subarray(at + 12, end);
+    if (view.getUint32(end, true) !== maskedCrc32c(data)) return;
+    yield eventOf(data);
     at += 16 + length;
   }
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, readdirSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
@@ -111,4 +111,29 @@ it("writes only the valid snapshots that a killed process did not write", async 
   expect([...read().keys()]).toEqual(wanted.slice(0, 2));
   await resume([at2!, at4!]);
   expect(files()).toBe(2);
+});
+
+it("writes again the snapshots that TensorBoard does not read, because an earlier record is damaged", async () => {
+  const logDir = temporaryFolder();
+  const folder = join(logDir, "a");
+  const snapshots = [2, 4].map((step) => capabilityAt("a", step, step, 0.7));
+  const tag = "periodic_eval/arc_c_accuracy";
+  const wanted = [2, 4].map((step) => scalarKey(step, tag));
+  const read = () => [...readScalars(folder, new Set(wanted)).keys()];
+  const first = tensorBoardLogger({ logDir });
+  await first.begin?.(begins("a", 0));
+  for (const snapshot of snapshots) await first.snapshot?.(snapshot);
+  await first.close?.();
+  expect(read()).toEqual(wanted);
+  const file = join(folder, readdirSync(folder)[0]!);
+  const bytes = readFileSync(file);
+  // The first letter of the first snapshot's tag. The record stays valid as a message, but not by its checksum.
+  bytes[bytes.indexOf(tag)] = "q".charCodeAt(0);
+  writeFileSync(file, bytes);
+  expect(read()).toEqual([]);
+  const resumed = tensorBoardLogger({ logDir });
+  await resumed.begin?.(begins("b", 1, { standing: snapshots }));
+  await resumed.close?.();
+  expect(readdirSync(folder)).toHaveLength(2);
+  expect(read()).toEqual(wanted);
 });
