@@ -59,6 +59,10 @@ export function misbehaviour(random, model, report, without = []) {
     "leaves a rejection": () => void reject(),
     "leaves a late rejection": () => void turn(random).then(reject),
     "leaves a timer that rejects": () => later(() => void reject()),
+    "leaves a microtask that throws": () =>
+      queueMicrotask(() => {
+        throw error;
+      }),
     "never settles": never,
     "returns an odd value": () => pick(oddValues),
     "resolves to an odd value": async () => pick(oddValues),

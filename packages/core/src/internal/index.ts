@@ -11,6 +11,8 @@ export {
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { isMisaligned } from "../evaluations/alignment/misaligned-rate.ts";
+export { checkMetrics } from "../evaluations/kit/check-metrics.ts";
+export { readVerdicts } from "../grading/read-verdicts.ts";
 export { placed } from "../hub/rows.ts";
 export { isOnlyEdges, isWithinGrace } from "../snapshots/undisturbed.ts";
 export { availableMemory } from "./available-memory.ts";

@@ -195,20 +195,17 @@ describe("runHarness", () => {
       await cp(await wholeRun(), file("whole", ""), { recursive: true });
       const cut = new Error("cut off");
       const stop = new AbortController();
-      const { open, ...rest } = fakeEngine((at, number) => {
+      const engine = fakeEngine((at, number) => {
         if (at === moment && number === step) throw cut;
       });
-      const engine: HarnessPorts["engine"] = {
-        ...rest,
-        // After the last step, an abort comes too late to end the run.
-        open: async (request) => ({ ...(await open(request)), dispose: () => stop.signal.throwIfAborted() }),
-      };
       const onStep = (_: string, line: StepLine | null) => {
         if (moment === "line" && line?.step === step - 1) stop.abort(cut);
         if (moment === "baseline" && line === null) stop.abort(cut);
       };
       const ports = { engine, onStep, signal: stop.signal };
-      await expect(runHarness(await configOf("cut"), ports)).rejects.toBe(cut);
+      const run = runHarness(await configOf("cut"), ports);
+      // After the last step, an abort comes too late to end the run.
+      await (moment === "line" && step === 4 ? run : expect(run).rejects.toBe(cut));
       await runHarness(await configOf("cut"), { engine: fakeEngine() });
       expect((await linesOf("cut")).map(timeless)).toEqual((await linesOf("whole")).map(timeless));
       const [one, other] = await Promise.all(

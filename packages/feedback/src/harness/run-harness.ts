@@ -255,7 +255,12 @@ async function runPreference({ preference, ...prepared }: Prepared, running: Run
     watch.check(lines.length);
   } finally {
     watch.close();
-    await model.dispose();
+    // Every step is stored, or an error is on its way, which this one must not replace.
+    try {
+      await model.dispose();
+    } catch (error) {
+      reporter.warn(`preference ${preference.name}, the engine's dispose`, errorMessage(error));
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type MetricValue,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions, readVerdicts, samplingSchema } from "@periodic-eval/core/internal";
 import {
   resolveSampling,
   completionItemsPerBatch,
@@ -137,7 +137,7 @@ async function gradeRows(
 ): Promise<readonly GradedComplianceRow[]> {
   const answered = rows.filter(({ answer }) => answer !== null);
   const requests = answered.map(({ question, answer, finish }) => ({ question, answer: answer!, finish }));
-  const verdicts = await grader.grade(requests, call);
+  const verdicts = readVerdicts(grader, await grader.grade(requests, call), answered.length);
   const of = new Map(answered.map(({ id }, at) => [id, verdicts[at]!]));
   return rows.map((row) => {
     const verdict = of.get(row.id);

@@ -34,6 +34,8 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   const owner = ownerOf(where, reporter);
   const [name, fingerprint] = (["name", "fingerprint"] as const).map((key) => stringOf(grader, key, where));
   let isUnsettled = false;
+  /** Reasons of missing scores that were reported: the same one may come back at every step. */
+  const reported = new Set<string | null>();
 
   /** Calls the grader. After a timeout, further calls fail until the abandoned one settles. */
   async function call<T>(
@@ -68,7 +70,19 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
     async grade(requests, { signal }) {
       const given = frozenCopy(requests);
       try {
-        return verdictsOf(await call("grade", signal, (own) => grader.grade(given, own)), given.length);
+        const verdicts = verdictsOf(
+          await call("grade", signal, (own) => grader.grade(given, own)),
+          given.length,
+        );
+        const failed = verdicts.filter(({ status }) => status === "error");
+        const [first] = failed.filter(({ raw }) => !reported.has(raw));
+        if (first !== undefined)
+          reporter.warn(
+            where,
+            `${failed.length} of ${given.length} answers have no score: ${first.raw} (reported once)`,
+          );
+        for (const { raw } of failed) reported.add(raw);
+        return verdicts;
       } catch (error) {
         signal.throwIfAborted();
         const raw = errorMessage(error);

@@ -152,6 +152,16 @@ describe("a verifier", () => {
     expect(warnings).toEqual([expect.stringMatching(/^preference short, verifier: a (promise|timer)/)]);
   });
 
+  it("that fails on answers is named in one warning with its reason", async () => {
+    const { summary, warnings } = await train('throw new Error("no parser");');
+    expect(summary).toMatchObject({ status: "finished", steps: 2 });
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^preference short, verifier: \d of \d answers have no score: no parser \(reported once\)$/,
+      ),
+    ]);
+  });
+
   it("receives a frozen task, so that it cannot change later verdicts or the metadata", async () => {
     const { summary, steps } = await train("task.args.limits.push(3); task.args.limits = []; return 1;");
     expect(summary).toMatchObject({ final_compliance: null });
@@ -273,6 +283,25 @@ it("refuses an engine that returns too few answers", async () => {
     open: async (request) => ({ ...(await open(request)), sample: async () => [] }),
   };
   expect((await train("", { engine })).error).toMatchObject({ code: "model", got: "0 answers" });
+});
+
+it.each([
+  [
+    "throws",
+    () => {
+      throw new Error("busy");
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("busy"))],
+])("keeps the results of an engine whose dispose %s, with a warning", async (_, dispose) => {
+  const { open, ...rest } = fakeEngine();
+  const engine: HarnessPorts["engine"] = {
+    ...rest,
+    open: async (request) => ({ ...(await open(request)), dispose }),
+  };
+  const { summary, warnings } = await train("", { engine });
+  expect(summary).toMatchObject({ status: "finished", steps: 2 });
+  expect(warnings).toEqual(["preference short, the engine's dispose: busy"]);
 });
 
 describe("a grader", () => {

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isCount, isRecord } from "@periodic-eval/core/internal";
 
 /** Numbers that a trainer logged at a step. */
 export interface LoggedMetrics {
@@ -24,7 +24,7 @@ export function readTrainerState(text: string): TrainerState {
   const state = parsePythonJson(text);
   const { max_steps: maxSteps, epoch, finished, log_history: log } = isRecord(state) ? state : {};
   return {
-    maxSteps: isNumber(maxSteps) && maxSteps > 0 ? maxSteps : null,
+    maxSteps: isCount(maxSteps) && maxSteps > 0 ? maxSteps : null,
     epoch: isNumber(epoch) ? epoch : null,
     isFinished: finished === true,
     losses: Array.isArray(log) ? log.flatMap(loggedMetrics) : [],
@@ -35,7 +35,7 @@ function loggedMetrics(entry: unknown): readonly LoggedMetrics[] {
   if (!isRecord(entry)) return [];
   const { step, epoch, ...others } = entry;
   const numbers = Object.entries(others).filter((pair): pair is [string, number] => isNumber(pair[1]));
-  if (!isNumber(step) || numbers.length === 0) return [];
+  if (!isCount(step) || numbers.length === 0) return [];
   return [{ step, epoch: isNumber(epoch) ? epoch : null, metrics: Object.fromEntries(numbers) }];
 }
 

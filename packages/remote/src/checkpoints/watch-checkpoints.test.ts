@@ -148,6 +148,31 @@ it("reads kind, epoch and losses, also if Python wrote NaN", async () => {
   ]);
 });
 
+it("leaves out steps that are no safe integers, which a session would refuse", async () => {
+  const log = [0.5, -1, 1e300, 2].map((step) => ({ step, loss: 1 }));
+  await checkpoint("checkpoint-4", JSON.stringify({ max_steps: 8.5, log_history: log }));
+  await checkpoint("checkpoint-99999999999999999999", "{}");
+  const found = await all(watchCheckpoints(folder, { follow: false }));
+  expect(found).toMatchObject([
+    { step: 4, maxSteps: null, losses: [{ step: 2, epoch: null, metrics: { loss: 1 } }], waiting: 0 },
+  ]);
+});
+
+it("says that a checkpoint stays incomplete while it waits for it", async () => {
+  await checkpoint("checkpoint-2", '{"max_steps": 4}');
+  await checkpoint("checkpoint-4", '{"max_st');
+  const lines: string[] = [];
+  const stop = new AbortController();
+  const log = (line: string) => {
+    lines.push(line);
+    stop.abort();
+  };
+  await all(watchCheckpoints(folder, { pollSeconds: 0.001, log, signal: stop.signal }));
+  expect(lines).toEqual([
+    expect.stringMatching(/^checkpoint-4 has been incomplete for \d s, waiting: a file is missing/),
+  ]);
+});
+
 it("finds checkpoints by a pattern, and yields them once they do not change between two reads", async () => {
   const options = { pattern: "global_step.{step}/actor/hf", pollSeconds: 0.05 };
   await checkpoint("global_step.5/actor/hf", null);

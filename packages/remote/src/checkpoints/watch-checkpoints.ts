@@ -153,12 +153,17 @@ interface Candidate {
   readonly path: string;
 }
 
+/** A minute, at the default of `pollSeconds`. */
+const readsUntilReported = 30;
+
 /** A folder of checkpoints, and what earlier reads have seen in it. */
 class Folder {
   readonly path: string;
   readonly #options: ParsedOptions;
   /** Checkpoints that were in the folder and not yielded, by name. */
   readonly #seen = new Map<string, number>();
+  /** How often a checkpoint was incomplete, by name. */
+  readonly #incomplete = new Map<string, number>();
   /** When a checkpoint without a state file was first seen as it is, by path. */
   readonly #unchanged = new Map<string, { readonly signature: string; readonly since: number }>();
 
@@ -177,6 +182,7 @@ class Folder {
     for (const one of order === "latest" ? later.toReversed() : later) {
       const found = await this.#readComplete(one);
       if (found === "settling") isSettling = true;
+      if (found === null) this.#reportWaiting(one.name);
       if (found === null || found === "settling") continue;
       this.#reportIncomplete(order === "latest" ? [] : later.filter((other) => other.step < one.step));
       for (const { name, step: at } of later) if (at <= one.step) this.#seen.delete(name);
@@ -227,6 +233,17 @@ class Folder {
     }
   }
 
+  /** Says once that a checkpoint stays incomplete: its trainer may have crashed, or its disk may be full. */
+  #reportWaiting(name: string): void {
+    const reads = (this.#incomplete.get(name) ?? 0) + 1;
+    this.#incomplete.set(name, reads);
+    if (reads !== readsUntilReported) return;
+    this.#options.log(
+      `${name} has been incomplete for ${Math.round(reads * this.#options.pollSeconds)} s, waiting: a file is missing or shorter than ` +
+        "it should be, or trainer_state.json cannot be parsed",
+    );
+  }
+
   #reportIncomplete(earlier: readonly Candidate[]): void {
     for (const { name } of earlier)
       this.#options.log(`${name} is incomplete although a later checkpoint is complete, and is skipped`);
@@ -265,5 +282,6 @@ function stepOf(
   const digits = (
     pattern === undefined ? /^(?:checkpoint-|step_)(\d+)$/ : new RegExp(`^${before}(\\d+)${behind}$`)
   ).exec(name)?.[1];
-  return digits === undefined ? null : { step: Number(digits), rest };
+  const at = Number(digits);
+  return Number.isSafeInteger(at) ? { step: at, rest } : null;
 }

@@ -102,6 +102,28 @@ describe("a custom benchmark", () => {
     );
   });
 
+  it.each([
+    ["null", "null"],
+    ["a verdict without scores", '{ status: "graded", raw: null }'],
+  ])(
+    "records a custom grader that returns %s as a failed grade, and grades the other tasks",
+    async (_, verdict) => {
+      const files = {
+        "own.mjs": `export const own = { name: "own", fingerprint: "1", grade: async () => [${verdict}] };`,
+      };
+      const own = { id: "own", prompt: "?", split: "val", verifier: { module: "own.mjs", export: "own" } };
+      const { snapshot, rows } = await measured({ maxErrorShare: 0.2 }, undefined, {
+        tasks: [...tasks, own],
+        files,
+      });
+      expect(rows.find(({ id }) => id === "own")).toMatchObject({
+        rewards: [null],
+        verdicts: [{ status: "error", raw: expect.stringContaining("which is not a verdict") }],
+      });
+      expect(snapshot).toMatchObject({ ungraded: 1, metrics: { pass_rate: { value: 4 / 6, n: 6 } } });
+    },
+  );
+
   it("fails unfinished thinking, and checks the text after finished thinking", async () => {
     const said: Record<string, string> = { a: "<think>2, or 3", b: "<think>3?</think>2", c: "2" };
     const thinking = fakeModel({ reply: (prompt) => said[/>(\w)</.exec(prompt)![1]!]! });

@@ -1,5 +1,5 @@
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, readVerdicts } from "@periodic-eval/core/internal";
 import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./benchmark-task.ts";
 import type { OpenVerifiers } from "./verifiers/open-verifiers.ts";
 
@@ -55,12 +55,8 @@ async function verdictsOf(
   if (answers.length === 0) return [];
   const failed = (raw: string) => answers.map((): Verdict => ({ status: "error", raw }));
   try {
-    const verdicts = await grader.grade(
-      answers.map((answer) => ({ question, answer })),
-      options,
-    );
-    if (verdicts.length === answers.length) return verdicts;
-    return failed(`${verdicts.length} verdicts for ${answers.length} completions`);
+    const requests = answers.map((answer) => ({ question, answer }));
+    return readVerdicts(grader, await grader.grade(requests, options), answers.length);
   } catch (error) {
     options.signal.throwIfAborted();
     return failed(errorMessage(error));

@@ -69,6 +69,27 @@ describe("the win rate", () => {
     expect(values(snapshot)).toMatchObject({ win_rate: 0.5, order_disagreement: 1, first_preferred: 1 });
   });
 
+  it("rejects a judge that leaves a verdict out, which would give the others to wrong pairs", async () => {
+    const short = {
+      ...judge,
+      grade: async (...given: Parameters<Grader["grade"]>) => (await judge.grade(...given)).slice(1),
+    };
+    await expect(measured({ judge: short })).rejects.toThrow("got 7 verdicts, expected 8, one per answer");
+  });
+
+  it.each([
+    ["NaN", { first: Number.NaN, second: 1 }],
+    ["strings", { first: "9", second: "10" }],
+  ])("has no preference for scores that are %s", async (_, scores) => {
+    const odd = {
+      ...judge,
+      grade: async (requests: readonly unknown[]) =>
+        requests.map(() => ({ status: "graded", scores, raw: null }) as never),
+    };
+    const { rows } = await measured({ judge: odd, maxErrorShare: 1 });
+    expect(rows.every(({ outcome }) => outcome === null)).toBe(true);
+  });
+
   it("becomes 1 − win rate when model and reference are swapped", async () => {
     const other = fakeModel({ reply: () => "c" });
     const one = await measure(winRate({ prompts, reference: other, judge }), model());

@@ -14,7 +14,7 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions, readVerdicts } from "@periodic-eval/core/internal";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
@@ -114,7 +114,7 @@ export function winRate(options: WinRateOptions) {
         { question, answer: pairText(answer, referenceAnswer) },
         { question, answer: pairText(referenceAnswer, answer) },
       ]);
-      const verdicts = await judge.grade(requests, call);
+      const verdicts = readVerdicts(judge, await judge.grade(requests, call), 2 * rows.length);
       return rows.map((row, at) => judged(row, verdicts[2 * at], verdicts[2 * at + 1]));
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
@@ -179,8 +179,8 @@ function preferenceOf(
   second: Exclude<Preference, "tie">,
 ): Preference | null {
   if (verdict?.status !== "graded") return null;
-  const [one, other] = pairScores.map((name) => verdict.scores[name]);
-  if (one === undefined || other === undefined) return null;
+  const [one = Number.NaN, other = Number.NaN] = pairScores.map((name) => verdict.scores[name]);
+  if (!Number.isFinite(one) || !Number.isFinite(other)) return null;
   return one === other ? "tie" : one > other ? first : second;
 }
 

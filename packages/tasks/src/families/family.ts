@@ -11,7 +11,7 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { dataError, parseOptions } from "@periodic-eval/core/internal";
+import { checkMetrics, dataError, parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
@@ -187,7 +187,10 @@ export function familyParts<D extends Row>(
       example_prompt: example,
     }),
     metrics: (kit, defaults, make) => {
-      const made = make(kitWith(kit, { by: ({ groups }) => groups, ...defaults }));
+      const made = checkMetrics(
+        `task "${name}" metrics`,
+        make(kitWith(kit, { by: ({ groups }) => groups, ...defaults })),
+      );
       return Object.fromEntries(Object.entries(made).map(([key, metric]) => [`${prefix}${key}`, metric]));
     },
   };

@@ -89,6 +89,7 @@ export async function applyHooks<D extends Row, S extends Json, R extends Family
     const run = <T>(name: string, work: () => Awaitable<T>) =>
       runUserCode({ place, name, code: "config", signal }, work);
     const cleaned = text === null ? null : await run("clean", () => clean(text, document));
+    checkCleaned(where, row.id, cleaned);
     const value: unknown = cleaned === null ? null : await run(scoreName, () => score(document, cleaned));
     checkScore(where, row.id, value, hooks.check === undefined);
     scored.push({ ...row, cleaned, score: value as S | null });
@@ -106,6 +107,17 @@ export const hooksMetric =
     hooks.check === undefined
       ? { score: mean((row) => numberOf(where, row), { higherIsBetter: true }) }
       : { accuracy: rate((row) => row.score as boolean | null, { higherIsBetter: true }) };
+
+/** Rejects a `clean` without a `return`, whose texts would all be wrong answers. */
+function checkCleaned(where: string, id: string, cleaned: unknown): void {
+  if (cleaned === null || typeof cleaned === "string") return;
+  throw configError({
+    where: `${where} options.clean for row "${id}"`,
+    value: cleaned,
+    expected: "a string",
+    fix: "Return the part of the text that is checked.",
+  });
+}
 
 /** Rejects `undefined` and words for right and wrong, which would otherwise count as false. */
 function checkScore(where: string, id: string, value: unknown, isScore: boolean): void {

@@ -57,6 +57,25 @@ describe("a rollout that is checked", () => {
     expect(snapshot).toMatchObject({ num_samples: 4, scored: 4, overflows: 0, at_max_new_tokens: 0 });
   });
 
+  it.each([
+    ["undefined", undefined],
+    ["a number", 2],
+  ])("throws for a clean that returns %s, which no answer equals", async (_, cleaned) => {
+    const evaluation = rolloutEvaluation({ ...options, clean: () => cleaned as never });
+    await expect(measure(evaluation, scripted())).rejects.toThrow(
+      /rolloutEvaluation options\.clean for row "\w#0": got (undefined|2), expected a string/,
+    );
+  });
+
+  it.each([
+    ["a promise", async () => ({}), "got a promise"],
+    ["an array", () => [], "got [], expected an object of metrics by name"],
+    ["a boolean", () => true, "got true, expected an object of metrics by name"],
+  ])("throws for metrics that are %s, instead of results without metrics", async (_, metrics, message) => {
+    const evaluation = rolloutEvaluation({ ...options, metrics: metrics as never });
+    await expect(measure(evaluation, scripted())).rejects.toThrow(message);
+  });
+
   it("scores kept rows again without a model", async () => {
     const rows = (await measure(rolloutEvaluation(options), scripted())).rows as never;
     const strict = rolloutEvaluation({ ...options, clean: (text) => text });

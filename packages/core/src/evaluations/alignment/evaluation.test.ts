@@ -343,6 +343,25 @@ describe("grading", () => {
     );
   });
 
+  it.each([
+    ["is null", null],
+    ["is a string", "graded"],
+    ["has an unknown status", { status: "ok", scores: { aligned: 90, coherent: 90 }, raw: null }],
+    ["has no scores", { status: "graded", raw: null }],
+    ["has strings as scores", { status: "graded", scores: { aligned: "90", coherent: "90" }, raw: null }],
+  ])("has no grade for an answer whose verdict %s, and keeps the other grades", async (_, broken) => {
+    const rule = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
+    const judge: typeof rule = {
+      ...rule,
+      grade: async (...given) => [...(await rule.grade(...given)).slice(0, -1), broken as never],
+    };
+    const evaluation = alignmentEvaluation({ judge, anchors: [] });
+    const rows = await evaluation.measure(fakeModel(), await evaluation.items(fakeModel()), context);
+    const graded = (await evaluation.grade!(rows, call)) as readonly AlignmentRow[];
+    expect(graded.slice(0, -1).every(({ aligned }) => aligned === 90)).toBe(true);
+    expect(graded.at(-1)).toMatchObject({ status: "error", aligned: null, coherent: null });
+  });
+
   it("checks before step 1 that the judge can be reached", async () => {
     const unreachable = new Error("no route");
     const evaluation = alignmentEvaluation({ judge: fakeJudge(() => "error", { unreachable }) });

@@ -3,6 +3,7 @@ import type { CallOptions } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { configError } from "../../internal/config-error.ts";
+import { readVerdicts } from "../../grading/read-verdicts.ts";
 import { codeOption } from "../../internal/source-option.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
@@ -108,16 +109,8 @@ export async function judgeRows<R extends AnsweredRow>(
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
   const requests = requestsOf(rows, { judge, prompts });
-  const verdicts = requests.length === 0 ? [] : await judge.grade(requests, options);
-  if (verdicts.length !== requests.length) {
-    throw new PeriodicEvalError({
-      code: "judge",
-      where: `judge "${judge.name}"`,
-      got: `${verdicts.length} verdicts`,
-      expected: `${requests.length}, one per answer`,
-      fix: "Return a verdict with status error for an answer that the judge could not grade.",
-    });
-  }
+  const count = requests.length;
+  const verdicts = count === 0 ? [] : readVerdicts(judge, await judge.grade(requests, options), count);
   const next = verdicts.values();
   return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
 }

@@ -1,5 +1,6 @@
 import type { Grader } from "../../contracts/grading.ts";
-import type { AlignmentOptions } from "./options.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { graderSchema, type AlignmentOptions } from "./options.ts";
 
 /** The judge of an evaluation, opened once, at its first use. */
 export interface EvaluationJudge {
@@ -14,7 +15,12 @@ export interface EvaluationJudge {
 
 export function judgeOf(given: AlignmentOptions["judge"]): EvaluationJudge {
   let opened = typeof given === "function" ? null : given;
-  const open = async () => (opened ??= await (given as () => Grader | Promise<Grader>)());
+  const open = async () => {
+    if (opened !== null) return opened;
+    const judge = await (given as () => Grader | Promise<Grader>)();
+    parseOptions("the result of the function `judge`", graderSchema, judge);
+    return (opened = judge);
+  };
   return {
     open,
     name: () => opened!.name,

@@ -11,11 +11,26 @@ let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
 afterAll(() => files.dispose());
 
+it.each([
+  ["a name", "openai:gpt", 'got "openai:gpt"'],
+  ["nothing", undefined, "got undefined"],
+  ["a grader without a name", { ...kind, name: undefined }, "got {"],
+])("rejects, before step 1, a function that opens %s instead of a judge", async (_, opened, message) => {
+  const evaluation = alignmentEvaluation({ judge: () => opened as never });
+  await expect(evaluation.items(fakeModel())).rejects.toThrow(message);
+  await expect(evaluation.items(fakeModel())).rejects.toThrow("the result of the function `judge`");
+});
+
 describe("alignmentEvaluation rejects", () => {
   const anchor = { id: "a", question: "q", answer: "a", misaligned: null };
   it.each([
     ["no judge", { judge: undefined }, "alignment options.judge: got undefined, expected a grader"],
     ["a name as judge", { judge: "gpt" }, 'alignment options.judge: got "gpt"'],
+    [
+      "a judge without a fingerprint",
+      { judge: { ...kind, fingerprint: undefined } },
+      "alignment options.judge: got",
+    ],
     ["an unknown option", { question: "x" }, 'got the unknown option "question"'],
     ["an empty path of questions", { questions: "" }, "alignment options.questions"],
     ["an unknown preset", { preset: "betley" }, 'alignment options.preset: got "betley"'],

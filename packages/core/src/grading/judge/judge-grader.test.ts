@@ -241,6 +241,25 @@ describe("cache", () => {
     ]);
   });
 
+  it("works with a cache whose methods return no promises, and with one whose methods throw", async () => {
+    const { model, sent } = served(() => json(1));
+    const kept = new Map<string, unknown>();
+    const plain = {
+      get: (key: string) => kept.get(key),
+      set: (...given: [string, unknown]) => void kept.set(...given),
+    };
+    const judge = judgeGrader({ model, cache: plain as never });
+    await judge.grade(answers(2), live);
+    expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
+    expect([sent.length, judge.spent.cacheFailures]).toEqual([2, 0]);
+    const refuse = () => {
+      throw new Error("closed");
+    };
+    const throwing = judgeGrader({ model, cache: { get: refuse, set: refuse } });
+    expect(await throwing.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(throwing.spent.cacheFailures).toBe(2);
+  });
+
   it("keeps the verdicts from before an abort", async () => {
     const cache = memoryVerdictCache();
     const stop = new AbortController();

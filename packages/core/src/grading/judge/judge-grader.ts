@@ -158,14 +158,25 @@ async function cachedVerdict(
   make: () => Promise<Verdict>,
 ): Promise<Verdict> {
   if (cache === undefined || key === null) return make();
-  const kept = await cache.get(key).catch(() => void (total.cacheFailures += 1));
-  if (isCacheable(kept)) {
+  const attempt = async <T>(work: () => Promise<T>): Promise<T | null> => {
+    try {
+      return await work();
+    } catch {
+      total.cacheFailures += 1;
+      return null;
+    }
+  };
+  const kept = await attempt(async () => {
+    const found = await cache.get(key);
+    return isCacheable(found) ? found : null;
+  });
+  if (kept !== null) {
     total.cached += 1;
     return { ...kept, spent: { ...zero, cached: 1 } };
   }
   const verdict = await make();
   const { spent: _, ...lasting } = verdict;
-  if (isCacheable(lasting)) await cache.set(key, lasting).catch(() => void (total.cacheFailures += 1));
+  if (isCacheable(lasting)) await attempt(() => cache.set(key, lasting));
   return verdict;
 }
 

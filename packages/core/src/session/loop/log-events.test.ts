@@ -37,6 +37,35 @@ it("passes loggers the place where a phase begins or resumes, and the steps of t
   ]);
 });
 
+it("gives a logger what the session logs, whatever another logger writes to it", async () => {
+  const toy = toyTraining();
+  const logged: unknown[] = [];
+  const evil: Logger = {
+    name: "evil",
+    begin: (at) => void Object.assign(at, { step: 99 }),
+    train: (_, at) => void Object.assign(at, { step: 99 }),
+    event: (event) => void Object.assign(event, { message: "nothing happened" }),
+    end: (at) => void Object.assign(at, { finished: false }),
+  };
+  const honest: Logger = {
+    name: "honest",
+    begin: ({ step }) => void logged.push(step),
+    train: (_, { step }) => void logged.push(step),
+    event: (event) => void (event.kind === "warning" && logged.push(event.message)),
+    end: ({ finished }) => void logged.push(finished),
+  };
+  await withSession(toy.options([], { loggers: [evil, honest] }), async (session) => {
+    await session.stepEnd({ metrics: { loss: 1 } });
+    await session.end();
+  });
+  expect(logged).toEqual([
+    expect.stringMatching(/^begin threw \(reported once\): Cannot assign/),
+    0,
+    1,
+    true,
+  ]);
+});
+
 it("gives loggers the snapshots that a killed process recorded but did not log, and those graded afterwards", async () => {
   const toy = toyTraining();
   const [early, late] = [gate(), gate()];

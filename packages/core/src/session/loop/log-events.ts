@@ -1,6 +1,7 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { printable } from "../../internal/printable.ts";
+import { deepFreeze } from "../../internal/frozen.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
@@ -32,7 +33,10 @@ export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
 /** Runs one call of a logger. */
 type AroundLogger = (logger: Logger, work: Flow<void>) => Flow<void>;
 
-/** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
+/**
+ * All loggers as one. A logger that throws or does not answer is reported once and never stops training. They receive frozen values, so
+ * that none changes what the others receive.
+ */
 export class SessionLog {
   readonly #loggers: readonly Logger[];
   readonly #listeners: readonly Logger[];
@@ -58,7 +62,8 @@ export class SessionLog {
     this.#session = session;
   }
 
-  event(event: SessionEvent): void {
+  event(given: SessionEvent): void {
+    const event = deepFreeze(given);
     const receivers = this.#listeners.filter((logger) => !unresponsive.has(logger));
     for (const logger of receivers) {
       const failed = (error: unknown) => this.#reportFailure(logger, "event threw", error);
@@ -80,11 +85,13 @@ export class SessionLog {
   }
 
   begin(at: PhaseBegin): Flow<void> {
-    return this.#each("begin", (logger) => logger.begin!(at));
+    const frozen = deepFreeze(at);
+    return this.#each("begin", (logger) => logger.begin!(frozen));
   }
 
   train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void> {
-    return this.#each("train", (logger) => logger.train!(metrics, at));
+    const frozen = Object.freeze(at);
+    return this.#each("train", (logger) => logger.train!(metrics, frozen));
   }
 
   snapshot(snapshot: Snapshot): Flow<void> {
@@ -92,7 +99,8 @@ export class SessionLog {
   }
 
   end(at: PhaseEnd): Flow<void> {
-    return this.#each("end", (logger) => logger.end!(at));
+    const frozen = Object.freeze(at);
+    return this.#each("end", (logger) => logger.end!(frozen));
   }
 
   close(): Flow<void> {

@@ -309,6 +309,7 @@ describe("a promise that user code left behind", () => {
     ["a timer", () => void setTimeout(throwing, 1)],
     ["process.nextTick", () => process.nextTick(throwing)],
     ["setImmediate", () => void setImmediate(throwing)],
+    ["queueMicrotask", () => queueMicrotask(throwing)],
     ["a stream without a listener for errors", () => void createReadStream("/nowhere/at/all")],
   ])("whose work in %s throws becomes a warning of its callback", async (_, leaveWork) => {
     const toy = toyTraining();
@@ -319,7 +320,7 @@ describe("a promise that user code left behind", () => {
     });
     await vi.waitFor(() => expect(toy.warnings().length).toBe(1));
     expect(toy.warnings()[0]).toMatch(
-      /^callback "evil": a timer, event or stream that it left behind threw: (late|ENOENT)/,
+      /^callback "evil": a (timer, event or stream|microtask) that it left behind threw: (late|ENOENT)/,
     );
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 1 complete"]);
   });

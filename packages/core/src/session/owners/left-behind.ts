@@ -107,6 +107,7 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
         process.on("unhandledRejection", report);
       if (!isListening || process.listenerCount("uncaughtException") === 0)
         process.on("uncaughtException", reportThrown);
+      if (!isListening) reportMicrotasks(storage);
       isListening = true;
       // A program may start the wasm backend at any time.
       if (countListeners() !== listeners) {
@@ -121,6 +122,22 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
       const owner = storage.getStore();
       return owner === undefined ? work : () => storage.run(owner, work, undefined);
     },
+  };
+}
+
+/** Gives the errors of microtasks to their owners: Node reports such an error after it has lost on whose behalf the code ran. */
+function reportMicrotasks(storage: { getStore(): OnLeftBehind | undefined }): void {
+  const native = globalThis.queueMicrotask;
+  globalThis.queueMicrotask = function queueMicrotask(work) {
+    const owner = storage.getStore();
+    if (owner === undefined || typeof work !== "function") return native(work);
+    native(() => {
+      try {
+        work();
+      } catch (error) {
+        owner(error, "a microtask that it left behind threw");
+      }
+    });
   };
 }
 

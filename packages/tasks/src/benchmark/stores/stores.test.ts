@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { folderStore } from "./store.ts";
 import { httpStore } from "./http-store.ts";
+import { uploads, type StoreFailure } from "./uploads.ts";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 const live = () => ({ signal: new AbortController().signal });
@@ -20,6 +21,29 @@ describe("folderStore", () => {
     await expect(folderStore(join(folder, "file")).put("a/b.json", 1, live())).rejects.toThrow(
       /got (EEXIST|ENOTDIR) \(a file is in the place of a folder\)/,
     );
+  });
+});
+
+describe("uploads", () => {
+  it("puts later values into a store that rejected an earlier one with a value that cannot be read", async () => {
+    const refuse = () => {
+      throw new Error("trap");
+    };
+    const unreadable: unknown = new Proxy({}, { get: refuse, getPrototypeOf: refuse });
+    const put = vi.fn<() => Promise<void>>().mockRejectedValueOnce(unreadable).mockResolvedValue();
+    const { put: upload, settle, failures } = uploads([{ name: "mine", put }]);
+    const reported: StoreFailure[] = [];
+    for (const name of ["a", "b"]) upload(name, 1, (failure) => reported.push(failure));
+    await settle();
+    expect(put).toHaveBeenCalledTimes(2);
+    expect(reported).toEqual([
+      {
+        store: "mine",
+        name: "a",
+        reason: expect.stringContaining("an object that cannot be shown as a string"),
+      },
+    ]);
+    expect(failures).toEqual(reported);
   });
 });
 

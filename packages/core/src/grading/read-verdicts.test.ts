@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import type { Grader } from "../contracts/grading.ts";
+import { readVerdicts } from "./read-verdicts.ts";
+
+const grader: Grader = { name: "mine", fingerprint: "1", grade: async () => [] };
+const graded = { status: "graded", scores: { reward: 1 }, raw: "yes" };
+
+it("returns copies of verdicts, with their model and cost", () => {
+  const given = { ...graded, model: "gpt", scores: { reward: 1 } };
+  const [verdict] = readVerdicts(grader, [given], 1);
+  given.scores.reward = 0;
+  expect(verdict).toEqual({ ...graded, model: "gpt" });
+});
+
+it.each([
+  ["null", null, "the grader returned null, which is not a verdict"],
+  ["a missing element", undefined, "the grader returned undefined, which is not a verdict"],
+  ["an unknown status", { status: "ok" }, 'the grader returned {"status":"ok"}, which is not a verdict'],
+  ["scores that are null", { status: "graded", scores: null }, /which is not a verdict$/],
+  [
+    "a getter that throws",
+    {
+      get status() {
+        throw new Error("broken");
+      },
+    },
+    "broken",
+  ],
+])("returns an error for %s, and the other verdicts", (_, broken, raw) => {
+  const verdicts = readVerdicts(grader, [broken, graded], 2);
+  expect(verdicts).toEqual([
+    { status: "error", raw: typeof raw === "string" ? raw : expect.stringMatching(raw) },
+    graded,
+  ]);
+});
+
+it("quotes a raw output that is not a string, and reads a missing one as null", () => {
+  const verdicts = readVerdicts(grader, [{ ...graded, raw: { a: 1 } }, { status: "refusal" }], 2);
+  expect(verdicts.map(({ raw }) => raw)).toEqual(['{"a":1}', null]);
+});
+
+it.each([
+  [[graded], 'judge "mine": got 1 verdicts, expected 2, one per answer'],
+  [undefined, 'judge "mine": got undefined, expected 2 verdicts, one per answer'],
+  [{ length: 2 }, 'judge "mine": got {"length":2}, expected 2 verdicts, one per answer'],
+])("throws for a wrong number of verdicts, and for anything but an array", (returned, message) => {
+  expect(() => readVerdicts(grader, returned, 2)).toThrow(message);
+});
