@@ -48,7 +48,7 @@ export async function fineTune(
   const { name: engine } = await startBackend(options.backend, terminal);
   const { model, tokenizer } = await openModel(source, terminal, options.tokenizer);
   let adapted: CheckpointLM | null = null;
-  const { signal: interrupt, stopListening } = onInterrupt();
+  const { signal: interrupt, stopListening } = onInterrupt(terminal);
   const failure = new AbortController();
   const signal = AbortSignal.any([interrupt, failure.signal]);
   // An error in a logger is only a warning, so a failing `onBegin` aborts training through the signal.

@@ -1,20 +1,37 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/core/internal";
+import type { Terminal } from "./terminal.ts";
 
 let received: EndingSignal | null = null;
 
+/** Milliseconds after which a person begins to wonder whether a command received Ctrl-C. */
+const noticeMs = 2000;
+
 /**
  * Listens for Ctrl-C and the other signals that ask a process to end. The first one aborts the signal, so that a run writes a
- * checkpoint and its measurements and the same command can resume it; the second one ends the process at once.
+ * checkpoint and its measurements and the same command can resume it; the second one ends the process at once. If the command
+ * has not ended after two seconds, it says what it waits for.
  */
-export function onInterrupt(): { readonly signal: AbortSignal; stopListening(): void } {
+export function onInterrupt({ err }: Pick<Terminal, "err">): {
+  readonly signal: AbortSignal;
+  stopListening(): void;
+} {
   const controller = new AbortController();
+  let notice: NodeJS.Timeout | undefined;
   received = null;
-  const stopListening = onEndingSignal((signal) => {
+  const ignoreSignals = onEndingSignal((signal) => {
     received = signal;
+    const say = () => err("Ending after the work in hand. A second signal ends the command at once.");
+    notice = setTimeout(say, noticeMs).unref();
     controller.abort(Object.assign(new Error("interrupted"), { name: "AbortError" }));
   });
-  return { signal: controller.signal, stopListening };
+  return {
+    signal: controller.signal,
+    stopListening() {
+      clearTimeout(notice);
+      ignoreSignals();
+    },
+  };
 }
 
 /** Returns the exit code of a command that failed because a signal interrupted it; null if it failed for another reason. */

@@ -66,6 +66,7 @@ export { drawToken, type Drawn } from "../model/sampling.ts";
 export {
   acceptToken,
   beginWriting,
+  charactersPerToken,
   completionOf,
   fitRequest,
   isWritten,

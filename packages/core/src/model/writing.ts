@@ -1,4 +1,4 @@
-import type { Completion, GenerateRequest, Sampling, Tokenizer } from "../contracts/model.ts";
+import type { Completion, GenerateRequest, Prompt, Sampling, Tokenizer } from "../contracts/model.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { namedStream } from "../random/streams.ts";
@@ -36,19 +36,31 @@ export function fitRequest(
   window: number,
 ): FittedRequest {
   parseOptions("sampling", samplingSchema, sampling);
+  // Encoding takes seconds per megabyte.
+  const characters = charactersIn(prompt);
+  if (characters > charactersPerToken * window) throw tooLong(`${characters} characters`, window);
   const ids = encodePrompt(tokenizer, prompt);
-  if (ids.length > window) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: "generate",
-      got: `a prompt of ${ids.length} tokens`,
-      expected: `at most ${window} tokens, the model's context length`,
-      fix: "Shorten the prompt, or use a model with a longer context.",
-    });
-  }
+  if (ids.length > window) throw tooLong(`${ids.length} tokens`, window);
   // The last token is drawn but never read.
   return { prompt: ids, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - ids.length) };
 }
+
+/** More than a token has on average in any language; tokens of this length are runs of one character. */
+export const charactersPerToken = 64;
+
+function charactersIn(prompt: Prompt): number {
+  if ("messages" in prompt) return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
+  return "text" in prompt ? prompt.text.length : 0;
+}
+
+const tooLong = (size: string, window: number) =>
+  new PeriodicEvalError({
+    code: "data",
+    where: "generate",
+    got: `a prompt of ${size}`,
+    expected: `at most ${window} tokens, the model's context length`,
+    fix: "Shorten the prompt, or use a model with a longer context.",
+  });
 
 /** Begins a completion at the start of the random stream that its seed names. */
 export const beginWriting = (request: FittedRequest): Writing => ({

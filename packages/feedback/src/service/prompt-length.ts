@@ -1,8 +1,6 @@
 import type { EvaluableModel } from "@periodic-eval/core";
+import { charactersPerToken } from "@periodic-eval/core/internal";
 import { refused } from "./refusals.ts";
-
-/** More than a token has on average in any language; tokens of this length are runs of one character. */
-const charactersPerToken = 64;
 
 /**
  * Checks the length of a text before the tokenizer reads it, which takes seconds per megabyte.

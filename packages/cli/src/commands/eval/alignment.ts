@@ -20,7 +20,7 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
   const { adapter = null, tokenizer = null } = options;
   const engine = await startEngine(options, terminal);
   const judge = await openGrader(options.judge ?? null, { method });
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     const evaluation = alignmentEvaluation({
       judge,

@@ -60,7 +60,7 @@ async function measureSuite(
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { onProgress, close } = suiteProgress(terminal);
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     return await Evaluator.fromCheckpoint(model, {
       name: options.name ?? runName(model, adapter),

@@ -49,7 +49,7 @@ async function train(
   backend: string | undefined,
   terminal: Terminal,
 ): Promise<SummaryFile> {
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     await checkWritable(config.output_dir);
     const engine = await openEngine(config, backend, terminal);

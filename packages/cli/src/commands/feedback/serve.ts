@@ -44,7 +44,7 @@ async function serve(
   const source = await baseModelOf(overrides);
   const parts = await localModel(source, backend, terminal);
   const { model, engine } = parts.describe;
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   const service = await serveFeedback({
     ...parts,
     model,

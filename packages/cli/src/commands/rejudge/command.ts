@@ -40,7 +40,7 @@ export function addRejudge(program: Command, terminal: Terminal): void {
         const { rejudge } = await import("./run.ts");
         const { rejudgeJson, rejudgeTable } = await import("./output.ts");
         const judge = await openGrader(spec, { ...limits, runDir });
-        const { signal, stopListening } = onInterrupt();
+        const { signal, stopListening } = onInterrupt(terminal);
         try {
           const result = await rejudge(runDir, judge, {
             signal,
@@ -65,7 +65,7 @@ async function healRun(
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const { checkHealed, heal, healedJson, healedTable } = await import("./heal.ts");
   const open = (name: string) => openGrader(name, { ...limits, runDir });
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     const snapshots = await heal(runDir, { judge, open, signal }, terminal);
     terminal.out(json ? healedJson(snapshots) : healedTable(snapshots, terminal.colours));

@@ -42,7 +42,7 @@ async function compareReplay(
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const { replay, toleranceText } = await import("./run.ts");
   const { replayJson, replayTable } = await import("./output.ts");
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     const request = { snapshot, from, model, signal, ...(backend !== undefined && { backend }) };
     const result = await replay(request, terminal);

@@ -36,7 +36,7 @@ async function serve(root: string, { open, ...options }: ServeOptions, terminal:
   const { readResults } = await import("../../run/read-results.ts");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const serving = await serveResults({ root, ...options, readResults });
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     terminal.out(serving.address);
     terminal.err("Press Ctrl-C to stop.");

@@ -46,7 +46,7 @@ export async function watch(
   const progress = json ? progressOnly(terminal) : terminal;
   // Before the configuration opens a judge, which may run on this engine.
   const engine = await startEngineOf(options.config ?? null, { ...options, model: base }, progress);
-  const { signal, stopListening } = onInterrupt();
+  const { signal, stopListening } = onInterrupt(terminal);
   try {
     const configuration = await configure(options, loadTasks);
     const asked = { checkpoints: resolve(checkpoints), base };

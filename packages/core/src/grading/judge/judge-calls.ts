@@ -65,7 +65,7 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
       } finally {
         // A model in memory reports no requests.
         const last = requests.at(-1) ?? begin();
-        const { inputTokens = null, outputTokens = null } = usage ?? {};
+        const [inputTokens, outputTokens] = [countOf(usage?.inputTokens), countOf(usage?.outputTokens)];
         if (inputTokens !== null && outputTokens !== null && price !== null)
           last.cost = costOf([inputTokens, outputTokens], price);
         for (const sum of [tally, total]) {
@@ -136,3 +136,7 @@ const timeoutError = (where: string, seconds: number) =>
     expected: "a reply",
     fix: "Raise timeoutSeconds, or lower concurrency.",
   });
+
+/** Returns a number of tokens; null for one that is unknown or no number of tokens, which must not lower the cost. */
+const countOf = (tokens: number | null | undefined): number | null =>
+  typeof tokens === "number" && Number.isFinite(tokens) && tokens >= 0 ? tokens : null;

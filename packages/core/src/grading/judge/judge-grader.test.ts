@@ -175,6 +175,14 @@ describe("caps", () => {
     );
   });
 
+  it.each([-1000, NaN, Infinity])("count a reply of %d tokens at its maximum cost", async (outputTokens) => {
+    const { model } = served(() => ({ ...json(1), usage: { inputTokens: 50, outputTokens } }));
+    const judge = judgeGrader({ model, price, maxReplyTokens: 100, maxCost: 1 });
+    await judge.grade([{ question: "", answer: "1234" }], live);
+    expect(judge.spent.cost).toBeGreaterThan(1000 / 1e6);
+    expect(judge.spent.outputTokens).toBe(0);
+  });
+
   it("reject maxCost without a price", () => {
     const { model } = served(() => json(1));
     expect(() => judgeGrader({ model, maxCost: 1 })).toThrow("1 without a price");

@@ -3,6 +3,7 @@ import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sampling, Tokenizer } from "../../contracts/model.ts";
 import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
+import { fitRequest } from "../../model/writing.ts";
 import { inMemory } from "../in-memory.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 
@@ -173,6 +174,15 @@ describe("ends of a completion", () => {
   it("throws for a prompt longer than the context, and for an invalid sampling setting", async () => {
     await expect(write("abcdef", {}, 4)).rejects.toThrow(/a prompt of 6 tokens, expected at most 4/);
     await expect(write("a", { topP: 2 })).rejects.toThrow(/sampling.topP: got 2/);
+  });
+
+  it("refuses a text far longer than the context without encoding it, which takes seconds per megabyte", () => {
+    const unused = { ...letters, render: () => expect.unreachable() };
+    const refused = /a prompt of 257 characters, expected at most 4 tokens/;
+    const text = "a".repeat(257);
+    expect(() => fitRequest(unused, { prompt: { text }, sampling: sampled("s") }, 4)).toThrow(refused);
+    const messages = [{ role: "user", content: text }] as const;
+    expect(() => fitRequest(unused, { prompt: { messages }, sampling: sampled("s") }, 4)).toThrow(refused);
   });
 
   it("drops finished sequences from the batch", async () => {
