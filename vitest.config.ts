@@ -41,7 +41,10 @@ function withTestData(file: string): string {
   return [text, ...helpers].join("\n");
 }
 
-/** `--mode full` (npm run test:full) runs the long forms of the tests: every kill point, every case. */
+/**
+ * `--mode parity` (npm run parity) also compares with Python programs and SmolLM2. `--mode full` (npm run test:full) does that too, and
+ * runs the long forms of the tests: every kill point, every case.
+ */
 export default defineConfig(({ mode }) => ({
   ssr: { resolve: { conditions: ["@periodic-eval/source", "node", "import", "default"] } },
   test: {
@@ -52,6 +55,7 @@ export default defineConfig(({ mode }) => ({
       // Two files run at a time: threads of both would wait for each other.
       PERIODIC_EVAL_WASM_THREADS: process.env["PERIODIC_EVAL_WASM_THREADS"] ?? "1",
       ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }),
+      ...(mode !== "test" && { PERIODIC_EVAL_REFERENCES: "1" }),
     },
     // Detects hangs, not slowness: a shared machine can take many times as long.
     testTimeout: 300_000,

@@ -8,12 +8,11 @@ import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-import { pythonHas } from "../../../models/src/testing/python.ts";
+import { python, pythonHas } from "../../../models/src/testing/python.ts";
 import { microWorld } from "../demo/micro-world.ts";
 import { watchArgs } from "../commands/watch/written-checkpoints.test-data.ts";
 import { builtMain } from "../terminal/built-main.test-data.ts";
 
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const canRun = isFull && pythonHas("trl", "peft", "datasets");
 if (isFull && !canRun)

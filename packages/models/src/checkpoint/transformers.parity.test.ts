@@ -8,7 +8,7 @@ import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
-import { askPython, pythonHas } from "../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../testing/python.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
@@ -40,7 +40,7 @@ const yarn = `{ "rope_type": "yarn", "factor": 4.0, "original_max_position_embed
   "beta_slow": 1.0, "attention_factor": 1.0 }`;
 const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).replace('"yarn"', yarn);
 
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
+const needs = needsPython("transformers");
 
 if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
 describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 5.23 (${needs})`, () => {

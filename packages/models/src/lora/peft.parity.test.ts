@@ -11,7 +11,7 @@ import { openTensors } from "../checkpoint/tensors.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { float32Fixtures, type ModelFixture } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { askPython, pythonHas } from "../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../testing/python.ts";
 import { readByToken } from "../testing/read-by-token.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
@@ -191,7 +191,7 @@ const cases: readonly Case[] = [
   ...found,
 ];
 
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
+const needs = needsPython("peft");
 
 describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
   `adapters equal those of PEFT 0.21 (${needs})`,

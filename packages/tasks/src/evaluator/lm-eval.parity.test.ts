@@ -5,18 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import { pythonJson } from "../harness/python-json.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
-
-function hasHarness(): boolean {
-  try {
-    execFileSync(python, ["-c", "import datasets, lm_eval, pandas, pytablewriter"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const root = temporaryFolder(afterAll);
 beforeAll(async () => {
@@ -37,8 +27,8 @@ const run = (timestamp: string, weights = "w", sampled = true) => {
   }).run();
 };
 
-describe.skipIf(!hasHarness())(
-  "lm-evaluation-harness 0.4.13 reads our results (needs it, in PERIODIC_EVAL_PEERS_PYTHON)",
+describe.skipIf(!pythonHas("datasets", "lm_eval", "pandas", "pytablewriter"))(
+  `lm-evaluation-harness 0.4.13 reads our results (${needsPython("lm_eval")})`,
   () => {
     const ask = (folder: string) =>
       JSON.parse(

@@ -11,7 +11,7 @@ import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
 import { data } from "../../../core/src/testing/fixtures.test-data.ts";
 import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
-import { pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, pythonHas } from "../../../models/src/testing/python.ts";
 import {
   compareWithHarness,
   harnessCases,
@@ -25,7 +25,7 @@ const isThere =
   benchmarks.every((name) => existsSync(join(data, name))) &&
   hasNative &&
   pythonHas("lm_eval");
-const needs = `needs ${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval`;
+const needs = `${needsPython("lm_eval")}, ${benchmarks.join(", ")} in ${data}, SmolLM2 and tfjs-node`;
 /** True for the full comparison of docs/explanations/harness-parity.md, which takes half an hour on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };

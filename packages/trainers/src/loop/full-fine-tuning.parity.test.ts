@@ -1,4 +1,5 @@
 import { testedBackends } from "../../../models/src/testing/backends.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { execFileSync } from "node:child_process";
 import { dirname, join, resolve } from "node:path";
 import { weightName } from "@periodic-eval/core/tfjs";
@@ -26,17 +27,6 @@ interface Run extends ReferenceRun {
   readonly final_weights: Readonly<Record<string, Summary>>;
 }
 type Golden = Reference & Run & { readonly hf_trainer_groups: Run };
-
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
-
-function hasTorch(): boolean {
-  try {
-    execFileSync(python, ["-c", "import safetensors, torch, transformers"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const backends = testedBackends;
@@ -95,8 +85,8 @@ describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)"
     );
   });
 
-  it.runIf(hasTorch())(
-    "equals PyTorch in every final weight when norms do not decay (needs a Python with transformers in PERIODIC_EVAL_PEERS_PYTHON)",
+  it.runIf(pythonHas("safetensors", "torch", "transformers"))(
+    `equals PyTorch in every final weight when norms do not decay (${needsPython("transformers")})`,
     async () => {
       const out = join(await temporaryFolder(), "final.safetensors");
       const golden = readReference<Golden>(file);

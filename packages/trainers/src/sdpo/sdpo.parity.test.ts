@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import {
   batchesOf,
@@ -119,17 +120,7 @@ describe.each(backends)("ten updates on %s", (backend) => {
   );
 });
 
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 const script = resolve(import.meta.dirname, "../../../../benchmarks/peers/torch_sdpo.py");
-
-function hasPython(): boolean {
-  try {
-    execFileSync(python, ["-c", "import peft, transformers"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Runs the ten updates of every case in PyTorch. */
 async function askTorch({ base: load, ...start }: Start): Promise<readonly Reference[]> {
@@ -167,9 +158,9 @@ function goldenOf({ steps, weights }: Reference): Reference {
   return { steps: inDigits(steps), weights: inDigits(Object.fromEntries(small)) };
 }
 
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers and peft";
+const needs = needsPython("transformers and peft");
 
-describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () => {
+describe.skipIf(!pythonHas("peft", "transformers"))(`benchmarks/peers/torch_sdpo.py (${needs})`, () => {
   it("gives the numbers in goldens/updates.json", async () => {
     await useBackend({ backend: "wasm" });
     const cases = (await askTorch(made)).map((said, i) => ({

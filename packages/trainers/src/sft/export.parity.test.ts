@@ -4,10 +4,10 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import type { CheckpointLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
 
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 const script = join(import.meta.dirname, "../testing/export-reference.py");
 const ids = [1, 17, 200, 4, 111, 99, 42, 7, 256, 33];
 const tolerance = 2e-4;
@@ -23,15 +23,6 @@ function askPython({ make = [], read = [] }: Work): readonly (readonly number[])
   return JSON.parse(
     execFileSync(python, [script], { input, encoding: "utf8", stdio: "pipe", maxBuffer: 2 ** 26 }),
   ) as number[][];
-}
-
-function isThere(): boolean {
-  try {
-    execFileSync(python, ["-c", "import peft, transformers"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const logitsOf = (model: CheckpointLM): Float32Array =>
@@ -67,9 +58,9 @@ async function savedBase(): Promise<string> {
   return folder;
 }
 
-const needs = "needs a Python with transformers and peft in PERIODIC_EVAL_PEERS_PYTHON";
+const needs = needsPython("transformers and peft");
 
-describe.skipIf(!isThere())(`a checkpoint of SFTTrainer (${needs})`, () => {
+describe.skipIf(!pythonHas("peft", "transformers"))(`a checkpoint of SFTTrainer (${needs})`, () => {
   beforeAll(() => useBackend({ backend: "wasm" }));
 
   it("loads in transformers 5.23 with the same logits", async () => {

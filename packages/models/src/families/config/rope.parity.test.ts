@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../../backend/use-backend.ts";
 import { loadCausalLM } from "../../checkpoint/load-causal-lm.ts";
 import { largestDifference } from "../../testing/largest-difference.ts";
-import { askPython, pythonHas } from "../../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
 
 const tolerance = 2e-4;
 const [oldContext, context] = [64, 256];
@@ -54,7 +54,7 @@ const cases = scalings.flatMap(([name, rope]) =>
 );
 /** Lengths within the original context, beyond it, and the longest possible. */
 const sequences = [40, 150, context].map((length) => Array.from({ length }, (_, i) => (i * i + 7 * i) % 64));
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
+const needs = needsPython("transformers");
 
 describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.23's (${needs})`, () => {
   let root = "";
