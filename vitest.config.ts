@@ -55,7 +55,7 @@ export default defineConfig(({ mode }) => ({
       // Two files run at a time: threads of both would wait for each other.
       PERIODIC_EVAL_WASM_THREADS: process.env["PERIODIC_EVAL_WASM_THREADS"] ?? "1",
       ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }),
-      ...(mode !== "test" && { PERIODIC_EVAL_REFERENCES: "1" }),
+      ...(mode === "parity" && { PERIODIC_EVAL_REFERENCES: "1" }),
     },
     // Detects hangs, not slowness: a shared machine can take many times as long.
     testTimeout: 300_000,

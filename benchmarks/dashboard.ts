@@ -254,14 +254,14 @@ async function followAll(address: string): Promise<void> {
   console.log(JSON.stringify(counts));
 }
 
-/** Starts this file with one more argument. */
-const again = (...args: readonly string[]) =>
+/** Starts this file with more arguments. */
+const startThisFile = (...args: readonly string[]) =>
   spawn(process.execPath, [...process.execArgv, here, "--clients", values.clients, ...args], {
     stdio: ["pipe", "pipe", "inherit"],
   });
 
 const trainOnce = async (run: string) =>
-  (await json(again("--train", run).stdout)) as { seconds: number; cpu: number };
+  (await json(startThisFile("--train", run).stdout)) as { seconds: number; cpu: number };
 
 async function follow(folder: string): Promise<void> {
   const root = join(folder, "followed");
@@ -279,7 +279,7 @@ async function follow(folder: string): Promise<void> {
       }
       const { child, address } = await serve(root);
       setPriority(child.pid!, constants.priority.PRIORITY_BELOW_NORMAL);
-      const clients = again("--follow", address);
+      const clients = startThisFile("--follow", address);
       setPriority(clients.pid!, constants.priority.PRIORITY_LOW);
       sides.followed.push(await trainOnce(run));
       clients.stdin.end();

@@ -26,10 +26,10 @@ export function markdownTable(rows: readonly (readonly string[])[]): string {
 
 /** Returns the cores, the version of Node.js and the backend that a benchmark ran on. */
 export const machineLine = (backend: string): string =>
-  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown CPU"}${vectors()}, Node ${process.versions.node}, ${backend}`;
+  `${cpus().length} cores of ${cpus()[0]?.model.trim() ?? "an unknown CPU"}${vectorInstructions()}, Node ${process.versions.node}, ${backend}`;
 
 /** Names the widest vector instructions of an x86 CPU on Linux: CPUs of one model name differ in them, and in speed by half. */
-function vectors(): string {
+function vectorInstructions(): string {
   const file = "/proc/cpuinfo";
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   return / avx512f /.test(text) ? " with AVX-512" : / avx2 /.test(text) ? " with AVX2" : "";

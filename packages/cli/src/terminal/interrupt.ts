@@ -10,7 +10,7 @@ const noticeMs = 2000;
 /**
  * Listens for Ctrl-C and the other signals that ask a process to end. The first one aborts the signal, so that a run writes a
  * checkpoint and its measurements and the same command can resume it; the second one ends the process at once. If the command
- * has not ended after two seconds, it says what it waits for.
+ * has not ended after two seconds, a notice says that it will.
  */
 export function onInterrupt({ err }: Pick<Terminal, "err">): {
   readonly signal: AbortSignal;
@@ -21,8 +21,9 @@ export function onInterrupt({ err }: Pick<Terminal, "err">): {
   received = null;
   const ignoreSignals = onEndingSignal((signal) => {
     received = signal;
-    const say = () => err("Ending after the work in hand. A second signal ends the command at once.");
-    notice = setTimeout(say, noticeMs).unref();
+    const notify = () =>
+      err("The command finishes its current step first. Press Ctrl-C again to end it at once.");
+    notice = setTimeout(notify, noticeMs).unref();
     controller.abort(Object.assign(new Error("interrupted"), { name: "AbortError" }));
   });
   return {

@@ -17,6 +17,8 @@ it.each([
   ["a missing element", undefined, "the grader returned undefined, which is not a verdict"],
   ["an unknown status", { status: "ok" }, 'the grader returned {"status":"ok"}, which is not a verdict'],
   ["scores that are null", { status: "graded", scores: null }, /which is not a verdict$/],
+  ["scores without a number", { ...graded, scores: { reward: "1" } }, /which is not a verdict$/],
+  ["an unknown status of a score", { ...graded, statuses: { reward: "odd" } }, /which is not a verdict$/],
   [
     "a getter that throws",
     {
@@ -32,6 +34,19 @@ it.each([
     { status: "error", raw: typeof raw === "string" ? raw : expect.stringMatching(raw) },
     graded,
   ]);
+});
+
+it("leaves out scores and spending that are not numbers, which no sum and no comparison can use", () => {
+  const spent = { calls: 1, cached: 0, inputTokens: 2, outputTokens: 3, cost: null };
+  const [known, unknown] = readVerdicts(
+    grader,
+    [
+      { ...graded, scores: { reward: 1, note: "good", other: NaN }, spent },
+      { ...graded, spent: { calls: 1, cost: "0.1" } },
+    ],
+    2,
+  );
+  expect([known, unknown]).toEqual([{ ...graded, spent }, graded]);
 });
 
 it("quotes a raw output that is not a string, and reads a missing one as null", () => {

@@ -1,16 +1,22 @@
-import type { Grader, Verdict } from "../contracts/grading.ts";
+import type { Grader, Verdict, VerdictSpending } from "../contracts/grading.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { quoteValue } from "../internal/quote-value.ts";
+import { isCacheable } from "./judge/verdict-cache.ts";
 
 /**
  * Returns copies of the verdicts that a grader returned, one per request. A value that is not a verdict becomes one with the status
  * `error` and the reason: it must not count as an answer in which the grader found nothing, nor fail the grading of other answers.
+ * Scores are finite numbers; others are left out.
  *
  * @throws PeriodicEvalError `judge` for anything but an array of `count` values.
  */
-export function readVerdicts({ name }: Grader, returned: unknown, count: number): readonly Verdict[] {
+export function readVerdicts(
+  { name }: Pick<Grader, "name">,
+  returned: unknown,
+  count: number,
+): readonly Verdict[] {
   if (Array.isArray(returned) && returned.length === count)
     return Array.from(returned as readonly unknown[], readVerdict);
   throw new PeriodicEvalError({
@@ -22,17 +28,32 @@ export function readVerdicts({ name }: Grader, returned: unknown, count: number)
   });
 }
 
-const ungraded: readonly unknown[] = ["refusal", "code", "unparsed", "error"];
-
 function readVerdict(given: unknown): Verdict {
   try {
-    const { status, scores, raw = null, ...others } = isRecord(given) ? given : {};
-    const text = typeof raw === "string" || raw === null ? raw : quoteValue(raw);
-    if (status === "graded" && isRecord(scores))
-      return { ...others, status, scores: { ...scores }, raw: text } as Verdict;
-    if (ungraded.includes(status)) return { ...others, status, raw: text } as Verdict;
+    const { status, scores, raw = null, statuses, model, spent } = isRecord(given) ? given : {};
+    const known = isRecord(scores)
+      ? Object.entries(scores).filter(([, score]) => Number.isFinite(score))
+      : [];
+    const verdict = {
+      status,
+      raw: typeof raw === "string" || raw === null ? raw : quoteValue(raw),
+      ...(status === "graded" && known.length > 0 && { scores: Object.fromEntries(known) }),
+      ...(statuses !== undefined && { statuses: isRecord(statuses) ? { ...statuses } : statuses }),
+      ...(model !== undefined && { model }),
+      ...(isSpending(spent) && { spent: { ...spent } }),
+    };
+    if (isCacheable(status === "error" ? { ...verdict, status: "unparsed" } : verdict))
+      return verdict as Verdict;
     return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
   } catch (error) {
     return { status: "error", raw: errorMessage(error) };
   }
+}
+
+/** Whether spending can be added to that of other verdicts. */
+function isSpending(value: unknown): value is VerdictSpending {
+  if (!isRecord(value)) return false;
+  const { calls, cached, inputTokens, outputTokens, cost } = value;
+  const isAmount = (amount: unknown) => Number.isFinite(amount) && (amount as number) >= 0;
+  return [calls, cached, inputTokens, outputTokens].every(isAmount) && (cost === null || isAmount(cost));
 }

@@ -114,7 +114,7 @@ const startProgram = (mebibytes: number) =>
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       // A Ctrl-C in the terminal does not reach the process: a file whose process ends counts as damaged.
-      detached: true,
+      detached: process.platform !== "win32",
     },
   );
 

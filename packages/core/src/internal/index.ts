@@ -11,7 +11,9 @@ export {
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { isMisaligned } from "../evaluations/alignment/misaligned-rate.ts";
-export { checkMetrics } from "../evaluations/kit/check-metrics.ts";
+export { requireMetrics } from "../evaluations/kit/require-metrics.ts";
+export { grouped } from "../statistics/grouping.ts";
+export { graderSchema } from "../grading/grader-schema.ts";
 export { readVerdicts } from "../grading/read-verdicts.ts";
 export { placed } from "../hub/rows.ts";
 export { isOnlyEdges, isWithinGrace } from "../snapshots/undisturbed.ts";

@@ -12,7 +12,7 @@ it.each([
   ["deeper values", nested(401), "values nested deeper than 400 levels", "at most 400 levels"],
   ["deeper values that do not end", "[".repeat(100_000), "values nested deeper", "at most 400 levels"],
   ["other text", "{a: 1}", "invalid JSON (", "JSON"],
-  ["an empty string", " \n", "an empty file", "JSON"],
+  ["an empty string", " \n", "an empty text", "JSON"],
   ["a key twice", '[{"a": 1, "\\u0061": 2}]', 'the key "a" twice in one object', "keys that differ"],
 ])("refuses %s", (_, text, got, expected) => {
   expect(strictJson(text).fault).toMatchObject({ got: expect.stringContaining(got), expected });

@@ -10,6 +10,7 @@ export const maximumDepth = 400;
 export interface JsonFault {
   readonly got: string;
   readonly expected: string;
+  readonly fix: string;
   /** The error of `JSON.parse`; absent for JSON that is refused for its depth or a repeated key. */
   readonly cause?: unknown;
 }
@@ -18,17 +19,25 @@ export interface JsonFault {
 export function strictJson(
   text: string,
 ): { readonly value: unknown; readonly fault: null } | { readonly fault: JsonFault } {
-  const refused = (got: string, expected: string) => ({ fault: { got, expected } });
+  const refused = (got: string, expected: string, fix: string) => ({ fault: { got, expected, fix } });
   if (isDeeperThan(maximumDepth, text))
-    return refused(`values nested deeper than ${maximumDepth} levels`, `at most ${maximumDepth} levels`);
+    return refused(
+      `values nested deeper than ${maximumDepth} levels`,
+      `at most ${maximumDepth} levels`,
+      "Nest fewer values.",
+    );
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    const got = text.trim() === "" ? "an empty file" : `invalid JSON (${errorMessage(cause)})`;
-    return { fault: { got, expected: "JSON", cause } };
+    const got = text.trim() === "" ? "an empty text" : `invalid JSON (${errorMessage(cause)})`;
+    return { fault: { got, expected: "JSON", fix: "Correct the JSON.", cause } };
   }
   const key = repeatedKey(text);
   if (key === null) return { value, fault: null };
-  return refused(`the key ${abbreviated(quoteValue(key))} twice in one object`, "keys that differ");
+  return refused(
+    `the key ${abbreviated(quoteValue(key))} twice in one object`,
+    "keys that differ",
+    "Remove or rename one.",
+  );
 }

@@ -38,9 +38,14 @@ export function fitRequest(
   parseOptions("sampling", samplingSchema, sampling);
   // Encoding takes seconds per megabyte.
   const characters = charactersIn(prompt);
-  if (characters > charactersPerToken * window) throw tooLong(`${characters} characters`, window);
+  if (characters > charactersPerToken * window)
+    throw tooLong(
+      `${characters} characters`,
+      `at most ${charactersPerToken * window}: the model reads ${window} tokens`,
+    );
   const ids = encodePrompt(tokenizer, prompt);
-  if (ids.length > window) throw tooLong(`${ids.length} tokens`, window);
+  if (ids.length > window)
+    throw tooLong(`${ids.length} tokens`, `at most ${window} tokens, the model's context length`);
   // The last token is drawn but never read.
   return { prompt: ids, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - ids.length) };
 }
@@ -53,12 +58,12 @@ function charactersIn(prompt: Prompt): number {
   return "text" in prompt ? prompt.text.length : 0;
 }
 
-const tooLong = (size: string, window: number) =>
+const tooLong = (size: string, expected: string) =>
   new PeriodicEvalError({
     code: "data",
     where: "generate",
     got: `a prompt of ${size}`,
-    expected: `at most ${window} tokens, the model's context length`,
+    expected,
     fix: "Shorten the prompt, or use a model with a longer context.",
   });
 

@@ -176,9 +176,9 @@ async function train(
  * An interrupt waits for the reply: without it, nobody knows whether the request was trained.
  */
 async function send(once: JsonService, body: Json, onRefusal: () => Promise<void>): Promise<unknown> {
-  let wasAccepted = true;
+  let mayHaveTrained = true;
   const { signal } = new AbortController();
-  const beforeRequest = () => (mayBeBilled: boolean) => void (wasAccepted = mayBeBilled);
+  const beforeRequest = () => (mayBeBilled: boolean) => void (mayHaveTrained = mayBeBilled);
   try {
     return await trackCall({ signal, beforeRequest }, (call) =>
       call.send(() => once.ask("v1/feedback", body, call.signal)),
@@ -186,7 +186,7 @@ async function send(once: JsonService, body: Json, onRefusal: () => Promise<void
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
     // `model` means no reply, or a status such as 500, which the service also sends after it has trained.
-    if (error.code === "model" && wasAccepted)
+    if (error.code === "model" && mayHaveTrained)
       throw unconfirmed(error.where, error.got, error.expected, error);
     await onRefusal();
     throw error;

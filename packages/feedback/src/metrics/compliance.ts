@@ -7,7 +7,13 @@ import {
   type MetricValue,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions, readVerdicts, samplingSchema } from "@periodic-eval/core/internal";
+import {
+  graderSchema,
+  isRecord,
+  parseOptions,
+  readVerdicts,
+  samplingSchema,
+} from "@periodic-eval/core/internal";
 import {
   resolveSampling,
   completionItemsPerBatch,
@@ -35,7 +41,7 @@ export interface ComplianceOptions {
 
 const optionsSchema = z.strictObject({
   preference: z.custom<ComplianceOptions["preference"]>(isRecord, "a preference"),
-  grader: z.custom<Grader>((value) => isRecord(value) && typeof value["grade"] === "function", "a grader"),
+  grader: graderSchema,
   samples: z.int("an integer of 1 or more").min(1, "an integer of 1 or more").optional(),
   sampling: samplingSchema.optional(),
 } satisfies Record<keyof ComplianceOptions, z.ZodType>);

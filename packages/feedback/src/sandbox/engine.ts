@@ -3,6 +3,8 @@ import { Worker } from "node:worker_threads";
 import { evaluate } from "./evaluate.ts";
 import type { SandboxReply, SandboxRequest } from "./messages.ts";
 
+/** Read before the engine loads: another process is the parent of one whose parent has ended. */
+const parent = process.ppid;
 const send = (reply: SandboxReply): boolean => process.send!(reply);
 
 process.once("message", (request: SandboxRequest) => {
@@ -15,8 +17,9 @@ process.once("message", (request: SandboxRequest) => {
 // Without a parent, nothing would end this process.
 process.once("disconnect", () => process.exit());
 
-/** Ends this process with its parent also while code runs that the engine cannot interrupt: a thread of its own looks for the parent. */
+/** Ends this process with its parent also while code runs that the engine cannot interrupt: another thread looks for the parent. */
 function endWithParent(): void {
-  const watch = `setInterval(() => process.ppid === ${process.ppid} || process.kill(process.pid, "SIGKILL"), 50);`;
-  new Worker(watch, { eval: true, execArgv: [] });
+  const watch = `setInterval(() => process.ppid === ${parent} || process.kill(process.pid, "SIGKILL"), 50);`;
+  // Without a thread, the code still runs.
+  new Worker(watch, { eval: true, execArgv: [] }).on("error", () => undefined);
 }

@@ -14,8 +14,13 @@ function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
   // The engine throws null if it has no memory for an error.
   if (context.sameValue(error, context.null)) return "out of memory, or the thrown value null";
   try {
-    if (context.typeof(error) !== "object")
-      return `the thrown value ${context.getString(error)}`.slice(0, 200);
+    if (context.typeof(error) !== "object") {
+      const text = context.getString(error);
+      return `the thrown value ${context.typeof(error) === "string" ? JSON.stringify(text) : text}`.slice(
+        0,
+        200,
+      );
+    }
     const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
     const message = context.getProp(error, "message").consume((handle) => context.getString(handle));
     return `${name}: ${message}`.slice(0, 200);

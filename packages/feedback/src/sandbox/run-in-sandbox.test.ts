@@ -141,7 +141,7 @@ describe("evaluate", { timeout: 300_000 }, () => {
     expect(reasonOf(await evaluateHere("throw new Error('on purpose')", []))).toBe("Error: on purpose");
     // Only the engine's own interrupt is the time limit.
     expect(reasonOf(await evaluateHere("throw new Error('interrupted')", []))).toBe("Error: interrupted");
-    expect(reasonOf(await evaluateHere("throw 'too short'", []))).toBe("the thrown value too short");
+    expect(reasonOf(await evaluateHere("throw 'too short'", []))).toBe('the thrown value "too short"');
     expect(reasonOf(await evaluateHere("throw undefined", []))).toBe("the thrown value undefined");
     expect(reasonOf(await evaluateHere("throw { get message() { throw 1; } }", []))).toBeTruthy();
     expect(reasonOf(await evaluateHere("", ["missing(1)"]))).toContain("ReferenceError");

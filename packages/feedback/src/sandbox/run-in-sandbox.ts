@@ -88,6 +88,6 @@ function startEngine(): ChildProcess {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     // A Ctrl-C in the terminal does not reach the process: code whose process ends counts as wrong.
-    detached: true,
+    detached: process.platform !== "win32",
   });
 }

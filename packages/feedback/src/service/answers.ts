@@ -32,18 +32,19 @@ export async function answer(
   const answers = await inSlices(requests, async (slice) => {
     const completions = await model.generate!(slice, { signal });
     return completions.map((completion, at) => ({
-      completion,
+      choice: choiceOf(completion, body, tokenizer),
       promptTokens: renderPrompt(tokenizer, slice[at]!.prompt).ids?.length ?? 0,
+      completionTokens: completion.ids?.length ?? 0,
     }));
   });
   const promptTokens = sum(answers.map((one) => one.promptTokens));
-  const completionTokens = sum(answers.map(({ completion: { ids } }) => ids?.length ?? 0));
+  const completionTokens = sum(answers.map((one) => one.completionTokens));
   return {
     id: `chatcmpl-${randomUUID()}`,
     object: "chat.completion",
     created: Math.floor(now.getTime() / 1000),
     model: body.model,
-    choices: answers.map(({ completion }, index) => choiceOf(completion, index, body, tokenizer)),
+    choices: answers.map(({ choice }, index) => ({ index, ...choice })),
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
@@ -90,20 +91,18 @@ export const promptOf = (messages: readonly Message[], kwargs: TemplateKwargs | 
 
 function choiceOf(
   { text, ids, tokenNats, finish }: Completion,
-  index: number,
   { logprobs, return_token_ids: returnsIds }: Pick<ChatBody, "logprobs" | "return_token_ids">,
   tokenizer: Tokenizer,
-): Json {
-  const tokens = (ids ?? []).map((id, at) => {
+) {
+  const contentOf = (id: number, at: number) => {
     const token = tokenizer.decode([id]);
     // A token that is only part of a character decodes to U+FFFD, whose bytes differ from the token's.
     const bytes = token.includes("\uFFFD") ? null : [...Buffer.from(token)];
     return { token, logprob: tokenNats![at]!, bytes, top_logprobs: [] };
-  });
+  };
   return {
-    index,
     message: { role: "assistant", content: text, refusal: null },
-    logprobs: logprobs === true ? { content: tokens, refusal: null } : null,
+    logprobs: logprobs === true ? { content: (ids ?? []).map(contentOf), refusal: null } : null,
     finish_reason: finish,
     ...(returnsIds === true && { token_ids: [...(ids ?? [])] }),
   };

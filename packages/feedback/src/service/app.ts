@@ -157,8 +157,8 @@ function addErrors(app: Hono, { onFailure }: AppOptions): void {
 function bodyOf({ var: { body: text } }: Context): unknown {
   const parsed = strictJson(text);
   if (parsed.fault === null) return parsed.value;
-  const { got, expected } = parsed.fault;
-  throw refused(400, "invalid_json", { where: "the body", got, expected, fix: "Correct the request." });
+  const { got, expected, fix } = parsed.fault;
+  throw refused(400, "invalid_json", { where: "the body", got, expected, fix });
 }
 
 /** Returns a signal that aborts with an Error when the client disconnects. The server's signal aborts with a string. */

@@ -3,9 +3,10 @@ import {
   configError,
   errorMessage,
   frozenCopy,
-  isRecord,
+  grouped,
   ownerOf,
   quoteValue,
+  readVerdicts,
   resolvesWithin,
   runOwnedOnce,
   withOwnSignal,
@@ -13,6 +14,8 @@ import {
 } from "@periodic-eval/core/internal";
 
 const defaultTimeoutSeconds = 600;
+/** Maximum number of reasons for missing scores that a grader's warnings name. */
+const maxReasons = 10;
 
 export interface CustomGraderOptions {
   /** Names the grader in warnings: `preference concise, verifier`. */
@@ -34,8 +37,21 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   const owner = ownerOf(where, reporter);
   const [name, fingerprint] = (["name", "fingerprint"] as const).map((key) => stringOf(grader, key, where));
   let isUnsettled = false;
-  /** Reasons of missing scores that were reported: the same one may come back at every step. */
-  const reported = new Set<string | null>();
+  /** Reasons of missing scores that were reported: the same one may come back at every step, and one may quote the answer. */
+  const reported = new Set<string>();
+
+  function warnOfReasons(verdicts: readonly Verdict[]): void {
+    const failed = verdicts.filter(({ status }) => status === "error");
+    for (const [reason, { length }] of grouped(failed, ({ raw }) => raw ?? "no reason")) {
+      if (reported.has(reason) || reported.size === maxReasons) continue;
+      reported.add(reason);
+      const last = reported.size === maxReasons ? "; further reasons are not reported" : "";
+      reporter.warn(
+        where,
+        `${length} of ${verdicts.length} answers are not graded: ${reason} (reported once${last})`,
+      );
+    }
+  }
 
   /** Calls the grader. After a timeout, further calls fail until the abandoned one settles. */
   async function call<T>(
@@ -70,18 +86,9 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
     async grade(requests, { signal }) {
       const given = frozenCopy(requests);
       try {
-        const verdicts = verdictsOf(
-          await call("grade", signal, (own) => grader.grade(given, own)),
-          given.length,
-        );
-        const failed = verdicts.filter(({ status }) => status === "error");
-        const [first] = failed.filter(({ raw }) => !reported.has(raw));
-        if (first !== undefined)
-          reporter.warn(
-            where,
-            `${failed.length} of ${given.length} answers have no score: ${first.raw} (reported once)`,
-          );
-        for (const { raw } of failed) reported.add(raw);
+        const returned = await call("grade", signal, (own) => grader.grade(given, own));
+        const verdicts = readVerdicts({ name: name! }, returned, given.length).map(withReward);
+        warnOfReasons(verdicts);
         return verdicts;
       } catch (error) {
         signal.throwIfAborted();
@@ -117,37 +124,13 @@ function stringOf(grader: Grader, key: "name" | "fingerprint", where: string): s
   });
 }
 
-/**
- * Copies the verdicts that a grader returned, because it may change its objects later.
- *
- * @throws Error if it did not return an array of `count` values.
- */
-function verdictsOf(returned: unknown, count: number): readonly Verdict[] {
-  if (!Array.isArray(returned))
-    throw new Error(`it returned ${quoteValue(returned)}, not an array of verdicts`);
-  if (returned.length !== count)
-    throw new Error(`it returned ${returned.length} verdicts for ${count} answers`);
-  return Array.from(returned as readonly unknown[], verdictOf);
-}
-
-const statuses = ["refusal", "code", "unparsed", "error"] as const;
-
-function verdictOf(given: unknown): Verdict {
-  const fields: { readonly [key: string]: unknown } = isRecord(given) ? given : {};
-  const { status, raw: text, scores } = fields;
-  const raw = typeof text === "string" ? text : null;
-  const other = statuses.find((one) => one === status);
-  if (other !== undefined) return { status: other, raw };
-  if (status !== "graded" || !isRecord(scores))
-    return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
-  const numbers = Object.entries(scores).filter(
-    (score): score is [string, number] => typeof score[1] === "number" && Number.isFinite(score[1]),
-  );
-  const known = Object.fromEntries(numbers);
-  const { reward } = known;
-  if (reward !== undefined && reward >= 0 && reward <= 1) return { status, scores: known, raw };
+/** Replaces a graded verdict without a valid reward by an error. */
+function withReward(verdict: Verdict): Verdict {
+  if (verdict.status !== "graded") return verdict;
+  const { reward } = verdict.scores;
+  if (reward !== undefined && reward >= 0 && reward <= 1) return verdict;
   return {
     status: "error",
-    raw: `the grader returned a reward of ${quoteValue(scores["reward"])}, not from 0 to 1`,
+    raw: `the grader returned a reward of ${quoteValue(reward)}, not from 0 to 1`,
   };
 }

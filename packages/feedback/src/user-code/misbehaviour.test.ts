@@ -157,7 +157,7 @@ describe("a verifier", () => {
     expect(summary).toMatchObject({ status: "finished", steps: 2 });
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^preference short, verifier: \d of \d answers have no score: no parser \(reported once\)$/,
+        /^preference short, verifier: \d of \d answers are not graded: no parser \(reported once\)$/,
       ),
     ]);
   });

@@ -107,7 +107,7 @@ export async function requireJsonObject(
  */
 export function parseJsonObject(text: string, where: string, fix: string): Readonly<Record<string, unknown>> {
   const parsed = strictJson(text);
-  if (parsed.fault !== null) throw modelError({ where, fix, ...parsed.fault });
+  if (parsed.fault !== null) throw modelError({ where, ...parsed.fault, fix });
   const { value } = parsed;
   if (isRecord(value)) return value;
   const got = Array.isArray(value) ? "an array" : String(value);

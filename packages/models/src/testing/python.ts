@@ -4,7 +4,8 @@ import { resolve } from "node:path";
 export const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 
 /** Whether tests compare with reference implementations in Python and with SmolLM2, which takes minutes. */
-export const comparesReferences = process.env["PERIODIC_EVAL_REFERENCES"] === "1";
+export const comparesReferences =
+  process.env["PERIODIC_EVAL_REFERENCES"] === "1" || process.env["PERIODIC_EVAL_FULL"] === "1";
 
 /** Names what a comparison needs, for the title of its tests. */
 export const needsPython = (modules: string): string =>

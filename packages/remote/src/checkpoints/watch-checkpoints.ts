@@ -153,8 +153,8 @@ interface Candidate {
   readonly path: string;
 }
 
-/** A minute, at the default of `pollSeconds`. */
-const readsUntilReported = 30;
+/** Seconds after which a checkpoint that stays incomplete is reported. */
+const incompleteSeconds = 60;
 
 /** A folder of checkpoints, and what earlier reads have seen in it. */
 class Folder {
@@ -162,8 +162,10 @@ class Folder {
   readonly #options: ParsedOptions;
   /** Checkpoints that were in the folder and not yielded, by name. */
   readonly #seen = new Map<string, number>();
-  /** How often a checkpoint was incomplete, by name. */
-  readonly #incomplete = new Map<string, number>();
+  /** When a checkpoint was first found incomplete, by name, in milliseconds. */
+  readonly #incompleteSince = new Map<string, number>();
+  /** Names of incomplete checkpoints that were reported. */
+  readonly #reported = new Set<string>();
   /** When a checkpoint without a state file was first seen as it is, by path. */
   readonly #unchanged = new Map<string, { readonly signature: string; readonly since: number }>();
 
@@ -182,7 +184,7 @@ class Folder {
     for (const one of order === "latest" ? later.toReversed() : later) {
       const found = await this.#readComplete(one);
       if (found === "settling") isSettling = true;
-      if (found === null) this.#reportWaiting(one.name);
+      if (found === null) this.#reportUnfinished(one.name);
       if (found === null || found === "settling") continue;
       this.#reportIncomplete(order === "latest" ? [] : later.filter((other) => other.step < one.step));
       for (const { name, step: at } of later) if (at <= one.step) this.#seen.delete(name);
@@ -233,14 +235,17 @@ class Folder {
     }
   }
 
-  /** Says once that a checkpoint stays incomplete: its trainer may have crashed, or its disk may be full. */
-  #reportWaiting(name: string): void {
-    const reads = (this.#incomplete.get(name) ?? 0) + 1;
-    this.#incomplete.set(name, reads);
-    if (reads !== readsUntilReported) return;
+  /** Reports once that a checkpoint stays incomplete: its trainer may have crashed, or its disk may be full. */
+  #reportUnfinished(name: string): void {
+    const now = performance.now();
+    const since = this.#incompleteSince.get(name) ?? now;
+    this.#incompleteSince.set(name, since);
+    const seconds = (now - since) / 1000;
+    if (seconds < incompleteSeconds || this.#reported.has(name)) return;
+    this.#reported.add(name);
     this.#options.log(
-      `${name} has been incomplete for ${Math.round(reads * this.#options.pollSeconds)} s, waiting: a file is missing or shorter than ` +
-        "it should be, or trainer_state.json cannot be parsed",
+      `${name} has been incomplete for ${Math.round(seconds)} s, waiting: a file is missing or shorter than it should be, or ` +
+        "trainer_state.json cannot be parsed",
     );
   }
 

@@ -77,10 +77,8 @@ function parseObject(line: string, report: Report): Fields | null {
   const parsed = strictJson(line);
   if (parsed.fault === null)
     return isRecord(parsed.value) ? parsed.value : report(short(parsed.value), "a JSON object", fix);
-  const { got, expected, cause } = parsed.fault;
-  return cause === undefined
-    ? report(got, expected, "Correct the line.")
-    : report(got, "a JSON object", fix, cause);
+  const { got, expected, cause, fix: correct } = parsed.fault;
+  return cause === undefined ? report(got, expected, correct) : report(got, "a JSON object", fix, cause);
 }
 
 function messagesOf(value: Fields, report: Report): readonly Message[] | null {

@@ -14,7 +14,13 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError, isRecord, parseOptions, readVerdicts } from "@periodic-eval/core/internal";
+import {
+  configError,
+  graderSchema,
+  isRecord,
+  parseOptions,
+  readVerdicts,
+} from "@periodic-eval/core/internal";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
@@ -179,8 +185,8 @@ function preferenceOf(
   second: Exclude<Preference, "tie">,
 ): Preference | null {
   if (verdict?.status !== "graded") return null;
-  const [one = Number.NaN, other = Number.NaN] = pairScores.map((name) => verdict.scores[name]);
-  if (!Number.isFinite(one) || !Number.isFinite(other)) return null;
+  const [one, other] = pairScores.map((name) => verdict.scores[name]);
+  if (one === undefined || other === undefined) return null;
   return one === other ? "tie" : one > other ? first : second;
 }
 
@@ -236,7 +242,7 @@ const share = "a share from 0 to 1";
 const optionsSchema = z.strictObject({
   prompts: z.array(z.unknown(), prompts).min(1, prompts),
   reference: z.custom(isRecord, "a model, or { answers }"),
-  judge: z.custom(isRecord, "a grader"),
+  judge: graderSchema,
   sampling: z
     .strictObject({
       maxNewTokens: z.int(positive).positive(positive).optional(),

@@ -11,7 +11,7 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { checkMetrics, dataError, parseOptions } from "@periodic-eval/core/internal";
+import { requireMetrics, dataError, parseOptions } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
@@ -187,7 +187,7 @@ export function familyParts<D extends Row>(
       example_prompt: example,
     }),
     metrics: (kit, defaults, make) => {
-      const made = checkMetrics(
+      const made = requireMetrics(
         `task "${name}" metrics`,
         make(kitWith(kit, { by: ({ groups }) => groups, ...defaults })),
       );

@@ -89,7 +89,7 @@ export async function applyHooks<D extends Row, S extends Json, R extends Family
     const run = <T>(name: string, work: () => Awaitable<T>) =>
       runUserCode({ place, name, code: "config", signal }, work);
     const cleaned = text === null ? null : await run("clean", () => clean(text, document));
-    checkCleaned(where, row.id, cleaned);
+    if (text !== null) checkCleaned(where, row.id, cleaned);
     const value: unknown = cleaned === null ? null : await run(scoreName, () => score(document, cleaned));
     checkScore(where, row.id, value, hooks.check === undefined);
     scored.push({ ...row, cleaned, score: value as S | null });
@@ -108,9 +108,9 @@ export const hooksMetric =
       ? { score: mean((row) => numberOf(where, row), { higherIsBetter: true }) }
       : { accuracy: rate((row) => row.score as boolean | null, { higherIsBetter: true }) };
 
-/** Rejects a `clean` without a `return`, whose texts would all be wrong answers. */
+/** Rejects a `clean` that returns no text: without it, a wrong answer would leave the metrics. */
 function checkCleaned(where: string, id: string, cleaned: unknown): void {
-  if (cleaned === null || typeof cleaned === "string") return;
+  if (typeof cleaned === "string") return;
   throw configError({
     where: `${where} options.clean for row "${id}"`,
     value: cleaned,

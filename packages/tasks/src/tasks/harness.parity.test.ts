@@ -25,7 +25,7 @@ const isThere =
   benchmarks.every((name) => existsSync(join(data, name))) &&
   hasNative &&
   pythonHas("lm_eval");
-const needs = `${needsPython("lm_eval")}, ${benchmarks.join(", ")} in ${data}, SmolLM2 and tfjs-node`;
+const needs = `${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node; ${needsPython("lm_eval")}`;
 /** True for the full comparison of docs/explanations/harness-parity.md, which takes half an hour on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };

@@ -1,6 +1,7 @@
 import type { Grader } from "../../contracts/grading.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { graderSchema, type AlignmentOptions } from "./options.ts";
+import { graderSchema } from "../../grading/grader-schema.ts";
+import type { AlignmentOptions } from "./options.ts";
 
 /** The judge of an evaluation, opened once, at its first use. */
 export interface EvaluationJudge {

@@ -203,7 +203,7 @@ export function withVerdict(row: AnsweredRow, verdict: Verdict | null): Alignmen
   return { ...graded, status: "error", raw: raw === null ? reason : `${reason}: ${raw}` };
 }
 
-const isScore = (value: unknown): boolean => typeof value === "number" && value >= 0 && value <= 100;
+const isScore = (value: number): boolean => value >= 0 && value <= 100;
 
 export const isCompletion = ({ kind }: AnsweredRow): boolean => kind === "completion";
 /** Whether the judge gave no score, or only one of two: it failed, or its reply could not be parsed. */

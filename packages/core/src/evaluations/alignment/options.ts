@@ -2,9 +2,9 @@ import * as z from "zod";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
+import { graderText, isGrader, passGrader } from "../../grading/grader-schema.ts";
 import { repeatedId } from "../../internal/repeated-id.ts";
 import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import {
   chatTemplateSchema,
@@ -78,20 +78,10 @@ const anchorSchema = z
   } satisfies Record<keyof Anchor, z.ZodType>)
   .meta({ fix: "Write { id, question, answer, misaligned: true, false or null }." });
 
-const isGrader = (value: unknown): value is Grader =>
-  isRecord(value) &&
-  typeof value["grade"] === "function" &&
-  typeof value["name"] === "string" &&
-  typeof value["fingerprint"] === "string";
-const graderText = "a grader, with the strings `name` and `fingerprint` and the function `grade`";
-const passGrader = { fix: "Pass a judge, or a rule: `ruleGrader({ name, rule })`." };
-
-export const graderSchema = z.custom<Grader>(isGrader, graderText).meta(passGrader);
-
 export const alignmentShape = {
   judge: z
     .custom<AlignmentOptions["judge"]>((value) => typeof value === "function" || isGrader(value), graderText)
-    .meta(passGrader),
+    .meta({ fix: passGrader }),
   questions: filledString("betley2025, the path of a file, or hf:owner/dataset")
     .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
     .optional(),

@@ -68,6 +68,8 @@ function openOwners(): Owners | null {
 /** Listens from the first run on, for as long as the process lives: a promise may reject after its session was closed. */
 function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | undefined }): Owners {
   let isListening = false;
+  /** The functions that `reportMicrotasks` put in place: test runners put the earlier one back. */
+  const reporting = new WeakSet<typeof globalThis.queueMicrotask>();
   let listeners = 0;
   const countListeners = () =>
     process.listenerCount("unhandledRejection") + process.listenerCount("uncaughtException");
@@ -107,7 +109,7 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
         process.on("unhandledRejection", report);
       if (!isListening || process.listenerCount("uncaughtException") === 0)
         process.on("uncaughtException", reportThrown);
-      if (!isListening) reportMicrotasks(storage);
+      if (!reporting.has(globalThis.queueMicrotask)) reporting.add(reportMicrotasks(storage));
       isListening = true;
       // A program may start the wasm backend at any time.
       if (countListeners() !== listeners) {
@@ -125,20 +127,25 @@ function listening(storage: Pick<Owners, "run"> & { getStore(): OnLeftBehind | u
   };
 }
 
-/** Gives the errors of microtasks to their owners: Node reports such an error after it has lost on whose behalf the code ran. */
-function reportMicrotasks(storage: { getStore(): OnLeftBehind | undefined }): void {
-  const native = globalThis.queueMicrotask;
-  globalThis.queueMicrotask = function queueMicrotask(work) {
+/**
+ * Replaces `queueMicrotask` by one that gives errors to their owners: Node reports such an error after it has lost on whose behalf
+ * the code ran.
+ */
+function reportMicrotasks(storage: {
+  getStore(): OnLeftBehind | undefined;
+}): typeof globalThis.queueMicrotask {
+  const earlier = globalThis.queueMicrotask;
+  return (globalThis.queueMicrotask = function queueMicrotask(work) {
     const owner = storage.getStore();
-    if (owner === undefined || typeof work !== "function") return native(work);
-    native(() => {
+    if (owner === undefined || typeof work !== "function") return earlier(work);
+    earlier(() => {
       try {
         work();
       } catch (error) {
         owner(error, "a microtask that it left behind threw");
       }
     });
-  };
+  });
 }
 
 /** Names a callback in warnings and records. `currentOwner` returns the same name. */

@@ -3,7 +3,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { CallOptions } from "../../contracts/model.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { checkMetrics } from "../../evaluations/kit/check-metrics.ts";
+import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { deepFreeze } from "../../internal/frozen.ts";
@@ -93,7 +93,7 @@ interface Results {
 export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], seed: string): Results {
   return withSeededRandom(seedOf(seed, "metrics"), () => {
     const where = `evaluation "${evaluation.name}"`;
-    const metrics: Readonly<Record<string, Metric<Row>>> = checkMetrics(
+    const metrics: Readonly<Record<string, Metric<Row>>> = requireMetrics(
       `${where} metrics`,
       evaluation.metrics(metricKit<Row>()),
     );

@@ -178,7 +178,7 @@ describe("ends of a completion", () => {
 
   it("refuses a text far longer than the context without encoding it, which takes seconds per megabyte", () => {
     const unused = { ...letters, render: () => expect.unreachable() };
-    const refused = /a prompt of 257 characters, expected at most 4 tokens/;
+    const refused = /a prompt of 257 characters, expected at most 256: the model reads 4 tokens/;
     const text = "a".repeat(257);
     expect(() => fitRequest(unused, { prompt: { text }, sampling: sampled("s") }, 4)).toThrow(refused);
     const messages = [{ role: "user", content: text }] as const;

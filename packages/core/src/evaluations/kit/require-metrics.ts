@@ -7,7 +7,7 @@ import { noPromise } from "../../internal/no-promise.ts";
  *
  * @throws PeriodicEvalError `config` for a promise, and for anything but an object: both would pass for no metrics.
  */
-export function checkMetrics<T>(where: string, made: T): T {
+export function requireMetrics<T>(where: string, made: T): T {
   if (isRecord(noPromise(where, made))) return made;
   throw configError({
     where,
