@@ -108,13 +108,13 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
   it.skipIf(process.platform === "win32")(
     "ends its process after a kill of the parent, also in code that the engine cannot interrupt",
     async () => {
-      const limits = { ...defaultLimits, seconds: 60 };
-      const request = { code: "new Array(2 ** 32 - 1).join('x')", expressions: [], limits };
-      // The engine's process has the program's stdout too, so the output ends when both have ended.
+      const limits = { ...defaultLimits, seconds: 600 };
+      const request = { code: "new Array(2 ** 32 - 1).lastIndexOf(3)", expressions: [], limits };
+      // The engine's process has the program's stdout too, so the output ends when both have ended. The code runs when the parent ends.
       await runProgram(`
         import { fork } from "node:child_process";
         const child = fork("${compiled("engine").pathname}", { execArgv: [], serialization: "advanced" });
-        child.once("message", () => process.kill(process.pid, "SIGKILL"));
+        child.once("message", () => setTimeout(() => process.kill(process.pid, "SIGKILL"), 2000));
         child.send(${JSON.stringify(request)});
       `);
     },
