@@ -42,7 +42,7 @@ export class SessionLog {
   readonly #listeners: readonly Logger[];
   /** Loggers whose first error was reported. */
   readonly #failed = new Set<Logger>();
-  /** Receives errors of promises and timers that a logger left behind. */
+  /** Receives errors of promises, timers and microtasks that a logger left behind. */
   readonly #owners = new Map<Logger, OnLeftBehind>();
   readonly #around: AroundLogger;
   readonly #session: () => Reporter | undefined;

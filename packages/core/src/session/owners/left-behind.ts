@@ -1,4 +1,4 @@
-// A promise that user code leaves behind and that rejects, and a timer that throws, end a Node process. While callbacks,
+// A promise that user code leaves behind and that rejects, and a timer or microtask that throws, end a Node process. While callbacks,
 // evaluations and loggers run, Node carries along on whose behalf, so that such an error becomes a warning of its owner. This
 // costs every await of the process up to a tenth of a microsecond, so it begins with the first code that is not ours.
 import type { TrainerCallback } from "../../contracts/callback.ts";
@@ -29,7 +29,7 @@ interface Owners {
 const shared = Symbol.for("periodic-eval.left-behind");
 
 /**
- * Runs user code. Errors of promises, timers and streams that it leaves behind go to `owner`, in Node; browsers log them. Outside
+ * Runs user code. Errors of promises, timers, microtasks and streams that it leaves behind go to `owner`, in Node; browsers log them. Outside
  * of windows and hooks, such work draws from a separate `Math.random`, so that it does not use up the training's numbers.
  */
 export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T {
