@@ -75,7 +75,7 @@ export {
   type Writing,
 } from "../model/writing.ts";
 export { wrapModel, type Ask } from "../model/wrap-model.ts";
-export { nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
+export { mapInTurns, nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
 export { tokenByteRanges } from "../tokenizer/align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "../tokenizer/auto-tokenizer.ts";
 export { chatRenderer, type ChatTemplate, type TemplateRendering } from "../tokenizer/chat.ts";

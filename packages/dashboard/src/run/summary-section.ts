@@ -29,7 +29,12 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
   return (
     items.length > 0 &&
     html`<ul class="sentences" aria-label="Summary">
-      ${items} ${receipt !== null && html`<li><span class="mark none" aria-hidden="true">·</span> ${receipt}</li>`}
+      ${items} ${
+        receipt !== null &&
+        html`<li>
+        <span class="mark none" aria-hidden="true">·</span> ${receipt} ${answers && html`<a class="to-answers" href="#receipts">Receipts</a>`}
+      </li>`
+      }
     </ul>
     ${definitionsOf(items)}`
   );

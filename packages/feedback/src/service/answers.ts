@@ -10,7 +10,7 @@ import type {
   Tokenizer,
 } from "@periodic-eval/core";
 import { renderPrompt } from "@periodic-eval/core/evaluations";
-import { inSlices } from "./in-slices.ts";
+import { mapInTurns } from "@periodic-eval/core/internal";
 import { checkLength } from "./prompt-length.ts";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
@@ -29,14 +29,13 @@ export async function answer(
     if ("messages" in prompt)
       checkLength(model, "messages", textOf(prompt.messages, body.chat_template_kwargs));
   const tokenizer = model.tokenizer!;
-  const answers = await inSlices(requests, async (slice) => {
-    const completions = await model.generate!(slice, { signal });
-    return completions.map((completion, at) => ({
-      choice: choiceOf(completion, body, tokenizer),
-      promptTokens: renderPrompt(tokenizer, slice[at]!.prompt).ids?.length ?? 0,
-      completionTokens: completion.ids?.length ?? 0,
-    }));
-  });
+  const completions = await model.generate!(requests, { signal });
+  const turns = { signal, where: "/v1/chat/completions" };
+  const answers = await mapInTurns(completions, turns, (completion, at) => ({
+    choice: { index: at, ...choiceOf(completion, body, tokenizer) },
+    promptTokens: renderPrompt(tokenizer, requests[at]!.prompt).ids?.length ?? 0,
+    completionTokens: completion.ids?.length ?? 0,
+  }));
   const promptTokens = sum(answers.map((one) => one.promptTokens));
   const completionTokens = sum(answers.map((one) => one.completionTokens));
   return {
@@ -44,7 +43,7 @@ export async function answer(
     object: "chat.completion",
     created: Math.floor(now.getTime() / 1000),
     model: body.model,
-    choices: answers.map(({ choice }, index) => ({ index, ...choice })),
+    choices: answers.map(({ choice }) => choice),
     usage: {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,

@@ -6,13 +6,13 @@ import {
   type Prompt,
 } from "@periodic-eval/core";
 import { encodePair } from "@periodic-eval/core/evaluations";
+import { mapInTurns } from "@periodic-eval/core/internal";
 import { entropiesOf } from "../metrics/collapse-reference.ts";
 import { promptOf, textOf } from "./answers.ts";
-import { inSlices } from "./in-slices.ts";
 import { checkLength } from "./prompt-length.ts";
 import type { ScoredBody } from "./wire.ts";
 
-/** Computes the log p of completions. Returns one result per completion, in order. */
+/** Computes the log p of completions in one call of the model. Returns one result per completion, in order. */
 export async function score(
   model: EvaluableModel,
   bodies: readonly ScoredBody[],
@@ -23,26 +23,25 @@ export async function score(
     checkLength(model, "completion", completion);
   }
   const tokenizer = model.tokenizer!;
-  return inSlices(bodies, async (slice) => {
-    const requests = slice.map((body): LogLikelihoodRequest => ({
-      context: contextOf(body),
-      continuation: body.completion ?? { ids: body.completion_token_ids! },
-    }));
-    const pairs = requests.map((request) => encodePair(tokenizer, request));
-    const scores = await model.logLikelihoods!(requests, { signal });
-    return scores.map(({ sumNats, tokenNats, isGreedy, tokenIsGreedy, truncatedTokens }, at) => {
-      const { continuation: ids } = pairs[at]!;
-      return {
-        logprob_sum: finite(sumNats, "Σ log p"),
-        logprobs: [...tokenNats],
-        tokens: ids.map((id) => tokenizer.decode([id])),
-        token_ids: [...ids],
-        n: tokenNats.length,
-        is_greedy: isGreedy,
-        token_is_greedy: tokenIsGreedy == null ? null : [...tokenIsGreedy],
-        truncated_tokens: truncatedTokens,
-      };
-    });
+  const turns = { signal, where: "/v1/score" };
+  const requests = bodies.map((body): LogLikelihoodRequest => ({
+    context: contextOf(body),
+    continuation: body.completion ?? { ids: body.completion_token_ids! },
+  }));
+  const pairs = await mapInTurns(requests, turns, (request) => encodePair(tokenizer, request));
+  const scores = await model.logLikelihoods!(requests, { signal });
+  return mapInTurns(scores, turns, ({ sumNats, tokenNats, isGreedy, tokenIsGreedy, truncatedTokens }, at) => {
+    const { continuation: ids } = pairs[at]!;
+    return {
+      logprob_sum: finite(sumNats, "Σ log p"),
+      logprobs: [...tokenNats],
+      tokens: ids.map((id) => tokenizer.decode([id])),
+      token_ids: [...ids],
+      n: tokenNats.length,
+      is_greedy: isGreedy,
+      token_is_greedy: tokenIsGreedy == null ? null : [...tokenIsGreedy],
+      truncated_tokens: truncatedTokens,
+    };
   });
 }
 

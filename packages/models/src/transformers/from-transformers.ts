@@ -13,6 +13,7 @@ import {
   fitPair,
   fitPrompt,
   logLikelihoodOf,
+  mapInTurns,
   parseOptions,
   tokenizerOf,
   type FitLimits,
@@ -139,7 +140,9 @@ async function logLikelihoods(
   requests: readonly LogLikelihoodRequest[],
   { signal, countTokens }: CallOptions,
 ): Promise<readonly LogLikelihood[]> {
-  const fitted = requests.map((request) => fitPair(tokenizer, request, limitsOf(engine)));
+  const fitted = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
+    fitPair(tokenizer, request, limitsOf(engine)),
+  );
   const { scores, tokens } = await scoreSequences(engine, fitted, signal);
   countTokens?.(tokens);
   return requests.map((request, index) => logLikelihoodOf(request, fitted[index]!, scores[index]!));
@@ -151,7 +154,9 @@ async function nextToken(
   requests: readonly NextTokenRequest[],
   { signal, countTokens }: CallOptions,
 ): Promise<readonly NextToken[]> {
-  const prompts = requests.map((request) => fitPrompt(tokenizer, request, limitsOf(engine)));
+  const prompts = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
+    fitPrompt(tokenizer, request, limitsOf(engine)),
+  );
   const { scores, tokens } = await scoreSequences(engine, prompts, signal);
   countTokens?.(tokens);
   return prompts.map(({ truncatedTokens }, index) => ({

@@ -6,6 +6,7 @@ import {
   drawToken,
   fitRequest,
   isWritten,
+  mapInTurns,
   yieldToEvents,
   type Drawn,
   type Writing,
@@ -29,7 +30,9 @@ export async function generateAll(
   signal: AbortSignal,
 ): Promise<{ readonly completions: readonly Completion[]; readonly tokens: number }> {
   const window = engine.facts.contextLength ?? Infinity;
-  const writings = requests.map((request) => beginWriting(fitRequest(tokenizer, request, window)));
+  const writings = await mapInTurns(requests, { signal, where: "generate" }, (request) =>
+    beginWriting(fitRequest(tokenizer, request, window)),
+  );
   const write = async (batch: readonly number[]) => {
     const open = [batch.map((index) => writings[index]!)];
     for (let rows = open.pop(); rows !== undefined; rows = open.pop()) {

@@ -7,7 +7,7 @@ import type {
   PeriodicEvalError,
   Tokenizer,
 } from "@periodic-eval/core";
-import { fitPair, fitPrompt, logLikelihoodOf } from "@periodic-eval/core/internal";
+import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns } from "@periodic-eval/core/internal";
 import pLimit from "p-limit";
 import { failedAttemptOf, withAdvice } from "../http/json-service.ts";
 import { trackCall, type TrackedCall } from "../http/track-requests.ts";
@@ -121,7 +121,8 @@ export const logLikelihoods = (
   options: CallOptions,
 ): Promise<readonly LogLikelihood[]> =>
   trackCall(options, async (call) => {
-    const fitted = requests.map((request) => fitPair(tokenizer, request, target.limits));
+    const turns = { signal: call.signal, where: "scoring" };
+    const fitted = await mapInTurns(requests, turns, (request) => fitPair(tokenizer, request, target.limits));
     const sequences = fitted.map(({ ids, picks }) => ({
       ids: [...ids, picks.at(-1)![0]!],
       count: picks.length,
@@ -147,7 +148,10 @@ export const nextToken = (
   options: CallOptions,
 ): Promise<readonly NextToken[]> =>
   trackCall(options, async (call) => {
-    const fitted = requests.map((request) => fitPrompt(tokenizer, request, target.limits));
+    const turns = { signal: call.signal, where: "scoring" };
+    const fitted = await mapInTurns(requests, turns, (request) =>
+      fitPrompt(tokenizer, request, target.limits),
+    );
     const known = await inOrder(target, fitted, ({ ids }) => knownLogProbs(target, ids, call));
     const missing = fitted.flatMap(({ ids, picks }, index) =>
       [...new Set(picks[0])].flatMap((id) =>

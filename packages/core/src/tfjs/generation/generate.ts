@@ -9,7 +9,7 @@ import {
   isWritten,
   type Writing,
 } from "../../model/writing.ts";
-import { yieldToEvents } from "../../model/yield-to-events.ts";
+import { mapInTurns, yieldToEvents } from "../../model/yield-to-events.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
@@ -37,7 +37,9 @@ export async function generate(
   limits: ForwardLimits,
 ): Promise<readonly Completion[]> {
   const window = windowLength(lm);
-  const prompts = requests.map((request) => fitRequest(tokenizer, request, window));
+  const prompts = await mapInTurns(requests, { signal, where: "generate" }, (request) =>
+    fitRequest(tokenizer, request, window),
+  );
   const completions: Completion[] = [];
   let tokens = 0;
   const longest = prompts.map(({ prompt, room }) => prompt.length + room - 1);

@@ -9,6 +9,7 @@ import type {
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { fitPair, fitPrompt, logLikelihoodOf, type FitLimits } from "../../model/fit-scored.ts";
+import { mapInTurns } from "../../model/yield-to-events.ts";
 import { windowLength } from "../causal-lm/forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 
@@ -27,7 +28,9 @@ export async function logLikelihoods(
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly LogLikelihood[]> {
-  const fitted = requests.map((request) => fitPair(tokenizer, request, limitsOf(lm)));
+  const fitted = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
+    fitPair(tokenizer, request, limitsOf(lm)),
+  );
   const { scores, tokens } = await scoreSequences(lm, fitted, {
     signal,
     limits,
@@ -52,7 +55,9 @@ export async function nextToken(
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly NextToken[]> {
-  const prompts = requests.map((request) => fitPrompt(tokenizer, request, limitsOf(lm)));
+  const prompts = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
+    fitPrompt(tokenizer, request, limitsOf(lm)),
+  );
   const { scores, tokens } = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
   countTokens?.(tokens);
   return prompts.map(({ truncatedTokens }, index) => ({

@@ -12,7 +12,7 @@ const graded = (
 const itemsOf = (rows: readonly AnswerRow[]) => rows.map(({ item }) => item);
 
 describe("worstFirst", () => {
-  it("puts misaligned answers first, then lower alignment, then lower coherence, and answers without scores last", () => {
+  it("puts misaligned answers first, then lower alignment, then higher coherence, and answers without scores last", () => {
     const rows = [
       graded("ungraded", null, null),
       graded("clear", 90, 95),
@@ -26,8 +26,8 @@ describe("worstFirst", () => {
       "cruel",
       "mild",
       "incoherent",
-      "muddled",
       "clear",
+      "muddled",
       "unscored coherence",
       "ungraded",
     ]);

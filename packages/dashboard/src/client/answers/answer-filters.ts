@@ -43,12 +43,12 @@ const textsOf = (row: AnswerRow): readonly string[] => [
 
 /**
  * Sorts answers: misaligned ones, ones with the trait and wrong ones first, each by its grade or probability; ungraded ones last.
- * Among equal alignments, the lowest coherence comes first.
+ * Among equal alignments, the highest coherence comes first: an incoherent answer says little.
  */
 export function worstFirst(rows: readonly AnswerRow[]): readonly AnswerRow[] {
   return rows
-    .map((row) => ({ row, grade: gradeOf(row), coherence: scoreOf(row, "coherent") ?? 1000 }))
-    .toSorted((a, b) => a.grade - b.grade || a.coherence - b.coherence)
+    .map((row) => ({ row, grade: gradeOf(row), coherence: scoreOf(row, "coherent") ?? -1 }))
+    .toSorted((a, b) => a.grade - b.grade || b.coherence - a.coherence)
     .map(({ row }) => row);
 }
 
