@@ -30,7 +30,10 @@ it("reports a change to all clients of a folder, with one look for all", async (
   const clients = Array.from({ length: 5 }, () => eventsOf(live.follow("run", "1", false)!));
   expect(live.clients).toBe(5);
   version = "2";
-  await vi.waitFor(() => expect(clients.map(({ counted }) => counted.changes)).toEqual([1, 1, 1, 1, 1]));
+  await vi.waitFor(
+    () => expect(clients.map(({ counted }) => counted.changes)).toEqual([1, 1, 1, 1, 1]),
+    60_000,
+  );
   expect(looks).toBeLessThan(5);
   for (const { close } of clients) await close();
   expect(live.clients).toBe(0);
@@ -39,7 +42,7 @@ it("reports a change to all clients of a folder, with one look for all", async (
 it("tells a client at once if its page is older than the folder", async () => {
   const live = liveUpdates(async () => "2", { everyMs: 1e6 });
   const client = eventsOf(live.follow("run", "2", true)!);
-  await vi.waitFor(() => expect(client.counted.changes).toBe(1));
+  await vi.waitFor(() => expect(client.counted.changes).toBe(1), 60_000);
   await client.close();
 });
 
@@ -57,7 +60,7 @@ it("refuses clients beyond its limit, and drops those that do not read", async (
   const live = liveUpdates(async () => String(version++), { clients: 1, everyMs: 1 });
   const unread = live.follow("run", "", false)!;
   expect(live.follow("other", "", false)).toBeNull();
-  await vi.waitFor(() => expect(live.clients).toBe(0));
+  await vi.waitFor(() => expect(live.clients).toBe(0), 60_000);
   await expect(
     unread
       .getReader()

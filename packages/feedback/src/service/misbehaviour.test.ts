@@ -55,7 +55,7 @@ it.each([
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
   const url = await serve(trap, onFailure);
   expect((await ask(url, "/v1/chat/completions", prompt)).status).toBe(500);
-  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1));
+  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1), 60_000);
   expect(warn.mock.lastCall![0]).toMatch(/^onFailure: /);
   expect((await ask(url, "/v1/health")).status).toBe(200);
 });
@@ -67,6 +67,6 @@ it("continues to serve if a promise that openModel left behind rejects", async (
     return Promise.reject(new Error("no model"));
   });
   expect((await ask(url, "/v1/chat/completions", prompt)).status).toBe(500);
-  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1));
+  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1), 60_000);
   expect(warn.mock.lastCall![0]).toMatch(/^openModel: a promise/);
 });

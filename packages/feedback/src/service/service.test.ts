@@ -393,7 +393,7 @@ it("stops work for a client that disconnects, and serves the next one", async ()
       signal,
     });
   const sent = [first, second].map(({ signal }) => send(signal).then(String, (error: Error) => error.name));
-  await vi.waitFor(() => expect(asked).toEqual(["opened"]));
+  await vi.waitFor(() => expect(asked).toEqual(["opened"]), 60_000);
   first.abort();
   second.abort();
   expect(await Promise.all(sent)).toEqual(["AbortError", "AbortError"]);

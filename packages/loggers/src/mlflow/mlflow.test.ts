@@ -193,7 +193,7 @@ it("reports a rejection without credentials and stops sending", async () => {
     await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
       "MLflow answered 403 to runs/log-batch: PERMISSION_DENIED not yours; sending has stopped",
     );
-  });
+  }, 60_000);
   await rejected;
   const error = await logger.close!()!.then(
     () => null,

@@ -263,7 +263,7 @@ it("scores every question once although a replica is killed", async () => {
     beforeRequest: () => (pending++, () => void pending--),
   });
   const before = two.received.length;
-  await vi.waitUntil(() => two.received.length >= before + 3);
+  await vi.waitUntil(() => two.received.length >= before + 3, 60_000);
   two.close();
   expect(await answers).toEqual(await model.logLikelihoods(questions, live()));
   const lengths = questions.map(({ context }) => context.text.length + 5);

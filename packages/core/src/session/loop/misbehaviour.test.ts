@@ -322,7 +322,7 @@ describe("a promise that user code left behind", () => {
       await train(toy, 1)(session);
       await turn();
     });
-    await vi.waitFor(() => expect(toy.warnings().length).toBe(1));
+    await vi.waitFor(() => expect(toy.warnings().length).toBe(1), 60_000);
     const warning = `^callback "evil": a ${kind} that it left behind threw: (late|ENOENT)`;
     expect(toy.warnings()[0]).toMatch(new RegExp(warning));
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 1 complete"]);
