@@ -40,8 +40,9 @@ export async function closeSession(
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
   await drive(log.close());
-  parts.between.close();
   await part("store", async () => records.store.close?.());
+  // Last: a timer that a hook left behind may change the weights until training has returned them.
+  parts.between.close();
   checkWritten(records.writer);
   control.throwError();
 }

@@ -74,6 +74,14 @@ it("says nothing of a training that changes its weights itself, and ends the wat
   expect(listeners.size).toBe(0);
 });
 
+it("blames the callback whose timer changes weights while the session closes its store", async () => {
+  const { toy, write, options, train } = watchedTraining();
+  const evil: TrainerCallback = { id: "evil", onTrainEnd: () => void setTimeout(write, 5) };
+  const close = () => new Promise<void>((resolve) => setTimeout(resolve, 20));
+  await withSession(options([evil], { run: { ...toy.store, close } }), train(true));
+  expect(toy.warnings().join("\n")).toContain('callback "evil" at step 4');
+});
+
 it("blames the callback whose timer changes weights while another is measured, and marks the measurement", async () => {
   const { toy, write, options } = watchedTraining();
   const evil: TrainerCallback = { id: "evil", onTrainBegin: () => void setTimeout(write, 5) };
