@@ -2,7 +2,7 @@
 // its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn. The server is
 // another process, at the priority that `train --serve` gives it. The clients are a third one, at the lowest priority: real clients
 // run on other machines. Prints medians and all values.
-//   npm run bench dashboard                  # everything, about 3 minutes
+//   npm run bench dashboard                  # everything, about ten minutes
 //   npm run bench dashboard -- --part scale  # or large, or follow
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -42,8 +42,8 @@ const evaluation = defineEvaluation({
 
 /** Trains for a fixed amount of arithmetic, logs every step, measures 20 times, and prints its seconds. */
 async function train(run: string): Promise<void> {
-  const steps = 400;
-  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(20)] });
+  const steps = 600;
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(30)] });
   const session = openSession({
     run,
     maxSteps: steps,
