@@ -162,10 +162,8 @@ class Folder {
   readonly #options: ParsedOptions;
   /** Checkpoints that were in the folder and not yielded, by name. */
   readonly #seen = new Map<string, number>();
-  /** When a checkpoint was first found incomplete, by name, in milliseconds. */
-  readonly #incompleteSince = new Map<string, number>();
-  /** Names of incomplete checkpoints that were reported. */
-  readonly #reported = new Set<string>();
+  /** When a checkpoint was first found incomplete, by name, in milliseconds; null once that was reported. */
+  readonly #incompleteSince = new Map<string, number | null>();
   /** When a checkpoint without a state file was first seen as it is, by path. */
   readonly #unchanged = new Map<string, { readonly signature: string; readonly since: number }>();
 
@@ -238,11 +236,11 @@ class Folder {
   /** Reports once that a checkpoint stays incomplete: its trainer may have crashed, or its disk may be full. */
   #reportUnfinished(name: string): void {
     const now = performance.now();
-    const since = this.#incompleteSince.get(name) ?? now;
-    this.#incompleteSince.set(name, since);
-    const seconds = (now - since) / 1000;
-    if (seconds < incompleteSeconds || this.#reported.has(name)) return;
-    this.#reported.add(name);
+    const since = this.#incompleteSince.get(name);
+    if (since === undefined) this.#incompleteSince.set(name, now);
+    const seconds = (now - (since ?? now)) / 1000;
+    if (seconds < incompleteSeconds) return;
+    this.#incompleteSince.set(name, null);
     this.#options.log(
       `${name} has been incomplete for ${Math.round(seconds)} s, waiting: a file is missing or shorter than it should be, or ` +
         "trainer_state.json cannot be parsed",

@@ -11,7 +11,7 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { requireMetrics, dataError, parseOptions } from "@periodic-eval/core/internal";
+import { dataError, parseOptions, requireMetrics } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";

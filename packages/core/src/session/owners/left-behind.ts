@@ -29,8 +29,8 @@ interface Owners {
 const shared = Symbol.for("periodic-eval.left-behind");
 
 /**
- * Runs user code. Errors of promises, timers, microtasks and streams that it leaves behind go to `owner`, in Node; browsers log them. Outside
- * of windows and hooks, such work draws from a separate `Math.random`, so that it does not use up the training's numbers.
+ * Runs user code. Errors of promises, timers, microtasks and streams that it leaves behind go to `owner`, in Node; browsers log them.
+ * Outside of windows and hooks, such work draws from a separate `Math.random`, so that it does not use up the training's numbers.
  */
 export function runOwned<A, T>(owner: OnLeftBehind, work: (given: A) => T, given: A): T {
   return owners === null ? work(given) : owners.run(owner, work, given);
