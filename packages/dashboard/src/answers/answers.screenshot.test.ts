@@ -113,6 +113,7 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     const { tab } = await pages.open(pages.address, desktop);
     const rows = tab.locator("#questions tbody tr");
     await expect.poll(() => rows.locator("a").count()).toBe(5);
+    expect(await tab.locator("#questions thead th").allTextContents()).toContain("Choice at step 40 of em");
     await tab.locator("#questions label", { hasText: "From" }).locator("select").selectOption("em:20");
     await expect.poll(() => tab.locator("#questions .found").textContent()).toBe("0 forgotten, 0 regained");
     await tab.locator("#questions label", { hasText: "To" }).locator("select").selectOption("em:0");

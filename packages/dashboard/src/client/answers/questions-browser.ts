@@ -96,14 +96,14 @@ function selectionFrom(parameters: URLSearchParams | null): Selection {
   return { id: text("id"), from: text("from"), to: text("to") };
 }
 
+const choiceHeading = ({ phase, step }: MeasurementAnswers): string => `Choice at step ${step} of ${phase}`;
+
 function tableOf(
   changes: readonly QuestionChange[],
   from: MeasurementAnswers,
   to: MeasurementAnswers,
 ): HTMLElement {
-  const at = (one: MeasurementAnswers): string =>
-    from.phase === to.phase ? `step ${one.step}` : `${one.phase} step ${one.step}`;
-  const headings = ["Change", "Question", `Choice at ${at(from)}`, `Choice at ${at(to)}`, "Right choice"];
+  const headings = ["Change", "Question", ...[from, to].map(choiceHeading), "Right choice"];
   const rows = changes.map(({ change, item, question, persona, from: before, to: after }) => {
     const { phase, id, step } = to;
     const asked = create("a", { href: hashOf("answers", { phase, id, step, item }) }, question);
