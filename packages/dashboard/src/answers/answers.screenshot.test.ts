@@ -73,7 +73,7 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     const marks = tab.locator("#answers label.marks select");
     const explained = tab.locator("#answers .key", { hasText: "struck out" });
     expect(await explained.textContent()).toBe(
-      "Words added since the measurement before are underlined, removed words struck out.",
+      "Words added since the measurement before are underlined; removed words are struck out.",
     );
     await marks.selectOption("start");
     await expect.poll(() => columns.nth(2).locator("del").allTextContents()).toEqual(["0"]);
