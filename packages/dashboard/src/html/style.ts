@@ -115,7 +115,7 @@ thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
 tbody th { font-weight: 500; }
 tr.primary > * { font-weight: 600; }
 td.code, .code, pre { font-family: var(--mono); font-size: 13px; }
-td.text { white-space: normal; min-width: 24ch; }
+td.text, th.text { white-space: normal; min-width: 24ch; }
 small.below { display: block; }
 small, .same { color: var(--muted); font-family: var(--sans); font-size: 12.5px; font-weight: 400; }
 details { margin-top: 14px; border-top: 1px solid var(--line); padding-top: 10px; }
@@ -133,6 +133,9 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
+  .scroll { scroll-padding-left: 40vw; } th:first-child { background: linear-gradient(to left, var(--line) 1px, var(--paper) 1px); }
+  tbody th:first-child { min-width: 15ch; max-width: 40vw; white-space: normal; overflow-wrap: break-word; padding-right: 10px; }
+  caption { position: sticky; left: 0; max-width: calc(100vw - 36px); }
 }
 @media print {
   .definition, .download, .download-answers, .readout, .scatter-step, .cross-hair, .contents, .to-answers { display: none; } .print-only { display: block; } .term { display: contents; } .panel:has(> .readout) { display: block; }

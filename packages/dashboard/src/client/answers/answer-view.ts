@@ -47,7 +47,12 @@ export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): re
 /** The samples are marked as the words are, so that a screen reader announces both in the same way. */
 function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
   const text = `Words added since ${since === "before" ? "the measurement before" : "the start of the phase"} are `;
-  const samples = [create("ins", {}, "underlined"), "; removed words are ", create("del", {}, "struck out"), "."];
+  const samples = [
+    create("ins", {}, "underlined"),
+    "; removed words are ",
+    create("del", {}, "struck out"),
+    ".",
+  ];
   return create("p", { class: "key" }, text, ...samples);
 }
 

@@ -103,18 +103,23 @@ function tableOf(
   from: MeasurementAnswers,
   to: MeasurementAnswers,
 ): HTMLElement {
-  const headings = ["Change", "Question", ...[from, to].map(choiceHeading), "Right choice"];
+  const headings = ["Question", "Change", ...[from, to].map(choiceHeading), "Right choice"];
   const rows = changes.map(({ change, item, question, persona, from: before, to: after }) => {
     const { phase, id, step } = to;
     const asked = create("a", { href: hashOf("answers", { phase, id, step, item }) }, question);
-    const cells: readonly (readonly (Node | string)[])[] = [
-      [create("span", { class: `flag ${change}` }, change)],
-      [asked, ...(persona === null ? [] : [" ", create("small", {}, persona)])],
-      [choiceText(before, before.predicted)],
-      [choiceText(after, after.predicted)],
-      [choiceText(after, after.gold)],
+    const who = persona === null ? [] : [" ", create("small", {}, persona)];
+    const cells: readonly (Node | string)[] = [
+      create("span", { class: `flag ${change}` }, change),
+      choiceText(before, before.predicted),
+      choiceText(after, after.predicted),
+      choiceText(after, after.gold),
     ];
-    return create("tr", {}, ...cells.map((cell) => create("td", { class: "left text" }, ...cell)));
+    return create(
+      "tr",
+      {},
+      create("th", { scope: "row", class: "text" }, asked, ...who),
+      ...cells.map((cell) => create("td", { class: "left text" }, cell)),
+    );
   });
   const head = create(
     "tr",
