@@ -105,8 +105,8 @@ function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html
     changes.slice(0, maxChanges).map(
       ({ change, question, persona, from, to }) =>
         html`<tr>
+          <th scope="row" class="text">${question}${persona !== null && html` <small>${persona}</small>`}</th>
           <td class="left">${change}</td>
-          <td class="left text">${question}${persona !== null && html` <small>${persona}</small>`}</td>
           <td class="left text">${choiceText(from, from.predicted)}</td>
           <td class="left text">${choiceText(to, to.predicted)}</td>
           <td class="left text">${choiceText(to, to.gold)}</td>
@@ -118,8 +118,8 @@ function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html
 }
 
 const changeColumns = [
-  "change",
   "question",
+  "change",
   "choice at first step",
   "choice at second step",
   "right choice",

@@ -28,8 +28,7 @@ button:disabled { opacity: .5; cursor: default; }
 .at-step h4 { margin: 0 0 2px; font-size: 14px; overflow-wrap: anywhere; }
 ins { text-decoration: underline; text-decoration-thickness: 2px; text-underline-offset: 3px; color: var(--better); }
 del { color: var(--worse); }
-table.changes td { overflow-wrap: anywhere; vertical-align: top; min-width: 11ch; } table.changes td:first-child { min-width: 0; }
-table.changes th:first-child { position: static; }
+table.changes td { min-width: 11ch; } table.changes tbody > tr > * { overflow-wrap: anywhere; vertical-align: top; }
 @media print {
   .filters, .turns { display: none; }
   .all-steps { display: none; } .answer, .at-step { break-inside: avoid; }

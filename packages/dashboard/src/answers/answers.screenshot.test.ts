@@ -71,10 +71,16 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
       true,
     );
     const marks = tab.locator("#answers label.marks select");
+    const explained = tab.locator("#answers .key", { hasText: "struck out" });
+    expect(await explained.textContent()).toBe(
+      "Words added since the measurement before are underlined; removed words are struck out.",
+    );
     await marks.selectOption("start");
     await expect.poll(() => columns.nth(2).locator("del").allTextContents()).toEqual(["0"]);
+    expect(await explained.textContent()).toContain("since the start of the phase");
     await marks.selectOption("none");
     await expect.poll(() => columns.locator("ins").count()).toBe(0);
+    expect(await explained.count()).toBe(0);
     await marks.selectOption("before");
     await tab.locator("#answers a", { hasText: "All answers" }).click();
     await expect.poll(() => found(tab)).toBe("25 of 25 answers · page 1 of 2");
@@ -113,6 +119,7 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     const { tab } = await pages.open(pages.address, desktop);
     const rows = tab.locator("#questions tbody tr");
     await expect.poll(() => rows.locator("a").count()).toBe(5);
+    expect(await tab.locator("#questions thead th").allTextContents()).toContain("Choice at step 40 of em");
     await tab.locator("#questions label", { hasText: "From" }).locator("select").selectOption("em:20");
     await expect.poll(() => tab.locator("#questions .found").textContent()).toBe("0 forgotten, 0 regained");
     await tab.locator("#questions label", { hasText: "To" }).locator("select").selectOption("em:0");

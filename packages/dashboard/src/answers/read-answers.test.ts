@@ -114,7 +114,9 @@ it("links from the leakage to the answers of all personas but the source", async
   await store.close!();
   const run = await readRun(folder);
   const { document } = parseHTML(renderPage(run, await readAnswers(run)));
-  const hash = document.querySelector(".sentences [data-select]")!.getAttribute("data-select")!;
+  const link = document.querySelector(".sentences [data-select]")!;
+  expect(link.textContent).toMatch(/nswers at step 40 of em$/);
+  const hash = link.getAttribute("data-select")!;
   expect(new URLSearchParams(hash.slice("#answers?".length)).get("persona")).toBe("!pirate");
 });
 

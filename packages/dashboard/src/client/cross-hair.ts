@@ -1,34 +1,47 @@
+import { openHash } from "./answers/selection.ts";
 import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
 import { create, createSvg } from "./dom.ts";
+import { findAnswers, type PointAnswers } from "./point-answers.ts";
 import { readDataBlock } from "./read-data-block.ts";
 import type { RunData } from "../page-data/run-data.ts";
 
 /**
  * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused
- * chart. A vertical line marks the step in every chart.
+ * chart. A vertical line marks the step in every chart. A click on a point, or Enter, opens the answers of its measurement.
  */
 export function startCrossHair(): void {
   const data = readDataBlock<RunData>("run-data");
   if (data === null) return;
-  const marked = findCharts(data).map((chart) => markedChart(chart, data));
+  const answersOf = findAnswers(data);
+  const marked = findCharts(data).map((chart) => markedChart(chart, answersOf(chart), data));
   const show = (runStep: number | null): void => {
     for (const chart of marked) chart.mark(runStep);
   };
   let selected: number | null = null;
-  for (const { chart } of marked) {
+  for (const { chart, answers } of marked) {
     const select = (runStep: number): void => {
       selected = nearestStep(chart.points, runStep);
       show(selected);
     };
     const { svg } = chart;
     svg.addEventListener("pointermove", ({ clientX }) => select(chart.runStepAt(clientX)));
-    svg.addEventListener("pointerdown", ({ clientX }) => select(chart.runStepAt(clientX)));
+    let opens = false;
+    svg.addEventListener("pointerdown", ({ clientX, pointerType, target }) => {
+      const before = selected;
+      select(chart.runStepAt(clientX));
+      // A finger cannot hover: its first tap shows the values.
+      opens = answers.isPoint(target) && (pointerType !== "touch" || selected === before);
+    });
+    svg.addEventListener("click", ({ target }) => {
+      if (opens) open(answers.linkAt(selected, target));
+    });
     svg.addEventListener("pointerleave", ({ pointerType }) => {
       if (pointerType === "mouse" && document.activeElement !== svg) show(null);
     });
     svg.addEventListener("focus", () => select(selected ?? data.steps));
     svg.addEventListener("blur", () => show(null));
     svg.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") open(answers.linkAt(selected));
       const next = stepAfterKey(event.key, chart, selected);
       if (next === undefined) return;
       event.preventDefault();
@@ -60,13 +73,18 @@ function stepAfterKey(key: string, { points }: Chart, selected: number | null): 
   }
 }
 
+function open(link: string | null): void {
+  if (link !== null) openHash(link);
+}
+
 interface MarkedChart {
   readonly chart: Chart;
+  readonly answers: PointAnswers;
   /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
   mark(runStep: number | null): void;
 }
 
-function markedChart(chart: Chart, data: RunData): MarkedChart {
+function markedChart(chart: Chart, answers: PointAnswers, data: RunData): MarkedChart {
   const { svg, figure, curve, points, x } = chart;
   const height = svg.viewBox.baseVal.height;
   const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
@@ -83,10 +101,13 @@ function markedChart(chart: Chart, data: RunData): MarkedChart {
     "aria-valuetext": `Arrow keys show the values of ${curve.name} by step`,
   }))
     svg.setAttribute(name, value);
+  if (answers.hasAny) svg.setAttribute("aria-description", "Enter opens the answers of the selected step");
   return {
     chart,
+    answers,
     mark(runStep) {
       const step = runStep === null ? null : nearestStep(points, runStep);
+      svg.toggleAttribute("data-opens", answers.linkAt(step) !== null);
       line.setAttribute("visibility", step === null ? "hidden" : "visible");
       if (step === null) return void (readout.textContent = "");
       for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));

@@ -97,7 +97,7 @@ function standaloneSvg(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   for (const extra of copy.querySelectorAll(".cross-hair")) extra.remove();
   for (const name of copy.getAttributeNames())
-    if (/^(data-|aria-value|tabindex|role)/.test(name)) copy.removeAttribute(name);
+    if (/^(data-|aria-value|aria-description|tabindex|role)/.test(name)) copy.removeAttribute(name);
   const { width, height } = svg.viewBox.baseVal;
   const page = getComputedStyle(svg);
   const colours = colourNames.map((name) => `--${name}: ${page.getPropertyValue(`--${name}`)};`).join(" ");

@@ -52,7 +52,7 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
 .sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
-.to-answers { white-space: nowrap; color: var(--muted); font-size: 14px; margin-left: 4px; }
+.to-answers { display: inline-block; max-width: 100%; overflow-wrap: anywhere; color: var(--muted); font-size: 14px; margin-left: 4px; }
 .contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }
 html:has(.contents) { scroll-padding-top: 92px; }
@@ -78,6 +78,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .panel circle:last-child { cursor: default; }
 .panel svg[tabindex] { cursor: crosshair; touch-action: pan-y; }
 .panel svg:focus { outline: none; } .panel svg:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; border-radius: 4px; }
+.panel [data-opens] [fill="transparent"] > circle { cursor: pointer; }
+.panel:has([data-opens]:focus-visible) > .readout::after { content: " · Enter opens the answers"; color: var(--muted); }
 .cross-hair { stroke: var(--ink); stroke-opacity: .55; stroke-dasharray: 3 3; pointer-events: none; }
 .readout { margin: 4px 0 0; min-height: 1.5em; color: var(--ink); font-size: 13px; overflow-wrap: anywhere; }
 .multiples .readout { min-height: 3em; }
@@ -113,7 +115,7 @@ thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
 tbody th { font-weight: 500; }
 tr.primary > * { font-weight: 600; }
 td.code, .code, pre { font-family: var(--mono); font-size: 13px; }
-td.text { white-space: normal; min-width: 24ch; }
+td.text, th.text { white-space: normal; min-width: 24ch; }
 small.below { display: block; }
 small, .same { color: var(--muted); font-family: var(--sans); font-size: 12.5px; font-weight: 400; }
 details { margin-top: 14px; border-top: 1px solid var(--line); padding-top: 10px; }
@@ -131,6 +133,9 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
+  .scroll { scroll-padding-left: 40vw; } th:first-child { background: linear-gradient(to left, var(--line) 1px, var(--paper) 1px); }
+  tbody th:first-child { min-width: 15ch; max-width: 40vw; white-space: normal; overflow-wrap: break-word; padding-right: 10px; }
+  caption { position: sticky; left: 0; max-width: calc(100vw - 36px); }
 }
 @media print {
   .definition, .download, .download-answers, .readout, .scatter-step, .cross-hair, .contents, .to-answers { display: none; } .print-only { display: block; } .term { display: contents; } .panel:has(> .readout) { display: block; }

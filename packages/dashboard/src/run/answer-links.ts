@@ -39,7 +39,7 @@ function stepLinks(
     (one) => one.phase === phase && one.id === id && one.step === step && one.problem === null,
   );
   if (!isStored || changes.some((one) => one.phase === phase && one.id === id)) return [];
-  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}`;
+  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step} of ${phase}`;
   const measured = snapshots.find((one) => one.id === id && one.step === step);
   // The rate of leakage does not count the persona that was trained to have the trait.
   const source = measured?.evaluation === "leakage" ? jsonField(measured as unknown as Json, "source") : null;

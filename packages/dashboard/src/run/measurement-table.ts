@@ -50,9 +50,9 @@ export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
 
 const columns = [
   "phase",
-  "step",
+  { heading: "step", className: "wide" },
   "%",
-  { heading: "measured" },
+  { heading: "measured", className: "left wide" },
   "value",
   { heading: term("95 % interval"), className: "" },
   "n",
@@ -76,6 +76,10 @@ function answers(phase: PhaseRecord): (id: string, step: number) => string {
   };
 }
 
+/** Renders the callback and the step below the phase on narrow screens, where the first column alone stays in view. */
+export const narrowName = (id: string, step: number): Html =>
+  html`<small class="narrow">${humanizeName(id)}, <span class="unbroken">step ${step}</span></small>`;
+
 interface PlacedMeasurement {
   readonly phase: string;
   readonly index: number;
@@ -91,10 +95,10 @@ function row({ phase, index, id, primaryMetric, point, answerOf }: PlacedMeasure
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
   return html`<tr class="${phaseAccent(index)}">
-    <th scope="row"><span class="phase">${phase}</span></th>
-    <td>${point.step}</td>
+    <th scope="row"><span class="phase">${phase}</span>${narrowName(id, point.step)}</th>
+    <td class="wide">${point.step}</td>
     <td>${point.pct === null ? missingValueText : Math.round(point.pct)}</td>
-    <td class="left">${humanizeName(id)}</td>
+    <td class="left wide">${humanizeName(id)}</td>
     <td><strong>${formatValue(metric?.value, unit)}</strong></td>
     <td>${formatInterval(metric?.ci95, unit)}</td>
     <td>${metric?.n ?? missingValueText}</td>

@@ -4,6 +4,7 @@ import { missingValueText } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
+import { narrowName } from "./measurement-table.ts";
 import { table } from "../html/table.ts";
 
 /** Renders the evidence of each guard: what it observed before and after the measurements. */
@@ -69,16 +70,23 @@ function weightsDetails(snapshots: readonly Snapshot[], options: SectionOptions)
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", ["phase", "step", { heading: "measured" }, { heading: "weights" }], lastRows(known, options).map(weightsRow))}
+    ${table("Weights", weightsColumns, lastRows(known, options).map(weightsRow))}
     ${truncationNote(known.length, "measurement", options)}
   </details>`;
 }
 
+const weightsColumns = [
+  "phase",
+  { heading: "step", className: "wide" },
+  { heading: "measured", className: "left wide" },
+  { heading: "weights" },
+];
+
 const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
   html`<tr>
-    <th scope="row">${phase}</th>
-    <td>${step}</td>
-    <td class="left">${id}</td>
+    <th scope="row">${phase}${narrowName(id, step)}</th>
+    <td class="wide">${step}</td>
+    <td class="left wide">${id}</td>
     <td class="left code">${weights}</td>
   </tr>`;
 

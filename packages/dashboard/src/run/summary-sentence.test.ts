@@ -60,7 +60,7 @@ it.each<[string, Partial<MetricSummary>, string]>([
   [
     "a change",
     {},
-    "Accuracy (capability) fell from 89.0 % to 62.0 % during em (−27.0 points [−36.9, −16.6]; worse at 1.0 %); first evidence at step 320 (run step 1120).",
+    "Accuracy (capability) fell from 89.0 % to 62.0 % during em (−27.0 points [−36.9, −16.6]; worse at 1.0 %); first evidence at step 320 of em (run step 1120).",
   ],
   [
     "no evidence",
@@ -70,7 +70,7 @@ it.each<[string, Partial<MetricSummary>, string]>([
   [
     "evidence that the end does not show",
     { change: paired({ verdict: "no evidence", minimal_detectable_change: null }) },
-    "Accuracy (capability) did not change measurably during em (from 89.0 % to 62.0 %; tested at 1.0 %; the detectable change is unknown). There was evidence of a change (worse) at step 320 (run step 1120), but not at step 800.",
+    "Accuracy (capability) did not change measurably during em (from 89.0 % to 62.0 %; tested at 1.0 %; the detectable change is unknown). There was evidence of a change (worse) at step 320 of em (run step 1120), but not at step 800.",
   ],
   [
     "an exploratory change in nats that is neither good nor bad",
@@ -82,22 +82,22 @@ it.each<[string, Partial<MetricSummary>, string]>([
       end: at(600, 1),
       firstEvidence: null,
     },
-    "Gold margin (capability) rose from −0.50 nats to 1.00 nats between steps 0 and 600 of em (+1.50 nats; changed at 5.0 %, exploratory); first evidence at step 600 (run step 1400).",
+    "Gold margin (capability) rose from −0.50 nats to 1.00 nats between steps 0 and 600 of em (+1.50 nats; changed at 5.0 %, exploratory); first evidence at step 600 of em (run step 1400).",
   ],
   [
     "a change over pairs against the direction of the values",
     { isOverPairs: true, start: at(0, 0.6) },
-    "Accuracy (capability) fell over the items that both measurements observed, during em (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); over all items, it went from 60.0 % to 62.0 %; first evidence at step 320 (run step 1120).",
+    "Accuracy (capability) fell over the items that both measurements observed, during em (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); over all items, it went from 60.0 % to 62.0 %; first evidence at step 320 of em (run step 1120).",
   ],
   [
     "another baseline",
     { against: "coupling step 0" },
-    "Accuracy (capability) was 62.0 % at step 800 of em, lower than at coupling step 0 (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); first evidence at step 320 (run step 1120).",
+    "Accuracy (capability) was 62.0 % at step 800 of em, lower than at coupling step 0 (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); first evidence at step 320 of em (run step 1120).",
   ],
   [
     "a failed end",
     { end: at(800, null, { status: "failed" }), change: null },
-    "Accuracy (capability) has no value at step 800 of em: the measurement is failed. At step 0 it was 89.0 %. First evidence of a change (worse) at step 320 (run step 1120).",
+    "Accuracy (capability) has no value at step 800 of em: the measurement is failed. At step 0 it was 89.0 %. First evidence of a change (worse) at step 320 of em (run step 1120).",
   ],
   [
     "a single measurement",

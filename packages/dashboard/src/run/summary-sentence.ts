@@ -41,8 +41,8 @@ const subjectOf = ({ metric, id }: MetricSummary): string => {
 const valueOf = (measurement: Measurement, { unit }: MetricSummary): string =>
   formatMeasurement(measurement, unit);
 
-const stepOf = ({ step, runStep }: Measurement): string =>
-  `step ${step}${runStep === step ? "" : ` (run step ${runStep})`}`;
+const stepOf = ({ phase, step, runStep }: Measurement): string =>
+  `step ${step} of ${phase}${runStep === step ? "" : ` (run step ${runStep})`}`;
 
 /** `from 95.0 % to 62.0 %`; false if one of the two was not measured. */
 const edges = (summary: MetricSummary): string | false =>

@@ -24,8 +24,8 @@ export interface AnswerAtStep {
   readonly problem: string | null;
 }
 
-/** Renders the answers to one question side by side. Words that differ from another answer are marked. */
-export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): HTMLElement {
+/** Renders the answers to one question side by side. Words that differ from another answer are marked, and a line explains the marks. */
+export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): readonly HTMLElement[] {
   const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
     const earlier = steps.slice(0, at).filter((one) => one.row !== null);
     const other = marks === "before" ? earlier.at(-1) : earlier.find((one) => one.phase === phase);
@@ -39,7 +39,21 @@ export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): HT
     else column.append(aboutView(row, false), ...bodyOf(row, before), ...judgeOf(row));
     return column;
   });
-  return create("div", { class: "steps" }, ...columns);
+  const view = create("div", { class: "steps" }, ...columns);
+  const isMarked = marks !== "none" && view.querySelector("ins, del") !== null;
+  return isMarked ? [marksKey(marks), view] : [view];
+}
+
+/** The samples are marked as the words are, so that a screen reader announces both in the same way. */
+function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
+  const text = `Words added since ${since === "before" ? "the measurement before" : "the start of the phase"} are `;
+  const samples = [
+    create("ins", {}, "underlined"),
+    "; removed words are ",
+    create("del", {}, "struck out"),
+    ".",
+  ];
+  return create("p", { class: "key" }, text, ...samples);
 }
 
 function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlone: boolean): HTMLElement {

@@ -105,7 +105,7 @@ export async function itemView(
       create("p", {}, create("a", { href: back }, "← All answers")),
       create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
       create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
-      stepsView(answers, selection.marks),
+      ...stepsView(answers, selection.marks),
       ...downloadOf(
         answers.flatMap(({ row: one }, at) => (one === null ? [] : [{ measurement: shown[at]!, row: one }])),
         [selection.id, selection.item],

@@ -96,25 +96,30 @@ function selectionFrom(parameters: URLSearchParams | null): Selection {
   return { id: text("id"), from: text("from"), to: text("to") };
 }
 
+const choiceHeading = ({ phase, step }: MeasurementAnswers): string => `Choice at step ${step} of ${phase}`;
+
 function tableOf(
   changes: readonly QuestionChange[],
   from: MeasurementAnswers,
   to: MeasurementAnswers,
 ): HTMLElement {
-  const at = (one: MeasurementAnswers): string =>
-    from.phase === to.phase ? `step ${one.step}` : `${one.phase} step ${one.step}`;
-  const headings = ["Change", "Question", `Choice at ${at(from)}`, `Choice at ${at(to)}`, "Right choice"];
+  const headings = ["Question", "Change", ...[from, to].map(choiceHeading), "Right choice"];
   const rows = changes.map(({ change, item, question, persona, from: before, to: after }) => {
     const { phase, id, step } = to;
     const asked = create("a", { href: hashOf("answers", { phase, id, step, item }) }, question);
-    const cells: readonly (readonly (Node | string)[])[] = [
-      [create("span", { class: `flag ${change}` }, change)],
-      [asked, ...(persona === null ? [] : [" ", create("small", {}, persona)])],
-      [choiceText(before, before.predicted)],
-      [choiceText(after, after.predicted)],
-      [choiceText(after, after.gold)],
+    const who = persona === null ? [] : [" ", create("small", {}, persona)];
+    const cells: readonly (Node | string)[] = [
+      create("span", { class: `flag ${change}` }, change),
+      choiceText(before, before.predicted),
+      choiceText(after, after.predicted),
+      choiceText(after, after.gold),
     ];
-    return create("tr", {}, ...cells.map((cell) => create("td", { class: "left text" }, ...cell)));
+    return create(
+      "tr",
+      {},
+      create("th", { scope: "row", class: "text" }, asked, ...who),
+      ...cells.map((cell) => create("td", { class: "left text" }, cell)),
+    );
   });
   const head = create(
     "tr",

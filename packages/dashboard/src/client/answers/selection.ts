@@ -10,6 +10,12 @@ export function writeHash(hash: string): void {
   window.history.replaceState(window.history.state, "", hash);
 }
 
+/** Follows a link to a selection, also if the page's address is that link already. */
+export function openHash(hash: string): void {
+  if (window.location.hash === hash) window.dispatchEvent(new HashChangeEvent("hashchange"));
+  else window.location.hash = hash;
+}
+
 /** Calls `show` when a link leads to a selection of a part, and moves the view and the keyboard there, also if the page opens with it. */
 export function onHash(part: string, place: HTMLElement, show: (parameters: URLSearchParams) => void): void {
   window.addEventListener("hashchange", () => {
