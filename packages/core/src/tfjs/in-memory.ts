@@ -115,7 +115,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
  *
  * @internal
  */
-export const kernelsVersion = 1;
+export const kernelsVersion = 2;
 
 /** Whether the compiled kernels compute here: they round differently from TensorFlow's operations. */
 const hasCompiledKernels = (): boolean =>

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { activate } from "../ops/activation.ts";
+import { hasNativeKernels } from "../native-kernels/native-kernels.ts";
+import { activate, activateGated } from "../ops/activation.ts";
+import { linear } from "../ops/linear.ts";
 import { columns, rowsAt } from "../ops/select.ts";
 import { layerNorm, rmsNorm } from "../ops/norms.ts";
 import { softCap } from "../ops/soft-cap.ts";
@@ -96,6 +98,29 @@ describe("tracePass", () => {
 
 describe.skipIf(!hasNative)(`a graph on ${nativeBackend}`, () => {
   beforeEach(async () => void (await useBackend({ backend: nativeBackend })));
+
+  it("repeats the results of norms and activations in the backward pass instead of keeping them", () => {
+    if (!hasNativeKernels()) return;
+    const of = (...shape: number[]) => ({ type: "float32", shape }) as const;
+    const { forward, backward } = tracePass(
+      ([x, factor, gate, up, down]) => {
+        const normed = rmsNorm(x as tf.Tensor2D, factor as tf.Tensor1D, 1e-5, 0);
+        const [a, b] = [gate, up].map((each) => linear(normed, each as tf.Tensor2D, null));
+        return softCap(linear(activateGated("silu", a!, b!), down as tf.Tensor2D, null), 3);
+      },
+      [of(primes.rows, 3), of(3), of(3, 5), of(3, 5), of(5, 3)],
+      [0, 1, 2, 3, 4],
+      [primes.rows, 3],
+      primes,
+    );
+    const countIn = (nodes: typeof forward.nodes, op: string) =>
+      nodes.filter((node) => node.op === op).length;
+    for (const op of ["PeriodicRmsNorm", "PeriodicGatedSilu"]) {
+      expect([op, countIn(forward.nodes, op), countIn(backward.nodes, op)]).toEqual([op, 1, 1]);
+    }
+    // Gate, up and the bounded value of the cap are kept.
+    expect(forward.outputs).toHaveLength(1 + 3);
+  });
 
   it("runs only on native TensorFlow", async () => {
     expect(graphBackend()).not.toBeNull();

@@ -36,16 +36,34 @@ const reduction =
     return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
   };
 
-/** Records a kernel of `native-kernels/` whose result has the shape of its first input. */
+/** Records a kernel of `native-kernels/` whose results have the shapes of the inputs at `like`. */
 const native =
-  (name: NativeKernel): TraceKernel =>
-  (tracer, inputs, parameters) =>
-    tracer.node(name, inputs, attributesOf(parameters), inputs[0]!);
+  (name: NativeKernel, like: readonly number[] = [0]): TraceKernel =>
+  (tracer, inputs, parameters) => {
+    const alike = like.map((at) => inputs[at]!);
+    const node = tracer.node(name, inputs, attributesOf(parameters), alike[0]!);
+    return like.length === 1 ? node : outputsOf(tracer, node, alike);
+  };
+
+/** Returns all results of a node that has several. */
+function outputsOf(tracer: Tracer, node: Value, outputs: readonly Pick<Value, "type" | "shape">[]): Value[] {
+  return outputs.map(({ type, shape }, at) =>
+    tracer.note({ name: at === 0 ? node.name : `${node.name}:${at}`, type, shape }),
+  );
+}
 
 /** The kernels that can be traced, by their names in TensorFlow.js. */
 export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   PeriodicRmsNorm: native("PeriodicRmsNorm"),
+  PeriodicRmsNormGradient: native("PeriodicRmsNormGradient", [1, 2]),
+  PeriodicLayerNorm: native("PeriodicLayerNorm"),
+  PeriodicLayerNormGradient: native("PeriodicLayerNormGradient", [1, 2, 2]),
   PeriodicGatedSilu: native("PeriodicGatedSilu"),
+  PeriodicGatedSiluGradient: native("PeriodicGatedSiluGradient", [1, 1]),
+  PeriodicGeluTanh: native("PeriodicGeluTanh"),
+  PeriodicGeluTanhGradient: native("PeriodicGeluTanhGradient"),
+  PeriodicMaskedSoftmax: native("PeriodicMaskedSoftmax"),
+  PeriodicSoftmaxGradient: native("PeriodicSoftmaxGradient"),
   PeriodicRotate: native("PeriodicRotate"),
   PeriodicAttend: native("PeriodicAttend"),
   PeriodicMatMul(tracer, [x, w]) {
@@ -149,14 +167,8 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
       num_split: { i: sizes.length },
     } as const;
     const inputs = [x!, tracer.integers(sizes), tracer.integer(axis)];
-    const node = tracer.node("SplitV", inputs, parameters, x!);
-    return sizes.map((size, part) =>
-      tracer.note({
-        name: part === 0 ? node.name : `${node.name}:${part}`,
-        type: x!.type,
-        shape: x!.shape.map((all, at) => (at === axis ? size : all)),
-      }),
-    );
+    const ofParts = sizes.map((size) => ({ type: x!.type, shape: x!.shape.with(axis, size) }));
+    return outputsOf(tracer, tracer.node("SplitV", inputs, parameters, x!), ofParts);
   },
 
   Slice(tracer, [x], attributes) {

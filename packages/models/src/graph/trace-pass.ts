@@ -69,7 +69,7 @@ export function tracePass(
     const names = values.map(({ name }) => name);
     const wanted = [...found.map(({ name }) => name), gradient.name, ...names];
     const used = reachedFrom(tracer, wanted, isKept);
-    const again = productsToRepeat(tracer, used, { arguments: new Set(names), cut });
+    const again = resultsToRepeat(tracer, used, { arguments: new Set(names), cut });
     const back = reachedFrom(tracer, wanted, (name) => isKept(name) && !again.values.has(name));
     const kept = back.stops.map((name) => tracer.values.get(name)!);
     const placeholders = new Map(kept.map((each, i) => [each.name, tracer.placeholder(`k${i}`, each)]));
@@ -116,14 +116,23 @@ interface Reached {
   readonly stops: readonly string[];
 }
 
+/** Operations that the backward pass repeats, because that is cheap and keeping their results takes much memory. */
+const repeatedOps: ReadonlySet<string> = new Set([
+  "Mul",
+  "PeriodicRmsNorm",
+  "PeriodicLayerNorm",
+  "PeriodicGatedSilu",
+  "PeriodicGeluTanh",
+]);
+
 /**
- * Finds products of two kept values or arguments, such as the output of a norm. The backward pass repeats them with the same
- * bits instead of keeping them, which is a fifth of the kept memory of a Llama.
+ * Finds results of these operations on kept values or arguments, such as the output of a norm. The backward pass repeats them with
+ * the same bits instead of keeping them.
  *
- * @returns The names of the products, and a function that delays their nodes: otherwise TensorFlow would compute all of them at
+ * @returns The names of the results, and a function that delays their nodes: otherwise TensorFlow would compute all of them at
  *   the start of the backward pass.
  */
-function productsToRepeat(
+function resultsToRepeat(
   tracer: Tracer,
   { nodes, stops }: Reached,
   { arguments: given, cut }: { readonly arguments: ReadonlySet<string>; readonly cut: number },
@@ -135,15 +144,15 @@ function productsToRepeat(
     given.has(name) || (kept.has(name) && !values.has(name)) || tracer.nodeOf(name).op === "Const";
   for (const value of stops.toSorted((a, b) => tracer.indexOf(a) - tracer.indexOf(b))) {
     const node = tracer.nodeOf(value);
-    const product = node.op === "Reshape" ? tracer.nodeOf(node.inputs[0]!) : node;
-    if (product.op !== "Mul" || !product.inputs.every(isThere)) continue;
+    const source = node.op === "Reshape" ? tracer.nodeOf(node.inputs[0]!) : node;
+    if (!repeatedOps.has(source.op) || !source.inputs.every(isThere)) continue;
     // The edge makes no cycle: the first node that uses the value takes this gradient as input, so the gradient cannot depend on it.
     const gradient = nodes
       .find(({ inputs }) => inputs.includes(value))!
       .inputs.find((input) => input !== value && tracer.indexOf(input) >= cut);
     if (gradient === undefined) continue;
-    values.add(value).add(product.name);
-    waits.set(product.name, [`^${tracer.nodeOf(gradient).name}`]);
+    values.add(value).add(source.name);
+    waits.set(source.name, [`^${tracer.nodeOf(gradient).name}`]);
   }
   const inOrder: InOrder = (node, inputs) => ({
     ...node,

@@ -25,21 +25,16 @@ void adamW(void*, TF_OpKernelContext* context) {
         *toMeanSq = call.output(weight.shape(), 2);
   if (call.failed()) return;
   const float *g = gradient.data(), *w = weight.data(), *m = mean.data(), *v = meanSq.data(), *n = numbers.data();
-  inRanges(size, 16384, [=](int64_t first, int64_t last) {
-    const Vector keep1 = broadcast(n[0]), take1 = broadcast(n[1]), keep2 = broadcast(n[2]), take2 = broadcast(n[3]),
-                 epsilon = broadcast(n[4]), stepSize = broadcast(n[5]), decay = broadcast(n[6]);
-    const auto update = [&](int64_t i, int64_t count) __attribute__((always_inline)) {
-      const Vector slope = partOf(g + i, count, 0);
-      const Vector newMean = product(partOf(m + i, count, 0), keep1) + product(slope, take1);
-      const Vector newMeanSq = product(partOf(v + i, count, 0), keep2) + product(product(slope, slope), take2);
-      const Vector change = product(newMean / (rootOf(newMeanSq) + epsilon), stepSize);
-      storePart(toMean + i, newMean, count);
-      storePart(toMeanSq + i, newMeanSq, count);
-      storePart(toWeight + i, product(partOf(w + i, count, 0), decay) - change, count);
-    };
-    int64_t i = first;
-    for (; i + lanes <= last; i += lanes) update(i, lanes);
-    if (i < last) update(i, last - i);
+  const Vector keep1 = broadcast(n[0]), take1 = broadcast(n[1]), keep2 = broadcast(n[2]), take2 = broadcast(n[3]),
+               epsilon = broadcast(n[4]), stepSize = broadcast(n[5]), decay = broadcast(n[6]);
+  inVectors(size, 16384, [=](int64_t i, int64_t count) __attribute__((always_inline)) {
+    const Vector slope = partOf(g + i, count, 0);
+    const Vector newMean = product(partOf(m + i, count, 0), keep1) + product(slope, take1);
+    const Vector newMeanSq = product(partOf(v + i, count, 0), keep2) + product(product(slope, slope), take2);
+    const Vector change = product(newMean / (rootOf(newMeanSq) + epsilon), stepSize);
+    storePart(toMean + i, newMean, count);
+    storePart(toMeanSq + i, newMeanSq, count);
+    storePart(toWeight + i, product(partOf(w + i, count, 0), decay) - change, count);
   });
 }
 

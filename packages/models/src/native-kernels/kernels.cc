@@ -10,61 +10,18 @@
 #include <mutex>
 #include <string>
 
+#include "activations.h"
 #include "adamw.h"
 #include "attention.h"
 #include "call.h"
+#include "norms.h"
 #include "parallel.h"
 #include "products.h"
+#include "softmax.h"
 #include "target-losses.h"
 #include "vectors.h"
 
 namespace {
-
-struct NormOptions {
-  float epsilon = 0, offset = 0;
-};
-
-/** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D]; the mean is over D numbers at a time. */
-void rmsNorm(void* kernel, TF_OpKernelContext* context) {
-  const NormOptions options = *static_cast<NormOptions*>(kernel);
-  Call call{context};
-  Input x = call.input(0), weight = call.input(1);
-  if (call.failed()) return;
-  const int64_t width = weight.size(), blocks = x.size() / width;
-  float* y = call.output({x.dim(0), x.dim(1)});
-  if (call.failed()) return;
-  const float *from = x.data(), *factors = weight.data();
-  inRanges(blocks, 32768 / width + 1, [=](int64_t first, int64_t last) {
-    for (int64_t block = first; block < last; block++) {
-      const float* row = from + block * width;
-      Vector squares{};
-      int64_t i = 0;
-      for (; i + lanes <= width; i += lanes) squares += load(row + i) * load(row + i);
-      float sum = sumOf(squares);
-      for (int64_t rest = i; rest < width; rest++) sum += row[rest] * row[rest];
-      const float inverse = 1 / std::sqrt(sum / width + options.epsilon);
-      for (i = 0; i + lanes <= width; i += lanes)
-        store(y + block * width + i,
-              load(row + i) * broadcast(inverse) * (load(factors + i) + broadcast(options.offset)));
-      for (; i < width; i++) y[block * width + i] = row[i] * inverse * (factors[i] + options.offset);
-    }
-  });
-}
-
-/** gate [N, F], up [N, F] → gate · σ(gate) · up [N, F]. */
-void gatedSilu(void*, TF_OpKernelContext* context) {
-  Call call{context};
-  Input gate = call.input(0), up = call.input(1);
-  if (call.failed()) return;
-  float* y = call.output({gate.dim(0), gate.dim(1)});
-  if (call.failed()) return;
-  const float *a = gate.data(), *b = up.data();
-  inRanges(gate.size(), 16384, [=](int64_t first, int64_t last) {
-    int64_t i = first;
-    for (; i + lanes <= last; i += lanes) store(y + i, silu(load(a + i)) * load(b + i));
-    for (; i < last; i++) y[i] = silu(broadcast(a[i]))[0] * b[i];
-  });
-}
 
 struct RotaryOptions {
   int64_t pairs = 0;
@@ -121,8 +78,11 @@ int64_t integerOf(TF_OpKernelConstruction* construction, const char* name) {
   return value;
 }
 
-void* makeNorm(TF_OpKernelConstruction* construction) {
+void* makeRmsNorm(TF_OpKernelConstruction* construction) {
   return new NormOptions{floatOf(construction, "epsilon"), floatOf(construction, "offset")};
+}
+void* makeLayerNorm(TF_OpKernelConstruction* construction) {
+  return new NormOptions{floatOf(construction, "epsilon"), 0};
 }
 void deleteNorm(void* kernel) { delete static_cast<NormOptions*>(kernel); }
 
@@ -172,8 +132,22 @@ std::string registerAll() {
   std::string errors;
   errors += registerOp("PeriodicMatMul", {"x: float", "w: float"}, {}, matMul);
   errors += registerOp("PeriodicRmsNorm", {"x: float", "weight: float"}, {"epsilon: float", "offset: float"}, rmsNorm,
-                       makeNorm, deleteNorm);
+                       makeRmsNorm, deleteNorm);
+  errors += registerOp("PeriodicRmsNormGradient", {"gradient: float", "x: float", "weight: float"},
+                       {"epsilon: float", "offset: float"}, rmsNormGradient, makeRmsNorm, deleteNorm,
+                       {"of_x: float", "of_weight: float"});
+  errors += registerOp("PeriodicLayerNorm", {"x: float", "weight: float", "bias: float"}, {"epsilon: float"}, layerNorm,
+                       makeLayerNorm, deleteNorm);
+  errors += registerOp("PeriodicLayerNormGradient", {"gradient: float", "x: float", "weight: float"}, {"epsilon: float"},
+                       layerNormGradient, makeLayerNorm, deleteNorm,
+                       {"of_x: float", "of_weight: float", "of_bias: float"});
   errors += registerOp("PeriodicGatedSilu", {"gate: float", "up: float"}, {}, gatedSilu);
+  errors += registerOp("PeriodicGatedSiluGradient", {"gradient: float", "gate: float", "up: float"}, {}, gatedSiluGradient,
+                       nullptr, nullptr, {"of_gate: float", "of_up: float"});
+  errors += registerOp("PeriodicGeluTanh", {"x: float"}, {}, geluTanh);
+  errors += registerOp("PeriodicGeluTanhGradient", {"gradient: float", "x: float"}, {}, geluTanhGradient);
+  errors += registerOp("PeriodicMaskedSoftmax", {"scores: float", "mask: float"}, {}, maskedSoftmax);
+  errors += registerOp("PeriodicSoftmaxGradient", {"gradient: float", "weights: float"}, {}, softmaxGradient);
   errors += registerOp("PeriodicRotate", {"x: float", "cosines: float", "sines: float"}, {"pairs: int", "scale: float"},
                        rotate, makeRotary, deleteRotary);
   errors += registerOp("PeriodicAttend",

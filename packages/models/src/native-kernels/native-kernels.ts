@@ -2,7 +2,7 @@ import { adamWKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * The parameters of each kernel of `kernels.cc`. Inputs and results are float32 unless noted. N rows, H heads, D dimensions per head, F features;
+ * The parameters of each kernel of `kernels.cc`. Inputs and results are float32 unless noted; `gradient` is that of the output. N rows, H heads, D dimensions per head, F features;
  * B sequences of T new tokens.
  */
 interface Parameters {
@@ -10,8 +10,24 @@ interface Parameters {
   readonly PeriodicMatMul: Record<never, never>;
   /** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with a mean for each D numbers. */
   readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
+  /** gradient, x [N, H·D], weight [D] → the gradients of x and weight. */
+  readonly PeriodicRmsNormGradient: Parameters["PeriodicRmsNorm"];
+  /** x [N, D], weight, bias [D] → (x − mean) / √(variance + epsilon) · weight + bias [N, D]. */
+  readonly PeriodicLayerNorm: { readonly epsilon: number };
+  /** gradient, x [N, D], weight [D] → the gradients of x, weight and bias. */
+  readonly PeriodicLayerNormGradient: Parameters["PeriodicLayerNorm"];
   /** gate, up [N, F] → gate · σ(gate) · up [N, F]. */
   readonly PeriodicGatedSilu: Record<never, never>;
+  /** gradient, gate, up [N, F] → the gradients of gate and up. */
+  readonly PeriodicGatedSiluGradient: Record<never, never>;
+  /** x [N, F] → the tanh approximation of GELU [N, F]. */
+  readonly PeriodicGeluTanh: Record<never, never>;
+  /** gradient, x [N, F] → the gradient of x. */
+  readonly PeriodicGeluTanhGradient: Record<never, never>;
+  /** scores [A, T, P], mask [T, P] or [A, T, P] → softmax(scores + mask) over the last axis. */
+  readonly PeriodicMaskedSoftmax: Record<never, never>;
+  /** gradient, weights [A, T, P] → the gradient of the scores. */
+  readonly PeriodicSoftmaxGradient: Record<never, never>;
   /** x [N, H·D], cosines [N, D], sines [N, D] → x rotated and scaled [N, H·D]; dimension i < pairs turns with i + pairs. */
   readonly PeriodicRotate: { readonly pairs: number; readonly scale: number };
   /** query [B·T, H·D], keys of all pieces, values of all, masks of all (see `AttendedPiece`; [0] for no mask) → [B·T, H·D]. */
@@ -35,7 +51,15 @@ const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
 const resultCounts = {
   PeriodicMatMul: 1,
   PeriodicRmsNorm: 1,
+  PeriodicRmsNormGradient: 2,
+  PeriodicLayerNorm: 1,
+  PeriodicLayerNormGradient: 3,
   PeriodicGatedSilu: 1,
+  PeriodicGatedSiluGradient: 2,
+  PeriodicGeluTanh: 1,
+  PeriodicGeluTanhGradient: 1,
+  PeriodicMaskedSoftmax: 1,
+  PeriodicSoftmaxGradient: 1,
   PeriodicRotate: 1,
   PeriodicAttend: 1,
   PeriodicAdamW: 3,
@@ -113,7 +137,7 @@ export const tracingName = "periodic-eval-trace";
 
 /**
  * Whether the kernels can run here: they are loaded, and native TensorFlow computes on the CPU or a function is traced for it. False
- * while TensorFlow.js records gradients, because the kernels have none.
+ * while a tape records. `differentiable` pauses the tape, so operations ask inside it, and supply the kernel of the gradient.
  */
 export function hasNativeKernels(): boolean {
   if (!isRegistered || tf.engine().isTapeOn()) return false;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "vectors.h"
+
 /** Returns the number of threads of a loop, the caller's included: TF_NUM_INTRAOP_THREADS, or one per hardware thread. */
 inline int64_t threadCount() {
   static const int64_t count = [] {
@@ -135,4 +137,12 @@ void inRanges(int64_t count, int64_t smallest, const Body& body) {
   const int64_t size = count <= 64 ? count : ((count + ranges - 1) / ranges + 63) / 64 * 64;
   if (ranges == 1) return parallelFor(1, [&](int64_t) { body(0, count); });
   parallelFor((count + size - 1) / size, [&](int64_t range) { body(range * size, std::min(count, (range + 1) * size)); });
+}
+
+/** Calls body(i, lanes) as `eachVector` does for `count` numbers, in ranges of about `smallest` numbers or more. */
+template <typename Body>
+void inVectors(int64_t count, int64_t smallest, const Body& body) {
+  inRanges(count, smallest, [&](int64_t first, int64_t last) {
+    eachVector(last - first, [&](int64_t i, int64_t size) __attribute__((always_inline)) { body(first + i, size); });
+  });
 }

@@ -6,36 +6,9 @@
 
 #include "call.h"
 #include "parallel.h"
-#include "vectors.h"
+#include "softmax.h"
 
 namespace {
-
-/** Returns the largest of `size` numbers. If one is NaN, returns any of them. */
-inline float largestIn(const float* x, int64_t size) {
-  Vector largest = broadcast(-INFINITY);
-  for (int64_t i = 0; i < size; i += lanes) {
-    const Vector some = partOf(x + i, std::min<int64_t>(lanes, size - i), -INFINITY);
-    largest = largest > some ? largest : some;
-  }
-  return largestOf(largest);
-}
-
-/** Writes exp(x − top) to y and returns the sum. Sums blocks first, because a long sum of floats is inexact. */
-inline float exponentialsOf(const float* x, int64_t size, float top, float* y) {
-  constexpr int64_t block = 64 * lanes;
-  Vector sums{};
-  for (int64_t begin = 0; begin < size; begin += block) {
-    Vector ofBlock{};
-    for (int64_t i = begin; i < std::min(size, begin + block); i += lanes) {
-      const int64_t count = std::min<int64_t>(lanes, size - i);
-      const Vector some = exponential(partOf(x + i, count, -INFINITY) - broadcast(top));
-      storePart(y + i, some, count);
-      ofBlock += some;
-    }
-    sums += ofBlock;
-  }
-  return sumOf(sums);
-}
 
 /**
  * logits [N, V], targets int32 [N] → −log softmax of each row's target in nats [N], and the gradient of their sum, softmax − one-hot

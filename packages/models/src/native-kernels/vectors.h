@@ -39,6 +39,14 @@ inline void storePart(float* to, Vector vector, int64_t count) {
   for (int64_t lane = 0; lane < count; lane++) to[lane] = vector[lane];
 }
 
+/** Calls body(i, count) for each vector of `size` numbers: `count` lanes from i on, fewer than `lanes` for the last. */
+template <typename Body>
+inline __attribute__((always_inline)) void eachVector(int64_t size, const Body& body) {
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) body(i, lanes);
+  if (i < size) body(i, size - i);
+}
+
 /** Returns the sum of all lanes. */
 inline float sumOf(Vector vector) {
   float values[lanes];
@@ -101,10 +109,14 @@ inline Vector exponential(Vector x) {
   return x < low ? Vector{} : result;
 }
 
-/** Returns x · σ(x). */
-inline Vector silu(Vector x) {
-  // exp(−x) is bounded, so the quotient is not NaN for very negative x.
+/** Returns 1 + exp(−x), at most 1 + exp(88), so that quotients are not NaN for very negative x. */
+inline Vector sigmoidDivisor(Vector x) {
   const Vector high = broadcast(88.0f);
-  const Vector negative = -x > high ? high : -x;
-  return x / (broadcast(1.0f) + exponential(negative));
+  return broadcast(1.0f) + exponential(-x > high ? high : -x);
 }
+
+/** Returns σ(x). */
+inline Vector sigmoid(Vector x) { return broadcast(1.0f) / sigmoidDivisor(x); }
+
+/** Returns x · σ(x). */
+inline Vector silu(Vector x) { return x / sigmoidDivisor(x); }

@@ -15,6 +15,13 @@ export type Activation =
 export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
   const { run, slope } = activations[kind];
   return differentiable([x], (keep) => {
+    if (kind === "geluTanh" && hasNativeKernels()) {
+      keep([x]);
+      return {
+        value: runNative("PeriodicGeluTanh", [x], {}) as tf.Tensor2D,
+        backward: (gradient, kept) => [runNative("PeriodicGeluTanhGradient", [gradient, ...kept], {})],
+      };
+    }
     const { value, kept } = run(x);
     keep([value, ...kept]);
     return {
@@ -26,10 +33,15 @@ export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
 
 /** gate, up [N, F] → activation(gate) · up [N, F] (gated linear units, Shazeer 2020). */
 export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
-  if (kind === "silu" && hasNativeKernels())
-    return runNative("PeriodicGatedSilu", [gate, up], {}) as tf.Tensor2D;
   const { run, slope } = activations[kind];
   return differentiable([gate, up], (keep) => {
+    if (kind === "silu" && hasNativeKernels()) {
+      keep([gate, up]);
+      return {
+        value: runNative("PeriodicGatedSilu", [gate, up], {}) as tf.Tensor2D,
+        backward: (gradient, kept) => runNative("PeriodicGatedSiluGradient", [gradient, ...kept], {}),
+      };
+    }
     const { value: activated, kept } = run(gate);
     keep([activated, up, ...kept]);
     return {

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { differentiable } from "./differentiable.ts";
 import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
 import { batchMatMul, batchMatMulTransposedA, batchMatMulTransposedB } from "./mat-mul.ts";
@@ -35,8 +36,8 @@ export function attention(
     const v = byHead(value, shape, shape.keyValueHeads);
     const scores = outOfGroups(batchMatMulTransposedB(q, k), shape);
     const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
-    const capped = bounded === null ? scores : tf.mul(bounded, softCap!);
-    const weights = inGroups(tf.softmax(tf.add<tf.Tensor3D>(capped, mask)), shape);
+    const capped = bounded === null ? scores : tf.mul<tf.Tensor3D>(bounded, softCap!);
+    const weights = inGroups(maskedSoftmax(capped, mask), shape);
     const tables = rotary === null ? [] : [...listOf(rotary.query), ...listOf(rotary.key)];
     keep([q, k, v, weights, ...tables, ...(bounded === null ? [] : [bounded])]);
     return {
@@ -80,14 +81,24 @@ function scoreGradient(
   shape: AttentionShape,
 ): { value: tf.Tensor3D; scores: tf.Tensor3D } {
   const ofOutput = inGroups(byHead(gradient, shape, shape.heads), shape);
-  // Softmax: dS = P ∘ (dP − rowsum(dP ∘ P)).
-  const ofWeights = batchMatMulTransposedB(ofOutput, v);
-  const along = tf.sum(tf.mul(ofWeights, weights), -1, true);
-  const scores = tf.mul<tf.Tensor3D>(weights, tf.sub(ofWeights, along));
+  const scores = softmaxGradient(batchMatMulTransposedB(ofOutput, v), weights);
   return {
     value: batchMatMulTransposedA(weights, ofOutput),
     scores: bounded === null ? scores : tf.mul(scores, inGroups(tanhSlope(bounded), shape)),
   };
+}
+
+/** scores [A, T, P] → softmax(scores + mask). */
+function maskedSoftmax(scores: tf.Tensor3D, mask: tf.Tensor): tf.Tensor3D {
+  if (hasNativeKernels()) return runNative("PeriodicMaskedSoftmax", [scores, mask], {}) as tf.Tensor3D;
+  return tf.softmax(tf.add<tf.Tensor3D>(scores, mask));
+}
+
+/** The gradient of the weights P [A, T, P] → that of the scores: dS = P ∘ (dP − rowsum(dP ∘ P)). */
+function softmaxGradient(gradient: tf.Tensor3D, weights: tf.Tensor3D): tf.Tensor3D {
+  if (hasNativeKernels()) return runNative("PeriodicSoftmaxGradient", [gradient, weights], {}) as tf.Tensor3D;
+  const along = tf.sum(tf.mul(gradient, weights), -1, true);
+  return tf.mul<tf.Tensor3D>(weights, tf.sub(gradient, along));
 }
 
 const listOf = ({ cosines, sines, swap }: RotaryTables): tf.Tensor[] => [cosines, sines, swap];

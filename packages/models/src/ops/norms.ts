@@ -11,6 +11,14 @@ export function layerNorm(
   epsilon: number,
 ): tf.Tensor2D {
   return differentiable([x, weight, bias], (keep) => {
+    if (hasNativeKernels()) {
+      keep([x, weight]);
+      return {
+        value: runNative("PeriodicLayerNorm", [x, weight, bias], { epsilon }) as tf.Tensor2D,
+        backward: (gradient, kept) =>
+          runNative("PeriodicLayerNormGradient", [gradient, ...kept], { epsilon }),
+      };
+    }
     const centered = tf.sub(x, tf.mean(x, -1, true));
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilon));
     const normed = tf.mul(centered, inverse);
@@ -35,11 +43,17 @@ export function layerNorm(
  * (Zhang and Sennrich 2019).
  */
 export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, offset: 0 | 1): tf.Tensor2D {
-  if (hasNativeKernels())
-    return runNative("PeriodicRmsNorm", [x, weight], { epsilon, offset }) as tf.Tensor2D;
   const width = weight.size;
   const parts: [number, number] = [x.size / width, width];
   return differentiable([x, weight], (keep) => {
+    if (hasNativeKernels()) {
+      keep([x, weight]);
+      return {
+        value: runNative("PeriodicRmsNorm", [x, weight], { epsilon, offset }) as tf.Tensor2D,
+        backward: (gradient, kept) =>
+          runNative("PeriodicRmsNormGradient", [gradient, ...kept], { epsilon, offset }),
+      };
+    }
     const rows = tf.reshape(x, parts);
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(rows), -1, true), epsilon));
     const normed = tf.mul(rows, inverse);
