@@ -18,22 +18,30 @@ export function startCrossHair(): void {
     for (const chart of marked) chart.mark(runStep);
   };
   let selected: number | null = null;
-  for (const { chart, answers } of marked) {
+  for (const one of marked) {
+    const { chart, answers } = one;
     const select = (runStep: number): void => {
       selected = nearestStep(chart.points, runStep);
       show(selected);
     };
     const { svg } = chart;
-    svg.addEventListener("pointermove", ({ clientX }) => select(chart.runStepAt(clientX)));
-    let opens = false;
-    svg.addEventListener("pointerdown", ({ clientX, pointerType, target }) => {
-      const before = selected;
-      select(chart.runStepAt(clientX));
+    // Where circles overlap, the topmost is not always the nearest. Its values are shown, because a click opens its answers.
+    const stepAt = ({ clientX, target }: PointerEvent): number =>
+      answers.pointOf(target)?.runStep ?? chart.runStepAt(clientX);
+    svg.addEventListener("pointermove", (event) => {
+      // The target of a finger that moves remains the circle that it touched first.
+      select(event.pointerType === "mouse" ? stepAt(event) : chart.runStepAt(event.clientX));
+    });
+    let pressed: EventTarget | null = null;
+    svg.addEventListener("pointerdown", (event) => {
+      const before = one.step;
+      select(stepAt(event));
       // A finger cannot hover: its first tap shows the values.
-      opens = answers.isPoint(target) && (pointerType !== "touch" || selected === before);
+      pressed = event.pointerType !== "touch" || one.step === before ? event.target : null;
     });
     svg.addEventListener("click", ({ target }) => {
-      if (opens) open(answers.linkAt(selected, target));
+      if (target === pressed) open(answers.linkOf(answers.pointOf(target)));
+      pressed = null;
     });
     svg.addEventListener("pointerleave", ({ pointerType }) => {
       if (pointerType === "mouse" && document.activeElement !== svg) show(null);
@@ -41,7 +49,7 @@ export function startCrossHair(): void {
     svg.addEventListener("focus", () => select(selected ?? data.steps));
     svg.addEventListener("blur", () => show(null));
     svg.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") open(answers.linkAt(selected));
+      if (event.key === "Enter") open(answers.linkAt(one.step));
       const next = stepAfterKey(event.key, chart, selected);
       if (next === undefined) return;
       event.preventDefault();
@@ -54,7 +62,7 @@ export function startCrossHair(): void {
 /** Returns the step that a key selects, null to hide the values, undefined for other keys. */
 function stepAfterKey(key: string, { points }: Chart, selected: number | null): number | null | undefined {
   const steps = [...new Set(points.map(({ runStep }) => runStep))];
-  const at = selected === null ? -1 : steps.indexOf(selected);
+  const at = selected === null ? -1 : steps.indexOf(nearestStep(points, selected)!);
   switch (key) {
     case "ArrowLeft":
     case "ArrowDown":
@@ -80,6 +88,8 @@ function open(link: string | null): void {
 interface MarkedChart {
   readonly chart: Chart;
   readonly answers: PointAnswers;
+  /** The marked step; null while the values are hidden. */
+  step: number | null;
   /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
   mark(runStep: number | null): void;
 }
@@ -105,8 +115,10 @@ function markedChart(chart: Chart, answers: PointAnswers, data: RunData): Marked
   return {
     chart,
     answers,
+    step: null,
     mark(runStep) {
       const step = runStep === null ? null : nearestStep(points, runStep);
+      this.step = step;
       svg.toggleAttribute("data-opens", answers.linkAt(step) !== null);
       line.setAttribute("visibility", step === null ? "hidden" : "visible");
       if (step === null) return void (readout.textContent = "");

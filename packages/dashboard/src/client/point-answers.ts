@@ -9,10 +9,12 @@ import { readDataBlock } from "./read-data-block.ts";
 export interface PointAnswers {
   /** Whether the page has the answers of any point. */
   readonly hasAny: boolean;
-  /** Returns the link at a run step; null without answers. Where one phase ends and the next begins: of the clicked point, or the next phase. */
-  linkAt(runStep: number | null, clicked?: EventTarget | null): string | null;
-  /** Whether an element is the circle of a point. */
-  isPoint(target: EventTarget | null): boolean;
+  /** Returns the link at a run step; null without answers. If two phases share the run step, prefers the next phase. */
+  linkAt(runStep: number | null): string | null;
+  /** Returns the link of a point; null without answers. */
+  linkOf(point: PointData | undefined): string | null;
+  /** Returns the point that a circle shows; undefined for other elements. */
+  pointOf(target: EventTarget | null): PointData | undefined;
 }
 
 /** Returns a function that finds the answers of a chart's points on this page. */
@@ -33,14 +35,18 @@ export function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers 
     // The server draws a circle for each of these points, in this order.
     const drawn = parts.flatMap((_, part) => evenly(points.filter((point) => point.part === part)));
     const circles = [...svg.querySelectorAll('g[fill="transparent"] > circle')];
+    // Without a circle for each point, it is unknown which point a circle shows.
+    const isPaired = circles.length === drawn.length;
+    const pointOf = new Map<EventTarget | null, PointData>(
+      isPaired ? circles.map((circle, at) => [circle, drawn[at]!]) : [],
+    );
+    for (const circle of circles) circle.toggleAttribute("data-opens", linkOf(pointOf.get(circle)) !== null);
+    const linked = points.filter((point) => linkOf(point) !== null);
     return {
-      hasAny: points.some((point) => linkOf(point) !== null),
-      linkAt(runStep, clicked) {
-        const here = points.filter((point) => point.runStep === runStep && linkOf(point) !== null);
-        const point = here.find((one) => one === drawn[circles.findIndex((circle) => circle === clicked)]);
-        return linkOf(point ?? here.at(-1));
-      },
-      isPoint: (target) => circles.some((circle) => circle === target),
+      hasAny: linked.length > 0,
+      linkAt: (runStep) => linkOf(linked.findLast((point) => point.runStep === runStep)),
+      linkOf,
+      pointOf: (target) => pointOf.get(target),
     };
   };
 }

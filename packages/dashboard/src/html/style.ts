@@ -78,7 +78,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .panel circle:last-child { cursor: default; }
 .panel svg[tabindex] { cursor: crosshair; touch-action: pan-y; }
 .panel svg:focus { outline: none; } .panel svg:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; border-radius: 4px; }
-.panel [data-opens] [fill="transparent"] > circle { cursor: pointer; }
+.panel circle[data-opens] { cursor: pointer; }
 .panel:has([data-opens]:focus-visible) > .readout::after { content: " · Enter opens the answers"; color: var(--muted); }
 .cross-hair { stroke: var(--ink); stroke-opacity: .55; stroke-dasharray: 3 3; pointer-events: none; }
 .readout { margin: 4px 0 0; min-height: 1.5em; color: var(--ink); font-size: 13px; overflow-wrap: anywhere; }
@@ -143,7 +143,7 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   main { max-width: none; padding: 0; } .panel, .card, tr, .glossary > div { break-inside: avoid; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
   table, thead th, td.code { font-size: 7.5pt; } small { font-size: 6.5pt; } th:first-child { position: static; }
-  th, td, .heat td, .heat thead th:not(:first-child) { padding: 3px 6px 3px 0; white-space: normal; overflow-wrap: break-word; min-width: 0; } .code, td.text { overflow-wrap: anywhere; }
+  th, td, .heat td, .heat thead th:not(:first-child) { padding: 3px 6px 3px 0; white-space: normal; overflow-wrap: break-word; min-width: 0; } .code, td.text, th.text { overflow-wrap: anywhere; min-width: 0; }
   details::details-content { content-visibility: visible; block-size: auto; }
 }
 `;

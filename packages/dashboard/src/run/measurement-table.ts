@@ -18,6 +18,7 @@ import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 import { verdictTag } from "../html/verdict.ts";
+import { narrowName } from "./narrow-name.ts";
 
 /** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
 export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
@@ -75,10 +76,6 @@ function answers(phase: PhaseRecord): (id: string, step: number) => string {
     return answer === "not proven" && isElsewhere ? "not applicable" : (answer ?? missingValueText);
   };
 }
-
-/** Renders the callback and the step below the phase on narrow screens, where the first column alone stays in view. */
-export const narrowName = (id: string, step: number): Html =>
-  html`<small class="narrow">${humanizeName(id)}, <span class="unbroken">step ${step}</span></small>`;
 
 interface PlacedMeasurement {
   readonly phase: string;

@@ -1,11 +1,11 @@
 import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { missingValueText } from "../html/format.ts";
+import { humanizeName, missingValueText } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
-import { narrowName } from "./measurement-table.ts";
 import { table } from "../html/table.ts";
+import { narrowName } from "./narrow-name.ts";
 
 /** Renders the evidence of each guard: what it observed before and after the measurements. */
 export function receipts(run: RunRecord, options: SectionOptions): Html {
@@ -86,7 +86,7 @@ const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
   html`<tr>
     <th scope="row">${phase}${narrowName(id, step)}</th>
     <td class="wide">${step}</td>
-    <td class="left wide">${id}</td>
+    <td class="left wide">${humanizeName(id)}</td>
     <td class="left code">${weights}</td>
   </tr>`;
 

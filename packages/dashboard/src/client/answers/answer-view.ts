@@ -44,7 +44,7 @@ export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): re
   return isMarked ? [marksKey(marks), view] : [view];
 }
 
-/** The samples are marked as the words are, so that a screen reader announces both in the same way. */
+/** Uses `ins` and `del` for the samples too, so that a screen reader announces them like the words. */
 function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
   const text = `Words added since ${since === "before" ? "the measurement before" : "the start of the phase"} are `;
   const samples = [
