@@ -78,6 +78,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .panel circle:last-child { cursor: default; }
 .panel svg[tabindex] { cursor: crosshair; touch-action: pan-y; }
 .panel svg:focus { outline: none; } .panel svg:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 3px; border-radius: 4px; }
+.panel svg :is(line, path, circle) { pointer-events: none; } .panel [fill="transparent"] > circle { pointer-events: auto; }
 .panel circle[data-opens] { cursor: pointer; }
 .panel:has([data-opens]:focus-visible) > .readout::after { content: " · Enter opens the answers"; color: var(--muted); }
 .cross-hair { stroke: var(--ink); stroke-opacity: .55; stroke-dasharray: 3 3; pointer-events: none; }
