@@ -179,7 +179,7 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
     "give [%i, %i] the activations of TensorFlow's operations, and their gradients",
     (rows, width) => {
       tf.tidy(() => {
-        const [x, up, gradient] = [1, 2, 3].map((seed) => random(seed, rows, width)) as tf.Tensor[];
+        const [x, up, gradient] = [1, 2, 3].map((seed) => random(seed, rows, width));
         const sigmoid = tf.sigmoid(x!);
         const silu = tf.mul(x!, sigmoid);
         const siluSlope = tf.add(sigmoid, tf.mul(silu, tf.sub(1, sigmoid)));
