@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
+import { rowsAt } from "../ops/select.ts";
 
 /** Keys and values of one layer, float32 [B·G, D, P] and [B·G, P, D]. */
 // `tf.tidy` accepts a type alias as a container of tensors, but not an interface.
@@ -52,9 +53,9 @@ export class CachedTokens implements KeyValues {
     const ofRows = (x: tf.Tensor3D): tf.Tensor3D =>
       tf.tidy(() => {
         const [cells, ...cell] = x.shape;
-        const perRow = tf.reshape(x, [batch, x.size / batch]);
-        const indices = tf.tensor1d([...rows], "int32");
-        return tf.reshape<tf.Rank.R3>(tf.gather(perRow, indices), [(cells / batch) * rows.length, ...cell]);
+        const perRow = tf.reshape<tf.Rank.R2>(x, [batch, x.size / batch]);
+        const selected = rowsAt(perRow, tf.tensor1d([...rows], "int32"));
+        return tf.reshape<tf.Rank.R3>(selected, [(cells / batch) * rows.length, ...cell]);
       });
     return new CachedTokens(
       {

@@ -2,7 +2,7 @@ import { adamWKernel } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import type { KernelCall, TensorInfos } from "./kernel-call.ts";
 
-/** a [batch, M, K], b [batch, K, N] → [batch, M, N], with M ≥ 4, N ≥ 8 and K ≥ 1. */
+/** a [batch, M, K], b [batch, K, N] → [batch, M, N], with N ≥ 8 and K ≥ 1. */
 export const smallProductsKernel = "PeriodicEvalSmallProducts";
 
 /** x, at least four values → x · (x² · p + q). */
@@ -37,7 +37,10 @@ export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorI
     const out = backend.makeOutput([batch, rows, columns], "float32");
     let [ofA, ofB, ofOut] = [at(a), at(b), at(out)];
     for (let i = 0; i < batch; i++) {
-      kernels.matMul(ofA, ofB, ofOut, rows, columns, inner);
+      if (rows >= 4) kernels.matMul(ofA, ofB, ofOut, rows, columns, inner);
+      else
+        for (let row = 0; row < rows; row++)
+          kernels.rowMatMul(ofA + 4 * row * inner, ofB, ofOut + 4 * row * columns, columns, inner);
       ofA += 4 * rows * inner;
       ofB += 4 * inner * columns;
       ofOut += 4 * rows * columns;

@@ -1,15 +1,31 @@
 ;; The kernels of @periodic-eval/models for the wasm backend of TensorFlow.js. Every parameter that names a tensor is the
 ;; address of its first value. Sizes count float32 values. Each element is computed with the same float32 operations in the same
 ;; order as the operations that a kernel replaces, so that all bits are equal. Loops go in vectors of four; the last vector of a
-;; size that four does not divide overlaps the one before, so inputs and outputs are different memory and sizes are at least 4.
+;; size that four does not divide overlaps the one before, so inputs and outputs are different memory and sizes are at least 4 if
+;; nothing else is said.
 (module
   (import "env" "memory" (memory 1 65536 shared))
 
-  ;; Copies `count` runs of `size` values; a run starts `fromStride` and `toStride` bytes after the one before.
+  ;; Copies `count` runs of `size` values, also of less than four; a run starts `fromStride` and `toStride` bytes after the one
+  ;; before.
   (func (export "copyRuns")
     (param $from i32) (param $fromStride i32) (param $to i32) (param $toStride i32) (param $count i32) (param $size i32)
     (local $at i32) (local $bytes i32) (local $last i32)
     (local.set $bytes (i32.shl (local.get $size) (i32.const 2)))
+    (if (i32.lt_u (local.get $size) (i32.const 4))
+      (then
+        (loop $shortRuns
+          (local.set $at (i32.const 0))
+          (loop $values
+            (i32.store
+              (i32.add (local.get $to) (local.get $at))
+              (i32.load (i32.add (local.get $from) (local.get $at))))
+            (br_if $values
+              (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4))) (local.get $bytes))))
+          (local.set $from (i32.add (local.get $from) (local.get $fromStride)))
+          (local.set $to (i32.add (local.get $to) (local.get $toStride)))
+          (br_if $shortRuns (local.tee $count (i32.sub (local.get $count) (i32.const 1)))))
+        (return)))
     (local.set $last (i32.sub (local.get $bytes) (i32.const 16)))
     (loop $runs
       (local.set $at (i32.const 0))
@@ -250,4 +266,31 @@
         (br_if $columnTiles
           (i32.lt_u (local.tee $column (i32.add (local.get $column) (i32.const 8))) (local.get $columns))))
       (br_if $rowTiles (i32.lt_u (local.tee $row (i32.add (local.get $row) (i32.const 4))) (local.get $rows)))))
+
+  ;; One row: a [K] · b [K, N] → out [N], in tiles of 8. N ≥ 8, K ≥ 1.
+  (func (export "rowMatMul") (param $a i32) (param $b i32) (param $out i32) (param $columns i32) (param $inner i32)
+    (local $stride i32) (local $column i32) (local $k i32) (local $aAt i32) (local $bAt i32) (local $to i32)
+    (local $x v128) (local $left v128) (local $right v128)
+    (local.set $stride (i32.shl (local.get $columns) (i32.const 2)))
+    (loop $columnTiles
+      (if (i32.gt_u (i32.add (local.get $column) (i32.const 8)) (local.get $columns))
+        (then (local.set $column (i32.sub (local.get $columns) (i32.const 8)))))
+      (local.set $aAt (local.get $a))
+      (local.set $bAt (i32.add (local.get $b) (i32.shl (local.get $column) (i32.const 2))))
+      (local.set $left (v128.const i32x4 0 0 0 0))
+      (local.set $right (v128.const i32x4 0 0 0 0))
+      (local.set $k (local.get $inner))
+      (loop $steps
+        (local.set $x (v128.load32_splat (local.get $aAt)))
+        (local.set $left (f32x4.add (local.get $left) (f32x4.mul (local.get $x) (v128.load (local.get $bAt)))))
+        (local.set $right
+          (f32x4.add (local.get $right) (f32x4.mul (local.get $x) (v128.load offset=16 (local.get $bAt)))))
+        (local.set $aAt (i32.add (local.get $aAt) (i32.const 4)))
+        (local.set $bAt (i32.add (local.get $bAt) (local.get $stride)))
+        (br_if $steps (local.tee $k (i32.sub (local.get $k) (i32.const 1)))))
+      (local.set $to (i32.add (local.get $out) (i32.shl (local.get $column) (i32.const 2))))
+      (v128.store (local.get $to) (local.get $left))
+      (v128.store offset=16 (local.get $to) (local.get $right))
+      (br_if $columnTiles
+        (i32.lt_u (local.tee $column (i32.add (local.get $column) (i32.const 8))) (local.get $columns)))))
 )

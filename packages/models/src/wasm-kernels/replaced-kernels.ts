@@ -50,6 +50,29 @@ export const replacedKernels: Readonly<Record<string, (call: KernelCall) => tf.T
     return out;
   },
 
+  /** Joins along an axis, run by run. */
+  Concat({ inputs, attrs, kernels, backend, at }) {
+    const parts = Object.values(inputs).filter(({ shape }) => !shape.includes(0));
+    const [first] = parts;
+    const isAlike = parts.every((part) => hasWords(part) && part.dtype === first!.dtype);
+    if (first === undefined || parts.length === 1 || !isAlike) return null;
+    const [axis] = tf.util.parseAxisParam(attrs["axis"] as number, first.shape) as [number];
+    const shapes = parts.map((part) => [...part.shape]);
+    tf.backend_util.assertParamsConsistent(shapes, axis);
+    const shape = tf.backend_util.computeOutShape(shapes, axis);
+    const runOf = (of: readonly number[]) => tf.util.sizeFromShape(of.slice(axis));
+    const out = backend.makeOutput(shape, first.dtype);
+    const stride = 4 * runOf(shape);
+    const runs = tf.util.sizeFromShape(shape.slice(0, axis));
+    let to = at(out);
+    for (const part of parts) {
+      const size = runOf(part.shape);
+      kernels.copyRuns(at(part), 4 * size, to, stride, runs, size);
+      to += 4 * size;
+    }
+    return out;
+  },
+
   /** The maximum over the last axis. A maximum of 0 or a NaN depends on the order of the comparisons. */
   Max({ inputs, attrs, kernels, backend, at }) {
     const x = inputs["x"]!;

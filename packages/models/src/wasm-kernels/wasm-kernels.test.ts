@@ -124,7 +124,7 @@ describe("kernels of kernels.wat", () => {
   it("multiply small matrices with the bits of XNNPACK", () => {
     const sizes = fc.tuple(
       fc.integer({ min: 0, max: 3 }),
-      fc.integer({ min: 4, max: 13 }),
+      fc.integer({ min: 1, max: 13 }),
       side,
       fc.integer({ min: 8, max: 27 }),
     );
@@ -234,6 +234,42 @@ describe("kernels of the backend that kernels.wat replaces", () => {
             const found = tf.slice(x, [0, from, start], [-1, -1, columns]);
             expect([found.dtype, found.shape]).toEqual([dtype, [1, first + rows - from, columns]]);
             const expected = table.slice(from).flatMap((row) => row.slice(start, start + columns));
+            expect([...found.dataSync()]).toEqual(expected);
+          });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("join tensors along any axis", () => {
+    const given = fc.tuple(
+      fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
+      fc.nat(2),
+      fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 4 }),
+    );
+    fc.assert(
+      fc.property(given, ([sides, some, lengths]) => {
+        const axis = some % sides.length;
+        for (const dtype of ["float32", "int32", "bool"] as const)
+          checked(() => {
+            let next = 0;
+            const parts = lengths.map((length) => {
+              const shape = sides.with(axis, length);
+              const numbers = Array.from({ length: tf.util.sizeFromShape(shape) }, () =>
+                dtype === "bool" ? next++ % 2 : next++,
+              );
+              return tf.tensor(numbers, shape, dtype);
+            });
+            const found = tf.concat(parts, axis);
+            const all = lengths.reduce((sum, length) => sum + length, 0);
+            expect([found.dtype, found.shape]).toEqual([dtype, sides.with(axis, all)]);
+            const outer = tf.util.sizeFromShape(sides.slice(0, axis));
+            const expected = Array.from({ length: outer }, (_, i) =>
+              parts.map((part) => {
+                const run = part.size / outer;
+                return [...part.dataSync()].slice(i * run, (i + 1) * run);
+              }),
+            ).flat(2);
             expect([...found.dataSync()]).toEqual(expected);
           });
       }),
