@@ -5,9 +5,13 @@ import { exponential } from "./exponential.ts";
 describe("exponential", () => {
   it("returns the bits of Math.exp", () => {
     const random = namedStream("exponential");
-    const edges = [0, -0, -1e-9, -0.5, -1.0397, -1.04, -699.99, -700, -745, -800, -Infinity];
-    const drawn = Array.from({ length: 200_000 }, (_, index) => -random() * [2, 30, 710][index % 3]!);
+    const edges = [0, -0, -1e-9, -0.5, -1.0397, -1.04, -699.99, -700, -708, -800, -Infinity];
+    const drawn = Array.from({ length: 200_000 }, (_, index) => -random() * [2, 30, 708][index % 3]!);
     const other = [...edges, ...drawn].filter((x) => !Object.is(exponential(x), Math.exp(x)));
     expect(other).toEqual([]);
+  });
+
+  it("returns 0 where the result is no normal number", () => {
+    expect([-708.1, -745, -745.2].map(exponential)).toEqual([0, 0, 0]);
   });
 });

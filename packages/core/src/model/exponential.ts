@@ -3,11 +3,12 @@ const powers = Float64Array.from({ length: 1075 }, (_, index) => 2 ** (index - 1
 
 /**
  * Returns exp(x) for x ≤ 0, the same bits as `Math.exp` of V8: the algorithm of fdlibm (Sun Microsystems 1993), without the cost of
- * a call. Loops over the vocabulary need it for every drawn token.
+ * a call. Loops over the vocabulary need it for every drawn token. Below −708, where the result is no normal number, it is 0, as in
+ * the kernel for native TensorFlow.
  */
 export function exponential(x: number): number {
   // Other numbers are rare, and have branches of their own.
-  if (!(x < -1.0397 && x > -700)) return Math.exp(x);
+  if (!(x < -1.0397 && x > -700)) return x < -708 ? 0 : Math.exp(x);
   const k = Math.trunc(1.4426950408889634 * x - 0.5);
   const high = x - k * 0.6931471803691238;
   const low = k * 1.9082149292705877e-10;

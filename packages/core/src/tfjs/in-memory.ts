@@ -21,7 +21,7 @@ export interface InMemoryOptions {
   readonly name?: string;
   /**
    * Tokens of one forward pass, including padding. Default: 1,024. Generation caches the keys and values of as many tokens as
-   * fit into 512 MiB, or of this many if that is more.
+   * fit into 512 MiB (1.5 GiB on native TensorFlow's CPU), or of this many if that is more.
    */
   readonly maxBatchTokens?: number;
   /**
@@ -111,11 +111,12 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
 
 /**
  * The version of the numbers that the compiled kernels of `@periodic-eval/models` give. Raise it when a change of
- * `packages/models/src/native-kernels` rounds differently, so that a snapshot shows which kernels measured it.
+ * `packages/models/src/native-kernels`, or of the batches on native TensorFlow, rounds differently, so that a snapshot shows what
+ * measured it, and no resumed session takes it over.
  *
  * @internal
  */
-export const kernelsVersion = 2;
+export const kernelsVersion = 3;
 
 /** Whether the compiled kernels compute here: they round differently from TensorFlow's operations. */
 const hasCompiledKernels = (): boolean =>

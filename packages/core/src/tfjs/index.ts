@@ -3,6 +3,7 @@ export type * from "./causal-lm/incremental.ts";
 export type * from "./causal-lm/trainable-lm.ts";
 export { evaluationMode, type EvaluationMode } from "./causal-lm/causal-lm.ts";
 export { inEvaluation, windowLength } from "./causal-lm/forward.ts";
+export { drawKernel } from "./generation/draws.ts";
 export { adamWKernel, FusedCall, fusedCallKernel } from "./causal-lm/fused-call.ts";
 export { fromLayersModel, type LayersModel, type LayersModelOptions } from "./causal-lm/layers-model.ts";
 export { targetLosses, type TargetLosses } from "./causal-lm/target-losses.ts";

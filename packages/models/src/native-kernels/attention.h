@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "call.h"
@@ -25,6 +26,54 @@ struct Piece {
 constexpr float maskedBelow = -1e8f;
 
 constexpr int64_t queriesAtOnce = 4;
+/** Rows of keys are on different pages, so each is read in pieces of several vectors. */
+constexpr int vectorsAtOnce = lanes == 16 ? 4 : 2;
+
+/**
+ * Writes the scores of R queries with C vectors of tokens of a piece, from token `p` on, and raises `top`, their largest. Only a single
+ * vector may reach beyond the last token. `keys` are those of the key-value head [width, tokens]; `stride` is the distance of two queries in `scores`.
+ */
+template <int R, int C>
+inline void scoreTile(const Piece& piece, const float* keys, int64_t p, const float* const* queries, const int64_t* tokens,
+                      int64_t width, float* scores, int64_t stride, float* top) {
+  const int64_t count = std::min<int64_t>(lanes, piece.tokens - p);
+  Vector masks[R][C];
+  bool isAttended[C];
+  for (int c = 0; c < C; c++) {
+    isAttended[c] = piece.mask == nullptr;
+    for (int r = 0; r < R; r++) {
+      // Lanes after the last token get no weight.
+      const float* mask = piece.mask == nullptr ? nullptr : piece.mask + tokens[r] * piece.tokens + p + c * lanes;
+      masks[r][c] = partOf(mask, count, -INFINITY);
+      if (mask != nullptr) isAttended[c] = isAttended[c] || anyAbove(masks[r][c], maskedBelow);
+    }
+  }
+  Vector sums[R][C];
+  for (int r = 0; r < R; r++)
+    for (int c = 0; c < C; c++) sums[r][c] = Vector{};
+  if (std::any_of(isAttended, isAttended + C, [](bool is) { return is; })) {
+    const auto add = [&](const auto& keyAt) __attribute__((always_inline)) {
+      for (int64_t d = 0; d < width; d++) {
+        Vector some[C];
+        const float* row = keys + d * piece.tokens + p;
+        for (int c = 0; c < C; c++) {
+          __builtin_prefetch(row + (C + c) * lanes, 0, 2);
+          some[c] = keyAt(row + c * lanes);
+        }
+        for (int r = 0; r < R; r++)
+          for (int c = 0; c < C; c++) sums[r][c] += broadcast(queries[r][d]) * some[c];
+      }
+    };
+    if (count == lanes) add([](const float* from) { return load(from); });
+    else add([=](const float* from) { return partOf(from, count, 0.0f); });
+  }
+  for (int r = 0; r < R; r++)
+    for (int c = 0; c < C; c++) {
+      const Vector score = isAttended[c] ? sums[r][c] + masks[r][c] : broadcast(-INFINITY);
+      store(scores + r * stride + c * lanes, score);
+      top[r] = std::max(top[r], largestOf(score));
+    }
+}
 
 /** Computes the attention of R queries that have the same sequence (`row`) and the same key-value head (`head`). */
 template <int R>
@@ -39,38 +88,14 @@ void attendTile(const std::vector<Piece>& pieces, const float* const* queries, c
   for (const Piece& piece : pieces) {
     const int64_t of = (piece.rows == 1 ? 0 : row) * keyValueHeads + head;
     const float* keys = piece.keys + of * width * piece.tokens;
-    for (int64_t p = 0; p < piece.tokens; p += lanes, at += lanes) {
-      const int64_t count = std::min<int64_t>(lanes, piece.tokens - p);
-      Vector scores[R];
-      bool isAttended = piece.mask == nullptr;
-      for (int r = 0; r < R; r++) {
-        // Lanes after the last token get no weight.
-        scores[r] = partOf(piece.mask == nullptr ? nullptr : piece.mask + tokens[r] * piece.tokens + p, count, -INFINITY);
-        if (piece.mask != nullptr) isAttended = isAttended || anyAbove(scores[r], maskedBelow);
-      }
-      if (!isAttended) {
-        for (int r = 0; r < R; r++) store(buffer.data() + r * all + at, broadcast(-INFINITY));
-        continue;
-      }
-      Vector sums[R];
-      for (int r = 0; r < R; r++) sums[r] = Vector{};
-      if (count == lanes) {
-        for (int64_t d = 0; d < width; d++) {
-          const Vector key = load(keys + d * piece.tokens + p);
-          for (int r = 0; r < R; r++) sums[r] += broadcast(queries[r][d]) * key;
-        }
-      } else {
-        for (int64_t d = 0; d < width; d++) {
-          const Vector key = partOf(keys + d * piece.tokens + p, count, 0.0f);
-          for (int r = 0; r < R; r++) sums[r] += broadcast(queries[r][d]) * key;
-        }
-      }
-      for (int r = 0; r < R; r++) {
-        const Vector score = sums[r] + scores[r];
-        store(buffer.data() + r * all + at, score);
-        top[r] = std::max(top[r], largestOf(score));
-      }
-    }
+    int64_t p = 0;
+    const auto score = [&]<int C>(std::integral_constant<int, C>) __attribute__((always_inline)) {
+      scoreTile<R, C>(piece, keys, p, queries, tokens, width, buffer.data() + at, all, top);
+      p += C * lanes;
+      at += C * lanes;
+    };
+    while (p + vectorsAtOnce * lanes <= piece.tokens) score(std::integral_constant<int, vectorsAtOnce>{});
+    while (p < piece.tokens) score(std::integral_constant<int, 1>{});
   }
   // A score of NaN makes the total NaN, and so does an infinite largest score.
   float totals[R];

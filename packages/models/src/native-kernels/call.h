@@ -41,14 +41,10 @@ struct Call {
   }
   /** Allocates a result, which TensorFlow owns, and returns its data. */
   float* output(const std::vector<int64_t>& shape, int index = 0) {
-    int64_t size = 1;
-    for (int64_t dimension : shape) size *= dimension;
-    TF_Tensor* tensor = TF_AllocateOutput(context, index, TF_FLOAT, shape.data(), static_cast<int>(shape.size()),
-                                          static_cast<size_t>(size) * sizeof(float), status);
-    float* data = tensor == nullptr ? nullptr : static_cast<float*>(TF_TensorData(tensor));
-    if (tensor != nullptr) TF_DeleteTensor(tensor);
-    return data;
+    return static_cast<float*>(allocated(shape, index, TF_FLOAT));
   }
+  /** Allocates a result of int32, as `output` does. */
+  int32_t* integers(const std::vector<int64_t>& shape) { return static_cast<int32_t*>(allocated(shape, 0, TF_INT32)); }
   bool failed() {
     if (TF_GetCode(status) == TF_OK) return false;
     TF_OpKernelContext_Failure(context, status);
@@ -58,6 +54,18 @@ struct Call {
   void refuse(const char* message) {
     TF_SetStatus(status, TF_INVALID_ARGUMENT, message);
     TF_OpKernelContext_Failure(context, status);
+  }
+
+ private:
+  /** Returns the data of a new result, whose numbers have four bytes each. */
+  void* allocated(const std::vector<int64_t>& shape, int index, TF_DataType type) {
+    int64_t size = 1;
+    for (int64_t dimension : shape) size *= dimension;
+    TF_Tensor* tensor = TF_AllocateOutput(context, index, type, shape.data(), static_cast<int>(shape.size()),
+                                          static_cast<size_t>(size) * sizeof(int32_t), status);
+    void* data = tensor == nullptr ? nullptr : TF_TensorData(tensor);
+    if (tensor != nullptr) TF_DeleteTensor(tensor);
+    return data;
   }
 };
 

@@ -1,7 +1,7 @@
 // Operations of a decoder for native TensorFlow on the CPU. Each computes in one pass what TensorFlow computes with several
 // operations, and products of few rows read each weight once. `periodic-eval native` compiles this file for the CPU of the machine.
 //
-// All tensors are float32, except targets. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
+// All tensors are float32, except targets, draws and their settings. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
 // A change that rounds differently raises `kernelsVersion` in packages/core/src/tfjs/in-memory.ts.
 #include <node_api.h>
 #include <tensorflow/c/ops.h>
@@ -14,6 +14,7 @@
 #include "adamw.h"
 #include "attention.h"
 #include "call.h"
+#include "draws.h"
 #include "norms.h"
 #include "parallel.h"
 #include "products.h"
@@ -159,6 +160,7 @@ std::string registerAll() {
                        nullptr, nullptr, {"new_weight: float", "new_mean: float", "new_mean_sq: float"});
   errors += registerOp("PeriodicTargetLosses", {"logits: float", "targets: int32"}, {}, targetLosses, nullptr, nullptr,
                        {"losses: float", "gradient: float"});
+  errors += registerOp("PeriodicDraw", {"logits: float", "settings: int32"}, {}, draw, nullptr, nullptr, {"draws: int32"});
   return errors;
 }
 

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { drawKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
+import { drawToken } from "../../../core/src/model/sampling.ts";
 import { kernelsVersion } from "../../../core/src/tfjs/in-memory.ts";
 import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
 import { useBackend } from "../backend/use-backend.ts";
@@ -26,8 +27,8 @@ describe("the sources of the kernels", () => {
       { version: kernelsVersion, fingerprint: nativeKernels().fingerprint },
       "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
     ).toEqual({
-      version: 2,
-      fingerprint: "04fb6effa4ea167f05aa5f55b64f317c418d182b6a838732a21a1fe91ff3de93",
+      version: 3,
+      fingerprint: "c13d3dbdf4284e3697471090ce717ee9edc5e1e6e562292e95130636097b3b51",
     });
   });
 });
@@ -196,5 +197,50 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       runNative("PeriodicGatedSilu", [random(1, 2, 3), random(2, 2, 3)], {});
     });
     expect(tf.memory().numTensors).toBe(before);
+  });
+
+  /** Draws a token of each row with the kernel: [token, nats]. */
+  function drawAll(logits: tf.Tensor2D, temperature: number, shares: readonly number[]) {
+    const bits = new Int32Array(Float64Array.from(shares.flatMap((share) => [temperature, share])).buffer);
+    const settings = tf.tensor2d(bits, [shares.length, 4], "int32");
+    const draws = Int32Array.from(
+      (tf.engine().runKernel(drawKernel, { logits, settings }) as tf.Tensor).dataSync(),
+    );
+    return shares.map((_, row) => {
+      const [belowTop, partition] = new Float64Array(draws.slice(5 * row + 1, 5 * row + 5).buffer);
+      return [draws[5 * row], belowTop! - Math.log(partition!)];
+    });
+  }
+
+  it.each([1, 3, 8, 17, 1000, 49_152])(
+    "draw tokens of a vocabulary of %i with the bits of the draws on the host",
+    (vocabulary) => {
+      const shares = [0, 0.1, 0.5, 0.77, 1 - 2 ** -53];
+      for (const scale of [0, 1e-9, 1e-4, 1, 5, 300, 1e5])
+        for (const temperature of [1, 0.7, 2, 1e-3])
+          tf.tidy(() => {
+            const logits = tf.mul<tf.Tensor2D>(random(3, shares.length, vocabulary), scale);
+            const values = logits.dataSync<"float32">();
+            const expected = shares.map((share, row) => {
+              const own = values.slice(row * vocabulary, (row + 1) * vocabulary);
+              const { token, nats } = drawToken(own, { temperature, maxNewTokens: 1, seed: "" }, () => share);
+              return [token, nats];
+            });
+            expect(drawAll(logits, temperature, shares)).toEqual(expected);
+          });
+    },
+  );
+
+  it("draw from rows with infinite logits, and give NaN for a row with NaN", () => {
+    tf.tidy(() => {
+      const logits = tf.tensor2d([
+        [-Infinity, 2, -Infinity],
+        [1, Number.NaN, 0],
+        [Infinity, 1, 0],
+      ]);
+      const [certain, ...others] = drawAll(logits, 1, [0.9, 0.9, 0.9]);
+      expect(certain).toEqual([1, 0]);
+      expect(others.map(([, nats]) => nats)).toEqual([Number.NaN, Number.NaN]);
+    });
   });
 });

@@ -1,4 +1,4 @@
-import { adamWKernel, isOnDevice } from "@periodic-eval/core/tfjs";
+import { adamWKernel, drawKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
@@ -40,6 +40,8 @@ interface Parameters {
   readonly PeriodicAdamW: Record<never, never>;
   /** logits [N, V], targets int32 [N] → −log softmax of each target [N], and the gradient of their sum [N, V]. */
   readonly PeriodicTargetLosses: Record<never, never>;
+  /** logits [N, V], settings int32 [N, 4] → draws int32 [N, 5]; see `drawKernel`. */
+  readonly PeriodicDraw: Record<never, never>;
 }
 
 export type NativeKernel = keyof Parameters;
@@ -64,6 +66,7 @@ const resultCounts = {
   PeriodicAttend: 1,
   PeriodicAdamW: 3,
   PeriodicTargetLosses: 2,
+  PeriodicDraw: 1,
 } as const satisfies Readonly<Record<NativeKernel, number>>;
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
@@ -113,8 +116,19 @@ export function registerNativeKernels(): void {
       },
     });
   }
-  // Without this kernel, AdamW runs as a graph or, on a GPU, as separate operations.
+  // Without these kernels, a GPU draws on the host, and AdamW runs as separate operations.
   if (isOnDevice()) return;
+  tf.registerKernel({
+    kernelName: drawKernel,
+    backendName: "tensorflow",
+    kernelFunc: ({ inputs, backend }) =>
+      (backend as NativeBackend).executeMultipleOutputs(
+        "PeriodicDraw",
+        [],
+        [inputs["logits"]!, inputs["settings"]!],
+        1,
+      )[0]!,
+  });
   tf.registerKernel({
     kernelName: adamWKernel,
     backendName: "tensorflow",

@@ -66,9 +66,10 @@ inline float largestOf(Vector vector) {
   return values[0];
 }
 
-/** Returns a · b, rounded: the compiler does not fuse the product with a sum. */
-inline Vector product(Vector a, Vector b) {
-  Vector result = a * b;
+/** Returns a · b, rounded: the compiler does not fuse the product with a sum. For numbers and vectors. */
+template <typename Number>
+inline Number product(Number a, Number b) {
+  Number result = a * b;
 #if defined(__x86_64__)
   asm("" : "+x"(result));
 #elif defined(__aarch64__)

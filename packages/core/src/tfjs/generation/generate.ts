@@ -1,6 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CallOptions, Completion, GenerateRequest, Tokenizer } from "../../contracts/model.ts";
-import { drawToken, type Drawn } from "../../model/sampling.ts";
 import {
   acceptToken,
   beginWriting,
@@ -10,11 +9,13 @@ import {
   type Writing,
 } from "../../model/writing.ts";
 import { mapInTurns, yieldToEvents } from "../../model/yield-to-events.ts";
+import { isOnDevice } from "../batching/device.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
-import { download, refuseNaN } from "../scoring/device-scores.ts";
+import { refuseNaN } from "../scoring/device-scores.ts";
+import { drawFromEach, mostLikely, type Draw } from "./draws.ts";
 import { nextLogits } from "./next-logits.ts";
 
 /**
@@ -80,17 +81,18 @@ const kinds = [
   [false, false],
 ] as const;
 
-/** Draws one token per row and disposes the logits [rows, V]. */
-type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
-
-/** Memory for cached keys and values. Large batches pay: a step takes little more time for sixteen sequences than for one. */
-const maxCachedBytes = 2 ** 29;
+/**
+ * Bytes for cached keys and values. Large batches pay: a step takes little more time for sixteen sequences than for one. Native
+ * TensorFlow on a CPU can hold more than the heap of wasm and most GPUs: all completions of a default measurement at once.
+ */
+const maxCachedBytes = (): number =>
+  tf.getBackend() === "tensorflow" && !isOnDevice() ? 1.5 * 2 ** 30 : 2 ** 29;
 
 function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits): BatchBudget {
   const budget = batchBudget(lm, limits);
   const incremental = incrementalOf(lm);
   if (incremental === null || !isWithin) return budget;
-  const cached = Math.floor(maxCachedBytes / incremental.tokenBytes);
+  const cached = Math.floor(maxCachedBytes() / incremental.tokenBytes);
   return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
 }
 
@@ -116,26 +118,3 @@ async function writeBatch(
     reader.dispose();
   }
 }
-
-/** Takes the most likely token; the first id of a tie. */
-const mostLikely: Draw = async (logits) => {
-  const [rows] = logits.shape;
-  const scores = tf.tidy(() => {
-    // The log of the largest probability is the log p of the most likely token.
-    const nats = tf.log(tf.max(tf.softmax(logits, 1), 1));
-    // float32 represents ids exactly up to 2^24, more than any vocabulary.
-    return tf.concat([tf.cast(tf.argMax(logits, 1), "float32"), nats]);
-  });
-  logits.dispose();
-  const values = await download(scores);
-  return Array.from({ length: rows }, (_, row) => ({ token: values[row]!, nats: values[rows + row]! }));
-};
-
-/** Samples with each row's settings and random stream. */
-const drawFromEach: Draw = async (logits, rows) => {
-  const vocabulary = logits.shape[1];
-  const values = await download(logits);
-  return rows.map(({ sampling, random }, row) =>
-    drawToken(values.subarray(row * vocabulary, (row + 1) * vocabulary), sampling, random),
-  );
-};
