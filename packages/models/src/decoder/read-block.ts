@@ -117,7 +117,10 @@ function rotation(
   // Repeated for each head, because backends combine equal shapes faster than they broadcast. On wasm `tf.tile` is slow.
   const table = (angles: tf.Tensor) => {
     const scaled = scale === 1 ? angles : tf.mul(angles, scale);
-    return tf.concat2d(new Array<tf.Tensor2D>(heads).fill(scaled as tf.Tensor2D), 1);
+    return tf.concat2d(
+      Array.from({ length: heads }, () => scaled as tf.Tensor2D),
+      1,
+    );
   };
   const tables = { cosines: table(cosines), sines: table(sines), swap: swap as tf.Tensor2D };
   return (x) => rotate(x, tables);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "call.h"
@@ -79,42 +80,108 @@ inline double totalOf(const std::vector<double>& weights) {
   return sum;
 }
 
+/** The share of the mass at which a token is drawn, in [0, 1), and what is left out before. Without top-k, `topK` is infinite. */
+struct Drawing {
+  double temperature, share, topK, topP;
+};
+
+/** Returns how many of `count` weights are needed to reach a mass; all, if they do not. */
+inline int64_t countTo(double mass, const double* weights, int64_t count) {
+  double reached = 0;
+  for (int64_t at = 0; at < count; at++) {
+    reached += weights[at];
+    if (reached >= mass) return at + 1;
+  }
+  return count;
+}
+
 /**
- * logits [N, V], settings int32 [N, 4] → draws int32 [N, 5]. The settings of a row are the bits of two doubles: the temperature, and the
- * share of the row's mass at which a token is drawn, in [0, 1). A draw is the token and the bits of two doubles: its logit minus the
- * largest, and the sum of exp(logit − largest). Computes what `drawToken` does without top-k and top-p, with the same bits. A row with NaN
- * has a sum of NaN.
+ * Sorts the largest weights to the front of `sorted`, largest first: `most`, or fewer if they reach a mass. Returns their number. Sorts
+ * them in bands, as `drawToken` does, because few are needed of a large vocabulary.
+ */
+inline int64_t sortLargest(const std::vector<double>& weights, double total, double mass, double most,
+                           std::vector<double>& sorted) {
+  double floor = total / 256, above = INFINITY;
+  sorted.clear();
+  for (;;) {
+    const auto before = static_cast<int64_t>(sorted.size());
+    for (const double weight : weights)
+      if (weight >= floor && weight < above) sorted.push_back(weight);
+    std::sort(sorted.begin() + before, sorted.end(), std::greater<double>());
+    const auto found = static_cast<int64_t>(sorted.size());
+    int64_t enough = countTo(mass, sorted.data(), found);
+    if (most < static_cast<double>(enough)) enough = static_cast<int64_t>(most);
+    if (enough < found || floor == 0) return enough;
+    above = floor;
+    floor = floor > 1e-12 * total ? floor / 8 : 0;
+  }
+}
+
+/** Returns the index at which the sum of the weights passes `share` of their sum; the last index with a weight if rounding leaves it below. */
+inline int64_t indexAt(double share, const double* weights, int64_t count) {
+  double mass = 0, reached = 0;
+  for (int64_t at = 0; at < count; at++) mass += weights[at];
+  const double goal = product(share, mass);
+  int64_t index = 0;
+  for (int64_t at = 0; at < count && !(reached > goal); at++) {
+    reached += weights[at];
+    if (weights[at] > 0) index = at;
+  }
+  return index;
+}
+
+/** Returns the id of the token that is drawn from weights with this sum. */
+inline int64_t drawnFrom(const std::vector<double>& weights, double total, const Drawing& drawing, std::vector<double>& sorted) {
+  const auto width = static_cast<int64_t>(weights.size());
+  const bool hasTopK = drawing.topK < static_cast<double>(width), hasTopP = drawing.topP != 1;
+  if (!hasTopK && !hasTopP) return indexAt(drawing.share, weights.data(), width);
+  int64_t kept = hasTopK ? sortLargest(weights, total, INFINITY, drawing.topK, sorted)
+                         : sortLargest(weights, total, drawing.topP * total, static_cast<double>(width), sorted);
+  if (hasTopK && hasTopP) {
+    double mass = 0;
+    for (int64_t at = 0; at < kept; at++) mass += sorted[at];
+    kept = countTo(drawing.topP * mass, sorted.data(), kept);
+  }
+  if (kept == 0) return 0;
+  const int64_t at = indexAt(drawing.share, sorted.data(), kept);
+  // Equal weights are kept in the order of their ids.
+  auto equal = at - (std::find(sorted.begin(), sorted.begin() + at, sorted[at]) - sorted.begin());
+  auto found = std::find(weights.begin(), weights.end(), sorted[at]);
+  for (; equal > 0; equal--) found = std::find(found + 1, weights.end(), sorted[at]);
+  return found - weights.begin();
+}
+
+/**
+ * logits [N, V], settings int32 [N, 8] → draws int32 [N, 5]. The settings of a row are the bits of a `Drawing`. A draw is the token and
+ * the bits of two doubles: its logit minus the largest, and the sum of exp(logit − largest). Computes what `drawToken` does, with the same
+ * bits. A row with NaN has a sum of NaN.
  */
 void draw(void*, TF_OpKernelContext* context) {
   Call call{context};
   Input logits = call.input(0), settings = call.input(1);
   if (call.failed()) return;
   const int64_t rows = logits.dim(0), width = logits.dim(1);
-  if (width == 0 || settings.size() != 4 * rows)
-    return call.refuse("PeriodicDraw: expected logits of a vocabulary and four settings for each row");
+  if (width == 0 || settings.size() != 8 * rows)
+    return call.refuse("PeriodicDraw: expected logits of a vocabulary and eight settings for each row");
   int32_t* draws = call.integers({rows, 5});
   if (call.failed()) return;
   const float* from = logits.data();
   const int32_t* given = settings.integers();
   parallelFor(rows, [=](int64_t row) {
-    static thread_local std::vector<double> weights;
+    static thread_local std::vector<double> weights, sorted;
     weights.resize(width);
     const float* x = from + row * width;
-    double setting[2];
-    std::memcpy(setting, given + 4 * row, sizeof(setting));
-    const auto [temperature, share] = setting;
+    Drawing drawing;
+    std::memcpy(&drawing, given + 8 * row, sizeof(drawing));
     const float top = largestIn(x, width);
     weigh(x, width, top, 1, weights.data());
     const double partition = totalOf(weights);
-    if (temperature != 1) weigh(x, width, top, temperature, weights.data());
-    const double goal = product(share, temperature == 1 ? partition : totalOf(weights));
-    double reached = 0;
-    int64_t token = 0;
-    // If rounding leaves the sum below the goal at the end, the last token with a weight is drawn.
-    for (int64_t id = 0; id < width && !(reached > goal); id++) {
-      reached += weights[id];
-      if (weights[id] > 0) token = id;
+    double total = partition;
+    if (drawing.temperature != 1) {
+      weigh(x, width, top, drawing.temperature, weights.data());
+      total = totalOf(weights);
     }
+    const int64_t token = drawnFrom(weights, total, drawing, sorted);
     const double results[2] = {static_cast<double>(x[token]) - top, partition};
     draws[5 * row] = static_cast<int32_t>(token);
     std::memcpy(draws + 5 * row + 1, results, sizeof(results));

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Sampling } from "@periodic-eval/core";
 import { drawKernel, isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -28,7 +29,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 3,
-      fingerprint: "c13d3dbdf4284e3697471090ce717ee9edc5e1e6e562292e95130636097b3b51",
+      fingerprint: "632f8656c86ee57b1cfaf342cd87fa002af69a216ec766178c7618c00c2f0e68",
     });
   });
 });
@@ -199,16 +200,32 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
+  type Draws = Pick<Sampling, "temperature" | "topK" | "topP">;
+
   /** Draws a token of each row with the kernel: [token, nats]. */
-  function drawAll(logits: tf.Tensor2D, temperature: number, shares: readonly number[]) {
-    const bits = new Int32Array(Float64Array.from(shares.flatMap((share) => [temperature, share])).buffer);
-    const settings = tf.tensor2d(bits, [shares.length, 4], "int32");
-    const draws = Int32Array.from(
-      (tf.engine().runKernel(drawKernel, { logits, settings }) as tf.Tensor).dataSync(),
-    );
+  function drawAll(
+    logits: tf.Tensor2D,
+    { temperature, topK = Infinity, topP = 1 }: Draws,
+    shares: readonly number[],
+  ) {
+    const numbers = Float64Array.from(shares.flatMap((share) => [temperature, share, topK, topP]));
+    const settings = tf.tensor2d(new Int32Array(numbers.buffer), [shares.length, 8], "int32");
+    const found = tf.engine().runKernel<tf.Tensor>(drawKernel, { logits, settings });
+    const draws = Int32Array.from(found.dataSync());
     return shares.map((_, row) => {
       const [belowTop, partition] = new Float64Array(draws.slice(5 * row + 1, 5 * row + 5).buffer);
       return [draws[5 * row], belowTop! - Math.log(partition!)];
+    });
+  }
+
+  /** Draws the same on the host. */
+  function drawOnHost(logits: tf.Tensor2D, sampling: Draws, shares: readonly number[]) {
+    const values = logits.dataSync<"float32">();
+    const vocabulary = logits.shape[1];
+    return shares.map((share, row) => {
+      const own = values.slice(row * vocabulary, (row + 1) * vocabulary);
+      const { token, nats } = drawToken(own, { ...sampling, maxNewTokens: 1, seed: "" }, () => share);
+      return [token, nats];
     });
   }
 
@@ -216,17 +233,18 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     "draw tokens of a vocabulary of %i with the bits of the draws on the host",
     (vocabulary) => {
       const shares = [0, 0.1, 0.5, 0.77, 1 - 2 ** -53];
-      for (const scale of [0, 1e-9, 1e-4, 1, 5, 300, 1e5])
+      const limits = [{}, { topK: 1 }, { topK: 50 }, { topP: 0.95 }, { topK: 7, topP: 0.6 }, { topP: 1e-9 }];
+      const scales = vocabulary > 1000 ? [1, 5] : [0, 1e-9, 1e-4, 1, 5, 300, 1e5];
+      for (const scale of scales)
         for (const temperature of [1, 0.7, 2, 1e-3])
           tf.tidy(() => {
-            const logits = tf.mul<tf.Tensor2D>(random(3, shares.length, vocabulary), scale);
-            const values = logits.dataSync<"float32">();
-            const expected = shares.map((share, row) => {
-              const own = values.slice(row * vocabulary, (row + 1) * vocabulary);
-              const { token, nats } = drawToken(own, { temperature, maxNewTokens: 1, seed: "" }, () => share);
-              return [token, nats];
-            });
-            expect(drawAll(logits, temperature, shares)).toEqual(expected);
+            const drawn = tf.mul<tf.Tensor2D>(random(3, shares.length, vocabulary), scale);
+            // Many equal logits, too.
+            for (const logits of [drawn, tf.round<tf.Tensor2D>(drawn)])
+              for (const limit of limits) {
+                const sampling = { temperature, ...limit };
+                expect(drawAll(logits, sampling, shares)).toEqual(drawOnHost(logits, sampling, shares));
+              }
           });
     },
   );
@@ -238,9 +256,11 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
         [1, Number.NaN, 0],
         [Infinity, 1, 0],
       ]);
-      const [certain, ...others] = drawAll(logits, 1, [0.9, 0.9, 0.9]);
-      expect(certain).toEqual([1, 0]);
-      expect(others.map(([, nats]) => nats)).toEqual([Number.NaN, Number.NaN]);
+      for (const topP of [1, 0.5]) {
+        const [certain, ...others] = drawAll(logits, { temperature: 1, topP }, [0.9, 0.9, 0.9]);
+        expect(certain).toEqual([1, 0]);
+        expect(others.map(([, nats]) => nats)).toEqual([Number.NaN, Number.NaN]);
+      }
     });
   });
 });

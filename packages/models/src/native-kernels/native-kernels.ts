@@ -40,7 +40,7 @@ interface Parameters {
   readonly PeriodicAdamW: Record<never, never>;
   /** logits [N, V], targets int32 [N] → −log softmax of each target [N], and the gradient of their sum [N, V]. */
   readonly PeriodicTargetLosses: Record<never, never>;
-  /** logits [N, V], settings int32 [N, 4] → draws int32 [N, 5]; see `drawKernel`. */
+  /** logits [N, V], settings int32 [N, 8] → draws int32 [N, 5]; see `drawKernel`. */
   readonly PeriodicDraw: Record<never, never>;
 }
 

@@ -22,9 +22,7 @@ export const mostLikely: Draw = async (logits) => {
 
 /** Samples with each row's settings and random stream. */
 export const drawFromEach: Draw = async (logits, rows) => {
-  const isFromAll = rows.every(({ sampling: { topK, topP = 1 } }) => topK === undefined && topP === 1);
-  if (isFromAll && tf.getKernel(drawKernel, tf.getBackend()) !== undefined)
-    return drawOnBackend(logits, rows);
+  if (tf.getKernel(drawKernel, tf.getBackend()) !== undefined) return drawOnBackend(logits, rows);
   const vocabulary = logits.shape[1];
   const values = await download(logits);
   return rows.map(({ sampling, random }, row) =>
@@ -33,20 +31,22 @@ export const drawFromEach: Draw = async (logits, rows) => {
 };
 
 /**
- * The kernel with which a backend draws a token per row without top-k and top-p. Inputs: `logits` float32 [N, V]; `settings` int32
- * [N, 4], the bits of two doubles, the temperature and a random number in [0, 1). Result int32 [N, 5]: the token, and the bits of two
- * doubles, its logit minus the largest, and Σ exp(logit − largest). Token and numbers are those of `drawToken`, bit for bit.
+ * The kernel with which a backend draws a token per row. Inputs: `logits` float32 [N, V]; `settings` int32 [N, 8], the bits of four
+ * doubles: temperature, a random number in [0, 1), top-k (Infinity without) and top-p. Result int32 [N, 5]: the token, and the bits of
+ * two doubles, its logit minus the largest, and Σ exp(logit − largest). Token and numbers are those of `drawToken`, bit for bit.
  * `@periodic-eval/models` registers it.
  */
 export const drawKernel = "PeriodicEvalDraw";
 
 async function drawOnBackend(logits: tf.Tensor2D, rows: readonly Writing[]): Promise<readonly Drawn[]> {
   const settings = Float64Array.from(
-    rows.flatMap(({ sampling, random }) => [sampling.temperature, random()]),
+    rows.flatMap(({ sampling: { temperature, topK = Infinity, topP = 1 }, random }) => {
+      return [temperature, random(), topK, topP];
+    }),
   );
   const draws = tf.tidy(() => {
-    const bits = tf.tensor2d(new Int32Array(settings.buffer), [rows.length, 4], "int32");
-    return tf.engine().runKernel(drawKernel, { logits, settings: bits }) as tf.Tensor;
+    const bits = tf.tensor2d(new Int32Array(settings.buffer), [rows.length, 8], "int32");
+    return tf.engine().runKernel<tf.Tensor>(drawKernel, { logits, settings: bits });
   });
   logits.dispose();
   const values = Int32Array.from(await download(draws));
