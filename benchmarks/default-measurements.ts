@@ -1,5 +1,5 @@
 // How long do the default measurements of a model take: capability, alignment and leakage?
-//   npm run bench default-measurements [-- --model .cache/smollm2-135m-instruct --only alignment,leakage --limit ITEMS]
+//   npm run bench default-measurements [-- --model .cache/smollm2-135m-instruct --only capability,alignment,leakage --questions FILE --limit ITEMS]
 // Capability needs ARC-Challenge, in the cache or from the hub. A rule grades alignment, so that no judge's time counts.
 // Last results: docs/decisions/2026-11-23-native-kernels.md.
 import {
@@ -14,6 +14,7 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
+import { oneOf } from "./one-of.ts";
 
 const { values } = parseArgs({
   options: {
@@ -34,11 +35,12 @@ const evaluations = {
 const { name: backend } = await useBackend();
 console.log(machineLine(backend));
 const model = inMemory(await loadCausalLM(values.model), await loadTokenizer(values.model));
-for (const name of values.only.split(",") as (keyof typeof evaluations)[]) {
+for (const name of values.only.split(",")) {
+  const evaluation = oneOf("--only", name, evaluations)();
   const before = process.cpuUsage();
   const began = performance.now();
   const limit = values.limit === undefined ? {} : { limit: Number(values.limit) };
-  const { rows } = await measure(evaluations[name](), model, limit);
+  const { rows } = await measure(evaluation, model, limit);
   const seconds = (performance.now() - began) / 1000;
   const { user, system } = process.cpuUsage(before);
   const tokens = rows.reduce(

@@ -3,7 +3,7 @@ import { namedStream } from "../random/streams.ts";
 import { exponential } from "./exponential.ts";
 
 describe("exponential", () => {
-  it("returns the bits of Math.exp", () => {
+  it("returns the bits of Math.exp from −708 on", () => {
     const random = namedStream("exponential");
     const edges = [0, -0, -1e-9, -0.5, -1.0397, -1.04, -699.99, -700, -708, -800, -Infinity];
     const drawn = Array.from({ length: 200_000 }, (_, index) => -random() * [2, 30, 708][index % 3]!);
@@ -11,7 +11,7 @@ describe("exponential", () => {
     expect(other).toEqual([]);
   });
 
-  it("returns 0 where the result is no normal number", () => {
+  it("returns 0 below −708", () => {
     expect([-708.1, -745, -745.2].map(exponential)).toEqual([0, 0, 0]);
   });
 });

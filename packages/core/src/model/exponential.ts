@@ -2,9 +2,9 @@
 const powers = Float64Array.from({ length: 1075 }, (_, index) => 2 ** (index - 1074));
 
 /**
- * Returns exp(x) for x ≤ 0, the same bits as `Math.exp` of V8: the algorithm of fdlibm (Sun Microsystems 1993), without the cost of
- * a call. Loops over the vocabulary need it for every drawn token. Below −708, where the result is no normal number, it is 0, as in
- * the kernel for native TensorFlow.
+ * Returns exp(x) for x ≤ 0. From −708 on the bits are those of `Math.exp` of V8: the algorithm of fdlibm (Sun Microsystems 1993),
+ * without the cost of a call. Loops over the vocabulary need it for every drawn token. Below −708 it returns 0, because the threads of
+ * native kernels replace denormal numbers by zero, which begin at −708.4.
  */
 export function exponential(x: number): number {
   // Other numbers are rare, and have branches of their own.

@@ -80,7 +80,7 @@ function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Samp
 
 /**
  * Returns the largest weights, largest first: `count`, or fewer if they reach a mass. Sorts them in bands, because few are needed of
- * a large vocabulary.
+ * a large vocabulary. The kernel for native TensorFlow (draws.h) has the same bands.
  */
 function largest(weights: Float64Array, total: number, mass: number, count: number): Float64Array {
   const sorted = reused("sorted", weights.length);

@@ -6,7 +6,7 @@ import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { isOnDevice } from "./batching/device.ts";
+import { hasCompiledKernels } from "./batching/device.ts";
 import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
 import { measuringAdvice, type MeasuringCall } from "./batching/measuring-advice.ts";
 import { generate } from "./generation/generate.ts";
@@ -21,7 +21,7 @@ export interface InMemoryOptions {
   readonly name?: string;
   /**
    * Tokens of one forward pass, including padding. Default: 1,024. Generation caches the keys and values of as many tokens as
-   * fit into 512 MiB (1.5 GiB on native TensorFlow's CPU), or of this many if that is more.
+   * fit into 512 MiB (1.5 GiB with the kernels that `periodic-eval native` compiles), or of this many if that is more.
    */
   readonly maxBatchTokens?: number;
   /**
@@ -111,16 +111,12 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
 
 /**
  * The version of the numbers that the compiled kernels of `@periodic-eval/models` give. Raise it when a change of
- * `packages/models/src/native-kernels`, or of the batches on native TensorFlow, rounds differently, so that a snapshot shows what
- * measured it, and no resumed session takes it over.
+ * `packages/models/src/native-kernels`, or of the batches that these kernels read, rounds differently: a snapshot then shows what
+ * measured it, and a session that resumes with other kernels measures again.
  *
  * @internal
  */
 export const kernelsVersion = 3;
-
-/** Whether the compiled kernels compute here: they round differently from TensorFlow's operations. */
-const hasCompiledKernels = (): boolean =>
-  tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();
 
 function identity(name: string, adapter: string | null): ModelIdentity {
   return {

@@ -18,18 +18,44 @@ const cache = (width = 4) =>
     [4, width].map((size) => ({ keys: tf.ones([2, size, 3]), values: tf.ones([2, 3, size]) })),
   );
 
+const layerCount = 20;
+const deep = () =>
+  new CachedTokens(
+    places,
+    Array.from({ length: layerCount }, () => ({ keys: tf.ones([2, 4, 3]), values: tf.ones([2, 3, 4]) })),
+  );
+
 beforeEach(async () => void (await useBackend({ backend: "wasm" })));
 
-it("disposes new layers if one of them cannot be made", () => {
-  const [first, second] = [cache(), cache(5)];
-  const broken = cache();
-  broken.layers[1]!.values.dispose();
+const broken = () => {
+  const made = cache();
+  made.layers[1]!.values.dispose();
+  return made;
+};
+
+it.each([
+  ["append", () => cache().append(cache(5))],
+  ["stack", () => cache().stack([cache(5)])],
+  ["select", () => broken().select([0])],
+])("%s leaves nothing if one of the new layers cannot be made", (_, run) => {
   const before = tf.memory().numTensors;
-  expect(() => first.append(second)).toThrow();
-  expect(() => first.stack([second])).toThrow();
-  expect(() => broken.select([0])).toThrow();
+  expect(run).toThrow();
   expect(tf.memory().numTensors).toBe(before);
-  for (const piece of [first, second, broken]) piece.dispose();
+});
+
+it.each([
+  ["select", (given: CachedTokens) => given.select([1, 0]), 1],
+  ["append", (given: CachedTokens) => given.append(deep()), 2],
+  ["stack", (given: CachedTokens) => given.stack([deep()]), 2],
+] as const)("%s holds one layer twice at most, and uses up what it is made of", async (_, run, caches) => {
+  const before = tf.memory();
+  let made: CachedTokens | undefined;
+  const { peakBytes } = await tf.profile(() => void (made = run(deep())));
+  // A layer has 192 bytes; the indices of rows come on top.
+  const most = before.numBytes + caches * (layerCount + 2) * 192 + 100;
+  expect(peakBytes).toBeLessThan(most);
+  expect(tf.memory().numTensors - before.numTensors).toBe(2 * layerCount);
+  made!.dispose();
 });
 
 it("stacks a shorter cache padded below a longer one, and selects it by row again", () => {

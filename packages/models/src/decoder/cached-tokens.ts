@@ -65,7 +65,7 @@ export class CachedTokens implements KeyValues {
         segments: taken(segments),
         lastSegments: taken(lastSegments),
       },
-      this.#mapLayers(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
+      this.#replaceLayers([], ({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
     );
   }
 
@@ -73,7 +73,7 @@ export class CachedTokens implements KeyValues {
     const other = later as CachedTokens;
     return new CachedTokens(
       placesAfter(this.#places, other.#places),
-      this.#mapLayers(({ keys, values }, index) => ({
+      this.#replaceLayers([other], ({ keys, values }, index) => ({
         keys: tf.concat3d([keys, other.#layers[index]!.keys], 2),
         values: tf.concat3d([values, other.#layers[index]!.values], 1),
       })),
@@ -81,7 +81,8 @@ export class CachedTokens implements KeyValues {
   }
 
   stack(below: readonly KeyValues[]): CachedTokens {
-    const all = [this, ...(below as readonly CachedTokens[])];
+    const others = below as readonly CachedTokens[];
+    const all = [this, ...others];
     const none: [number, number] = [0, 0];
     const longest = Math.max(...all.map(({ length }) => length));
     const ofAll = (key: keyof LayerCache, layer: number): tf.Tensor3D =>
@@ -97,17 +98,28 @@ export class CachedTokens implements KeyValues {
         all.map(({ places }) => places),
         longest,
       ),
-      this.#mapLayers((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
+      this.#replaceLayers(others, (_, layer) => ({
+        keys: ofAll("keys", layer),
+        values: ofAll("values", layer),
+      })),
     );
   }
 
-  /** Makes new layers; if one fails for lack of memory, disposes the others. */
-  #mapLayers(make: (layer: LayerCache, index: number) => LayerCache): readonly LayerCache[] {
+  /** Makes new layers, and disposes those that they replace, of this cache and of others; all of them if one fails for lack of memory. */
+  #replaceLayers(
+    others: readonly CachedTokens[],
+    make: (layer: LayerCache, index: number) => LayerCache,
+  ): readonly LayerCache[] {
+    const replaced = [this, ...others];
     const created: LayerCache[] = [];
     try {
-      this.#layers.forEach((layer, index) => created.push(tf.tidy(() => make(layer, index))));
+      this.#layers.forEach((layer, index) => {
+        created.push(tf.tidy(() => make(layer, index)));
+        for (const { layers } of replaced) tf.dispose(layers[index]);
+      });
     } catch (error) {
       tf.dispose(created);
+      for (const cache of replaced) cache.dispose();
       throw error;
     }
     return created;

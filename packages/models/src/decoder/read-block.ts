@@ -3,6 +3,7 @@ import { hasNativeKernels, runNative, withFewRows } from "../native-kernels/nati
 import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
 import { byHead, byHeadTransposed, type AttentionShape } from "../ops/heads.ts";
 import { rotate } from "../ops/rotary.ts";
+import { repeatedColumns } from "../ops/select.ts";
 import type { BlockPlan, BlockRotary, BlockInputs } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
@@ -114,14 +115,9 @@ function rotation(
     const parameters = { pairs: frequencies.length, scale };
     return (x) => runNative("PeriodicRotate", [x, cosines, sines], parameters) as tf.Tensor2D;
   }
-  // Repeated for each head, because backends combine equal shapes faster than they broadcast. On wasm `tf.tile` is slow.
-  const table = (angles: tf.Tensor) => {
-    const scaled = scale === 1 ? angles : tf.mul(angles, scale);
-    return tf.concat2d(
-      Array.from({ length: heads }, () => scaled as tf.Tensor2D),
-      1,
-    );
-  };
+  // Repeated for each head, because backends combine equal shapes faster than they broadcast.
+  const table = (angles: tf.Tensor) =>
+    repeatedColumns((scale === 1 ? angles : tf.mul(angles, scale)) as tf.Tensor2D, heads);
   const tables = { cosines: table(cosines), sines: table(sines), swap: swap as tf.Tensor2D };
   return (x) => rotate(x, tables);
 }

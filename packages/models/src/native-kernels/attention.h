@@ -26,12 +26,16 @@ struct Piece {
 constexpr float maskedBelow = -1e8f;
 
 constexpr int64_t queriesAtOnce = 4;
-/** Rows of keys are on different pages, so each is read in pieces of several vectors. */
+/**
+ * Vectors of tokens that are scored together. Neighbouring dimensions of a key are a whole row apart in memory, so each visit to a row
+ * reads several vectors.
+ */
 constexpr int vectorsAtOnce = lanes == 16 ? 4 : 2;
 
 /**
- * Writes the scores of R queries with C vectors of tokens of a piece, from token `p` on, and raises `top`, their largest. Only a single
- * vector may reach beyond the last token. `keys` are those of the key-value head [width, tokens]; `stride` is the distance of two queries in `scores`.
+ * Writes the scores of R queries with the C·lanes tokens of a piece from `p` on, and raises each query's `top` to its largest score. With
+ * C = 1 the piece may end within the vector. `keys` are those of the key-value head [width, tokens]; `stride` is the distance of two
+ * queries in `scores`.
  */
 template <int R, int C>
 inline void scoreTile(const Piece& piece, const float* keys, int64_t p, const float* const* queries, const int64_t* tokens,

@@ -44,7 +44,7 @@ struct Call {
     return static_cast<float*>(allocated(shape, index, TF_FLOAT));
   }
   /** Allocates a result of int32, as `output` does. */
-  int32_t* integers(const std::vector<int64_t>& shape) { return static_cast<int32_t*>(allocated(shape, 0, TF_INT32)); }
+  int32_t* integerOutput(const std::vector<int64_t>& shape) { return static_cast<int32_t*>(allocated(shape, 0, TF_INT32)); }
   bool failed() {
     if (TF_GetCode(status) == TF_OK) return false;
     TF_OpKernelContext_Failure(context, status);

@@ -15,20 +15,20 @@
 
 namespace {
 
-constexpr int wideLanes = lanes / 2;
+constexpr int doubleLanes = lanes / 2;
 
-/** Vectors of doubles, as wide as the CPU's registers. */
-typedef double Wide __attribute__((vector_size(wideLanes * sizeof(double))));
-typedef int64_t WideIntegers __attribute__((vector_size(wideLanes * sizeof(int64_t))));
-typedef float HalfVector __attribute__((vector_size(wideLanes * sizeof(float))));
-typedef int32_t HalfIntegers __attribute__((vector_size(wideLanes * sizeof(int32_t))));
+/** Vectors of doubles, as wide as the CPU's registers, and vectors of as many floats and integers. */
+typedef double Doubles __attribute__((vector_size(doubleLanes * sizeof(double))));
+typedef int64_t Int64s __attribute__((vector_size(doubleLanes * sizeof(int64_t))));
+typedef float NarrowFloats __attribute__((vector_size(doubleLanes * sizeof(float))));
+typedef int32_t NarrowIntegers __attribute__((vector_size(doubleLanes * sizeof(int32_t))));
 
 /**
- * Returns exp(x) for x ≤ 0 with the bits of `Math.exp` of V8: the algorithm of fdlibm (Sun Microsystems 1993), for a double or a
- * vector of doubles between −700 and −2⁻²⁸, or zero. `k` is its quotient by ln 2, rounded, and `power` is 2ᵏ.
+ * The algorithm with which V8's `Math.exp` computes exp(x), of fdlibm (Sun Microsystems 1993), with the same bits: for a number or a
+ * vector, from −708 to −2⁻²⁸, and 0. `k` is the quotient of x by ln 2 as fdlibm rounds it, and `power` is 2ᵏ.
  */
 template <typename Number>
-inline Number exponentialOf(Number x, Number k, Number power) {
+inline Number fdlibmExponential(Number x, Number k, Number power) {
   const Number high = x - product(k, Number{} + 0.6931471803691238);
   const Number low = product(k, Number{} + 1.9082149292705877e-10);
   const Number r = high - low, t = product(r, r);
@@ -40,50 +40,57 @@ inline Number exponentialOf(Number x, Number k, Number power) {
   return product((Number{} + 1.0) - (low - product(r, c) / ((Number{} + 2.0) - c) - high), power);
 }
 
-/** Returns exp(x) for any x ≤ 0, and NaN for NaN. Below −708, where the result is no normal number, it is 0. */
-inline double exponentialOf(double x) {
+/** Above this, about −ln(2)/2, fdlibm takes 0 as the quotient: it compares the upper half of the bits. */
+constexpr double leastWithoutQuotient = -0x1.62e43p-2;
+
+/** Returns exp(x) for x ≤ 0, as `exponential` of packages/core/src/model/exponential.ts does, and NaN for NaN. */
+inline double fdlibmExponential(double x) {
   if (!(x >= -708)) return x < -708 ? 0 : x;
   if (x > -0x1p-28) return 1 + x;
-  const int64_t k = static_cast<int64_t>(product(x, 1.4426950408889634) - 0.5);
-  return exponentialOf(x, static_cast<double>(k), std::bit_cast<double>((k + 1023) << 52));
+  const int64_t k = x > leastWithoutQuotient ? 0 : static_cast<int64_t>(product(x, 1.4426950408889634) - 0.5);
+  return fdlibmExponential(x, static_cast<double>(k), std::bit_cast<double>((k + 1023) << 52));
 }
 
 /** Writes exp((x − top) / temperature) to y. */
 inline void weigh(const float* x, int64_t size, float top, double temperature, double* y) {
   int64_t i = 0;
-  for (; i + wideLanes <= size; i += wideLanes) {
-    HalfVector some;
+  for (; i + doubleLanes <= size; i += doubleLanes) {
+    NarrowFloats some;
     std::memcpy(&some, x + i, sizeof(some));
-    const Wide at = (__builtin_convertvector(some, Wide) - static_cast<double>(top)) / temperature;
-    // The same in one lane at a time where `exponentialOf` has branches: seldom, because most logits are not that far from the largest.
-    const WideIntegers isCommon = (at > -700.0) & ((at <= -0x1p-28) | (at == 0.0));
+    const Doubles at = (__builtin_convertvector(some, Doubles) - static_cast<double>(top)) / temperature;
+    // Few vectors have a value near 0, below −700 or NaN. Their lanes run alone, because these values have branches.
+    const Int64s isCommon = (at > -700.0) & ((at <= -0x1p-28) | (at == 0.0));
     bool areCommon = true;
-    for (int lane = 0; lane < wideLanes; lane++) areCommon = areCommon && isCommon[lane] != 0;
+    for (int lane = 0; lane < doubleLanes; lane++) areCommon = areCommon && isCommon[lane] != 0;
     if (areCommon) {
-      const HalfIntegers k = __builtin_convertvector(product(at, Wide{} + 1.4426950408889634) - 0.5, HalfIntegers);
-      const WideIntegers exponents = (__builtin_convertvector(k, WideIntegers) + 1023) << 52;
-      Wide power;
+      const Doubles quotient = product(at, Doubles{} + 1.4426950408889634) - 0.5;
+      const NarrowIntegers k = __builtin_convertvector(at > leastWithoutQuotient ? Doubles{} : quotient, NarrowIntegers);
+      const Int64s exponents = (__builtin_convertvector(k, Int64s) + 1023) << 52;
+      Doubles power;
       std::memcpy(&power, &exponents, sizeof(power));
-      const Wide weights = exponentialOf(at, __builtin_convertvector(k, Wide), power);
+      const Doubles weights = fdlibmExponential(at, __builtin_convertvector(k, Doubles), power);
       std::memcpy(y + i, &weights, sizeof(weights));
     } else {
-      for (int lane = 0; lane < wideLanes; lane++) y[i + lane] = exponentialOf(at[lane]);
+      for (int lane = 0; lane < doubleLanes; lane++) y[i + lane] = fdlibmExponential(at[lane]);
     }
   }
-  for (; i < size; i++) y[i] = exponentialOf((static_cast<double>(x[i]) - top) / temperature);
+  for (; i < size; i++) y[i] = fdlibmExponential((static_cast<double>(x[i]) - top) / temperature);
 }
 
 /** Returns the sum, added from first to last. */
-inline double totalOf(const std::vector<double>& weights) {
+inline double totalOf(const double* weights, int64_t count) {
   double sum = 0;
-  for (const double weight : weights) sum += weight;
+  for (int64_t at = 0; at < count; at++) sum += weights[at];
   return sum;
 }
 
-/** The share of the mass at which a token is drawn, in [0, 1), and what is left out before. Without top-k, `topK` is infinite. */
+/** Settings of one draw. `share` is the random number in [0, 1). `topK` is infinite if it is not set, and `topP` is 1. */
 struct Drawing {
   double temperature, share, topK, topP;
 };
+
+/** The bands in which weights are sorted, as shares of their sum. They decide the order of sums: the same as in `largest` of sampling.ts. */
+constexpr double firstBand = 1.0 / 256, nextBand = 1.0 / 8, smallestBandShare = 1e-12;
 
 /** Returns how many of `count` weights are needed to reach a mass; all, if they do not. */
 inline int64_t countTo(double mass, const double* weights, int64_t count) {
@@ -101,7 +108,7 @@ inline int64_t countTo(double mass, const double* weights, int64_t count) {
  */
 inline int64_t sortLargest(const std::vector<double>& weights, double total, double mass, double most,
                            std::vector<double>& sorted) {
-  double floor = total / 256, above = INFINITY;
+  double floor = total * firstBand, above = INFINITY;
   sorted.clear();
   for (;;) {
     const auto before = static_cast<int64_t>(sorted.size());
@@ -113,15 +120,17 @@ inline int64_t sortLargest(const std::vector<double>& weights, double total, dou
     if (most < static_cast<double>(enough)) enough = static_cast<int64_t>(most);
     if (enough < found || floor == 0) return enough;
     above = floor;
-    floor = floor > 1e-12 * total ? floor / 8 : 0;
+    floor = floor > smallestBandShare * total ? floor * nextBand : 0;
   }
 }
 
-/** Returns the index at which the sum of the weights passes `share` of their sum; the last index with a weight if rounding leaves it below. */
+/**
+ * Returns the first index at which the cumulated weight exceeds `share` of the sum. If rounding prevents that, returns the last index with
+ * a weight.
+ */
 inline int64_t indexAt(double share, const double* weights, int64_t count) {
-  double mass = 0, reached = 0;
-  for (int64_t at = 0; at < count; at++) mass += weights[at];
-  const double goal = product(share, mass);
+  const double goal = product(share, totalOf(weights, count));
+  double reached = 0;
   int64_t index = 0;
   for (int64_t at = 0; at < count && !(reached > goal); at++) {
     reached += weights[at];
@@ -137,11 +146,7 @@ inline int64_t drawnFrom(const std::vector<double>& weights, double total, const
   if (!hasTopK && !hasTopP) return indexAt(drawing.share, weights.data(), width);
   int64_t kept = hasTopK ? sortLargest(weights, total, INFINITY, drawing.topK, sorted)
                          : sortLargest(weights, total, drawing.topP * total, static_cast<double>(width), sorted);
-  if (hasTopK && hasTopP) {
-    double mass = 0;
-    for (int64_t at = 0; at < kept; at++) mass += sorted[at];
-    kept = countTo(drawing.topP * mass, sorted.data(), kept);
-  }
+  if (hasTopK && hasTopP) kept = countTo(drawing.topP * totalOf(sorted.data(), kept), sorted.data(), kept);
   if (kept == 0) return 0;
   const int64_t at = indexAt(drawing.share, sorted.data(), kept);
   // Equal weights are kept in the order of their ids.
@@ -153,8 +158,8 @@ inline int64_t drawnFrom(const std::vector<double>& weights, double total, const
 
 /**
  * logits [N, V], settings int32 [N, 8] → draws int32 [N, 5]. The settings of a row are the bits of a `Drawing`. A draw is the token and
- * the bits of two doubles: its logit minus the largest, and the sum of exp(logit − largest). Computes what `drawToken` does, with the same
- * bits. A row with NaN has a sum of NaN.
+ * the bits of two doubles: its logit minus the largest, and the sum of exp(logit − largest). Computes what `drawToken` does; see
+ * `drawKernel`.
  */
 void draw(void*, TF_OpKernelContext* context) {
   Call call{context};
@@ -163,7 +168,7 @@ void draw(void*, TF_OpKernelContext* context) {
   const int64_t rows = logits.dim(0), width = logits.dim(1);
   if (width == 0 || settings.size() != 8 * rows)
     return call.refuse("PeriodicDraw: expected logits of a vocabulary and eight settings for each row");
-  int32_t* draws = call.integers({rows, 5});
+  int32_t* draws = call.integerOutput({rows, 5});
   if (call.failed()) return;
   const float* from = logits.data();
   const int32_t* given = settings.integers();
@@ -175,11 +180,11 @@ void draw(void*, TF_OpKernelContext* context) {
     std::memcpy(&drawing, given + 8 * row, sizeof(drawing));
     const float top = largestIn(x, width);
     weigh(x, width, top, 1, weights.data());
-    const double partition = totalOf(weights);
+    const double partition = totalOf(weights.data(), width);
     double total = partition;
     if (drawing.temperature != 1) {
       weigh(x, width, top, drawing.temperature, weights.data());
-      total = totalOf(weights);
+      total = totalOf(weights.data(), width);
     }
     const int64_t token = drawnFrom(weights, total, drawing, sorted);
     const double results[2] = {static_cast<double>(x[token]) - top, partition};

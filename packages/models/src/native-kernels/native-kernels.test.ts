@@ -1,10 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Sampling } from "@periodic-eval/core";
-import { drawKernel, isOnDevice } from "@periodic-eval/core/tfjs";
+import { isOnDevice } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { drawToken } from "../../../core/src/model/sampling.ts";
 import { kernelsVersion } from "../../../core/src/tfjs/in-memory.ts";
 import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
 import { useBackend } from "../backend/use-backend.ts";
@@ -29,7 +27,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 3,
-      fingerprint: "632f8656c86ee57b1cfaf342cd87fa002af69a216ec766178c7618c00c2f0e68",
+      fingerprint: "1d385d095e6839f0853c2f312d5b7e81155bc59bfa890f3b9335149113f3cf16",
     });
   });
 });
@@ -112,13 +110,18 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     { batch: 1, length: 1, heads: 4, groups: 2, width: 8, pieces: [5] },
     { batch: 3, length: 1, heads: 9, groups: 3, width: 64, pieces: [40, 33] },
     { batch: 2, length: 19, heads: 6, groups: 2, width: 20, pieces: [3, 16, 19] },
+    { batch: 2, length: 1, heads: 6, groups: 2, width: 20, pieces: [150, 170, 70] },
   ])("attend over pieces: %o", ({ batch, length, heads, groups, width, pieces }) => {
     tf.tidy(() => {
       const query = random(1, batch * length, heads * width);
       const parts = pieces.map((tokens, index) => {
         // The first of several pieces is shared by all rows.
         const rows = index === 0 && pieces.length > 1 ? 1 : batch;
-        const hidden = tf.less(random(index, batch, length, tokens), -1);
+        const some = tf.less(random(index, batch, length, tokens), -1);
+        // In a long piece also whole vectors of tokens.
+        const at = tf.range(0, tokens);
+        const hidden =
+          tokens < 100 ? some : tf.logicalOr(some, tf.logicalAnd(tf.greater(at, 19), tf.less(at, 70)));
         return {
           rows,
           tokens,
@@ -166,8 +169,8 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     ["NaN", Number.NaN],
     ["infinite", Number.POSITIVE_INFINITY],
   ])("give NaN for a query with a score that is %s, and only for it", (_, key) => {
-    // One vector of scores is full in the first piece, and one is not in the second.
-    const pieces = [16, 5];
+    // The first piece has a tile of several vectors, and both have a vector that is not full.
+    const pieces = [70, 5];
     for (const [wrong, tokens] of pieces.entries()) {
       for (let token = 0; token < tokens; token++) {
         tf.tidy(() => {
@@ -192,75 +195,30 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     }
   });
 
+  it("attend with the same bits to tokens in one piece and in two", () => {
+    tf.tidy(() => {
+      // 64 tokens are one tile, or two; 48 and 16 are single vectors where a vector has 16 numbers.
+      const [query, keys, values] = [random(1, 3, 24), random(2, 3, 8, 64), random(3, 3, 64, 8)];
+      const attended = (sizes: number[]) =>
+        runNative(
+          "PeriodicAttend",
+          [
+            query,
+            ...tf.split(keys, sizes, 2),
+            ...tf.split(values, sizes, 1),
+            ...sizes.map(() => tf.tensor1d([])),
+          ],
+          { heads: 3, keyValueHeads: 1, pieces: sizes.length },
+        ).arraySync();
+      expect(attended([48, 16])).toEqual(attended([64]));
+    });
+  });
+
   it("leave no tensors", () => {
     const before = tf.memory().numTensors;
     tf.tidy(() => {
       runNative("PeriodicGatedSilu", [random(1, 2, 3), random(2, 2, 3)], {});
     });
     expect(tf.memory().numTensors).toBe(before);
-  });
-
-  type Draws = Pick<Sampling, "temperature" | "topK" | "topP">;
-
-  /** Draws a token of each row with the kernel: [token, nats]. */
-  function drawAll(
-    logits: tf.Tensor2D,
-    { temperature, topK = Infinity, topP = 1 }: Draws,
-    shares: readonly number[],
-  ) {
-    const numbers = Float64Array.from(shares.flatMap((share) => [temperature, share, topK, topP]));
-    const settings = tf.tensor2d(new Int32Array(numbers.buffer), [shares.length, 8], "int32");
-    const found = tf.engine().runKernel<tf.Tensor>(drawKernel, { logits, settings });
-    const draws = Int32Array.from(found.dataSync());
-    return shares.map((_, row) => {
-      const [belowTop, partition] = new Float64Array(draws.slice(5 * row + 1, 5 * row + 5).buffer);
-      return [draws[5 * row], belowTop! - Math.log(partition!)];
-    });
-  }
-
-  /** Draws the same on the host. */
-  function drawOnHost(logits: tf.Tensor2D, sampling: Draws, shares: readonly number[]) {
-    const values = logits.dataSync<"float32">();
-    const vocabulary = logits.shape[1];
-    return shares.map((share, row) => {
-      const own = values.slice(row * vocabulary, (row + 1) * vocabulary);
-      const { token, nats } = drawToken(own, { ...sampling, maxNewTokens: 1, seed: "" }, () => share);
-      return [token, nats];
-    });
-  }
-
-  it.each([1, 3, 8, 17, 1000, 49_152])(
-    "draw tokens of a vocabulary of %i with the bits of the draws on the host",
-    (vocabulary) => {
-      const shares = [0, 0.1, 0.5, 0.77, 1 - 2 ** -53];
-      const limits = [{}, { topK: 1 }, { topK: 50 }, { topP: 0.95 }, { topK: 7, topP: 0.6 }, { topP: 1e-9 }];
-      const scales = vocabulary > 1000 ? [1, 5] : [0, 1e-9, 1e-4, 1, 5, 300, 1e5];
-      for (const scale of scales)
-        for (const temperature of [1, 0.7, 2, 1e-3])
-          tf.tidy(() => {
-            const drawn = tf.mul<tf.Tensor2D>(random(3, shares.length, vocabulary), scale);
-            // Many equal logits, too.
-            for (const logits of [drawn, tf.round<tf.Tensor2D>(drawn)])
-              for (const limit of limits) {
-                const sampling = { temperature, ...limit };
-                expect(drawAll(logits, sampling, shares)).toEqual(drawOnHost(logits, sampling, shares));
-              }
-          });
-    },
-  );
-
-  it("draw from rows with infinite logits, and give NaN for a row with NaN", () => {
-    tf.tidy(() => {
-      const logits = tf.tensor2d([
-        [-Infinity, 2, -Infinity],
-        [1, Number.NaN, 0],
-        [Infinity, 1, 0],
-      ]);
-      for (const topP of [1, 0.5]) {
-        const [certain, ...others] = drawAll(logits, { temperature: 1, topP }, [0.9, 0.9, 0.9]);
-        expect(certain).toEqual([1, 0]);
-        expect(others.map(([, nats]) => nats)).toEqual([Number.NaN, Number.NaN]);
-      }
-    });
   });
 });

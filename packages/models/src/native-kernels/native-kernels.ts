@@ -116,7 +116,7 @@ export function registerNativeKernels(): void {
       },
     });
   }
-  // Without these kernels, a GPU draws on the host, and AdamW runs as separate operations.
+  // On a GPU these two kernels do not run: tokens are drawn on the host, and AdamW uses separate operations.
   if (isOnDevice()) return;
   tf.registerKernel({
     kernelName: drawKernel,

@@ -56,13 +56,13 @@ export function batchMatMulTransposedA(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tenso
   return isWasm() ? tf.tidy(() => batched(eachTransposed(a), b)) : tf.matMul(a, b, true, false);
 }
 
-/** Values of the largest right operand that stays in the cache without being packed. A few rows read it once in any case. */
+/** Values of the largest right operand that is faster without being packed. For one row packing never pays. */
 const mostValues = 2 ** 14;
 
 /** Runs `batchMatMul` on wasm. */
 function batched(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
   const [, inner, columns] = b.shape;
-  const isSmall = columns >= 8 && inner >= 1 && (a.shape[1] < 4 || inner * columns <= mostValues);
+  const isSmall = columns >= 8 && inner >= 1 && (a.shape[1] === 1 || inner * columns <= mostValues);
   if (!isSmall || tf.getKernel(smallProductsKernel, "wasm") === undefined) return batchedByViews(a, b);
   return tf.engine().runKernel(smallProductsKernel, { a, b }) as tf.Tensor3D;
 }

@@ -41,3 +41,10 @@ export function columns(x: tf.Tensor2D, start: number, size: number, blocks = 1)
     },
   }));
 }
+
+/** x [N, D] → [N, times·D], without gradients. On wasm `tf.tile` computes the place of each value. */
+export function repeatedColumns(x: tf.Tensor2D, times: number): tf.Tensor2D {
+  if (tf.getBackend() !== "wasm") return tf.tile(x, [1, times]);
+  const copies = Array.from({ length: times }, () => x);
+  return tf.concat2d(copies, 1);
+}

@@ -7,7 +7,7 @@ export interface WasmKernels {
   rowMaximum(x: number, rows: number, columns: number, out: number): 0 | 1;
   /** b [inner, columns]. */
   matMul(a: number, b: number, out: number, rows: number, columns: number, inner: number): void;
-  /** One row. */
+  /** a [inner], b [inner, columns] → out [columns]. */
   rowMatMul(a: number, b: number, out: number, columns: number, inner: number): void;
   adamW(...addressesSizeAndScalars: readonly number[]): void;
   cubic(x: number, out: number, size: number, p: number, q: number): void;

@@ -1,13 +1,12 @@
 ;; The kernels of @periodic-eval/models for the wasm backend of TensorFlow.js. Every parameter that names a tensor is the
 ;; address of its first value. Sizes count float32 values. Each element is computed with the same float32 operations in the same
 ;; order as the operations that a kernel replaces, so that all bits are equal. Loops go in vectors of four; the last vector of a
-;; size that four does not divide overlaps the one before, so inputs and outputs are different memory and sizes are at least 4 if
-;; nothing else is said.
+;; size that four does not divide overlaps the one before, so inputs and outputs are different memory and sizes are at least 4,
+;; unless a kernel says otherwise.
 (module
   (import "env" "memory" (memory 1 65536 shared))
 
-  ;; Copies `count` runs of `size` values, also of less than four; a run starts `fromStride` and `toStride` bytes after the one
-  ;; before.
+  ;; Copies `count` runs of `size` values, 1 or more; a run starts `fromStride` and `toStride` bytes after the one before.
   (func (export "copyRuns")
     (param $from i32) (param $fromStride i32) (param $to i32) (param $toStride i32) (param $count i32) (param $size i32)
     (local $at i32) (local $bytes i32) (local $last i32)

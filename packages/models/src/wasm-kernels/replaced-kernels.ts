@@ -50,24 +50,24 @@ export const replacedKernels: Readonly<Record<string, (call: KernelCall) => tf.T
     return out;
   },
 
-  /** Joins along an axis, run by run. */
+  /** Joins along an axis: copies a run of each input in turn. */
   Concat({ inputs, attrs, kernels, backend, at }) {
-    const parts = Object.values(inputs).filter(({ shape }) => !shape.includes(0));
-    const [first] = parts;
-    const isAlike = parts.every((part) => hasWords(part) && part.dtype === first!.dtype);
-    if (first === undefined || parts.length === 1 || !isAlike) return null;
-    const [axis] = tf.util.parseAxisParam(attrs["axis"] as number, first.shape) as [number];
-    const shapes = parts.map((part) => [...part.shape]);
+    const all = Object.values(inputs);
+    const { shape: like, dtype } = all[0]!;
+    if (all.length === 1 || !all.every((part) => hasWords(part) && part.dtype === dtype)) return null;
+    const [axis] = tf.util.parseAxisParam(attrs["axis"] as number, like) as [number];
+    const shapes = all.map(({ shape }) => [...shape]);
     tf.backend_util.assertParamsConsistent(shapes, axis);
     const shape = tf.backend_util.computeOutShape(shapes, axis);
-    const runOf = (of: readonly number[]) => tf.util.sizeFromShape(of.slice(axis));
-    const out = backend.makeOutput(shape, first.dtype);
-    const stride = 4 * runOf(shape);
+    if (shape.includes(0)) return null;
+    const valuesPerRun = (of: readonly number[]) => tf.util.sizeFromShape(of.slice(axis));
+    const out = backend.makeOutput(shape, dtype);
     const runs = tf.util.sizeFromShape(shape.slice(0, axis));
     let to = at(out);
-    for (const part of parts) {
-      const size = runOf(part.shape);
-      kernels.copyRuns(at(part), 4 * size, to, stride, runs, size);
+    for (const part of all) {
+      const size = valuesPerRun(part.shape);
+      if (size === 0) continue;
+      kernels.copyRuns(at(part), 4 * size, to, 4 * valuesPerRun(shape), runs, size);
       to += 4 * size;
     }
     return out;

@@ -260,7 +260,7 @@ describe("kernels of the backend that kernels.wat replaces", () => {
               );
               return tf.tensor(numbers, shape, dtype);
             });
-            const found = tf.concat(parts, axis);
+            const found = tf.concat(parts, some < sides.length ? axis : axis - sides.length);
             const all = lengths.reduce((sum, length) => sum + length, 0);
             expect([found.dtype, found.shape]).toEqual([dtype, sides.with(axis, all)]);
             const outer = tf.util.sizeFromShape(sides.slice(0, axis));
@@ -275,6 +275,20 @@ describe("kernels of the backend that kernels.wat replaces", () => {
       }),
       { numRuns: 200 },
     );
+  });
+
+  it("join texts, and refuse shapes that do not match, also of an empty tensor", () => {
+    checked(() => {
+      const words = [["a", "b"], ["c"]].map((some) => tf.tensor1d(some));
+      expect(tf.concat(words).dataSync()).toEqual(["a", "b", "c"]);
+      const [two, three] = [tf.ones([2, 3]), tf.ones([3, 3])];
+      for (const parts of [
+        [two, three],
+        [tf.zeros([3, 0]), two],
+        [tf.zeros([0]), two],
+      ])
+        expect(() => tf.concat(parts, 1)).toThrow();
+    });
   });
 
   it("find the maximum of each row with the bits of the backend's own kernel", () => {

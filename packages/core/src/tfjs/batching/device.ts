@@ -10,3 +10,7 @@ export function isOnDevice(): boolean {
   if (backend !== "tensorflow") return backend !== "cpu" && backend !== "wasm";
   return (tf.backend() as { readonly isUsingGpuDevice?: boolean }).isUsingGpuDevice === true;
 }
+
+/** Whether the kernels that `periodic-eval native` compiles compute here: they round differently from TensorFlow's operations. */
+export const hasCompiledKernels = (): boolean =>
+  tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();

@@ -55,7 +55,10 @@ export interface Extended {
   readonly keyValues: KeyValues | null;
 }
 
-/** Cached keys and values of tokens. The methods return new caches; the caller disposes the old and the new ones. */
+/**
+ * Cached keys and values of tokens. The methods use up this cache and those given to them: they dispose these part by part, so that
+ * memory does not hold everything twice. The caller disposes the cache that they return.
+ */
 export interface KeyValues {
   readonly batch: number;
   /** Tokens per row, including padding. */

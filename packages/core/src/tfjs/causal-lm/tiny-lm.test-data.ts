@@ -144,6 +144,11 @@ function keyValuesOf(first: TokenBlock): TinyKeyValues {
   const held = tf.tensor1d(first.ids, "int32");
   let block = first;
   const append = (by: TokenBlock) => joinedBlock([block, by]);
+  const replacing = (others: readonly KeyValues[], made: TokenBlock) => {
+    held.dispose();
+    for (const other of others) other.dispose();
+    return keyValuesOf(made);
+  };
   return {
     batch: first.batch,
     get length() {
@@ -153,9 +158,9 @@ function keyValuesOf(first: TokenBlock): TinyKeyValues {
       return block;
     },
     grow: (by) => void (block = append(by)),
-    select: (rows) => keyValuesOf(mapBlock([block], rows)),
-    append: (later) => keyValuesOf(append((later as TinyKeyValues).block)),
-    stack: (below) => keyValuesOf(stacked([block, ...below.map((one) => (one as TinyKeyValues).block)])),
+    select: (rows) => replacing([], mapBlock([block], rows)),
+    append: (later) => replacing([later], append((later as TinyKeyValues).block)),
+    stack: (below) => replacing(below, stacked([block, ...below.map((one) => (one as TinyKeyValues).block)])),
     dispose: () => held.dispose(),
   };
 }

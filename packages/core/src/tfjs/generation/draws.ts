@@ -9,13 +9,12 @@ export type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<re
 /** Takes the most likely token; the first id of a tie. */
 export const mostLikely: Draw = async (logits) => {
   const [rows] = logits.shape;
-  const scores = tf.tidy(() => {
+  const scores = usingUp(logits, () => {
     // The log of the largest probability is the log p of the most likely token.
     const nats = tf.log(tf.max(tf.softmax(logits, 1), 1));
     // float32 represents ids exactly up to 2^24, more than any vocabulary.
     return tf.concat([tf.cast(tf.argMax(logits, 1), "float32"), nats]);
   });
-  logits.dispose();
   const values = await download(scores);
   return Array.from({ length: rows }, (_, row) => ({ token: values[row]!, nats: values[rows + row]! }));
 };
@@ -33,8 +32,9 @@ export const drawFromEach: Draw = async (logits, rows) => {
 /**
  * The kernel with which a backend draws a token per row. Inputs: `logits` float32 [N, V]; `settings` int32 [N, 8], the bits of four
  * doubles: temperature, a random number in [0, 1), top-k (Infinity without) and top-p. Result int32 [N, 5]: the token, and the bits of
- * two doubles, its logit minus the largest, and Σ exp(logit − largest). Token and numbers are those of `drawToken`, bit for bit.
- * `@periodic-eval/models` registers it.
+ * two doubles, its logit minus the largest, and Σ exp(logit − largest). All three have the bits of `drawToken` for logits without NaN,
+ * +Infinity and denormal numbers. For a row with NaN or +Infinity the sum is NaN, and the token means nothing. `@periodic-eval/models`
+ * registers it.
  */
 export const drawKernel = "PeriodicEvalDraw";
 
@@ -44,15 +44,23 @@ async function drawOnBackend(logits: tf.Tensor2D, rows: readonly Writing[]): Pro
       return [temperature, random(), topK, topP];
     }),
   );
-  const draws = tf.tidy(() => {
+  const draws = usingUp(logits, () => {
     const bits = tf.tensor2d(new Int32Array(settings.buffer), [rows.length, 8], "int32");
     return tf.engine().runKernel<tf.Tensor>(drawKernel, { logits, settings: bits });
   });
-  logits.dispose();
   const values = Int32Array.from(await download(draws));
   return rows.map((_, row) => {
     const draw = values.slice(5 * row, 5 * row + 5);
     const [belowTop, partition] = new Float64Array(draw.slice(1).buffer) as unknown as [number, number];
     return { token: draw[0]!, nats: belowTop - Math.log(partition) };
   });
+}
+
+/** Runs `compute` in a `tf.tidy`, and disposes the tensor that it reads, also if it throws. */
+function usingUp(read: tf.Tensor, compute: () => tf.Tensor): tf.Tensor {
+  try {
+    return tf.tidy(compute);
+  } finally {
+    read.dispose();
+  }
 }

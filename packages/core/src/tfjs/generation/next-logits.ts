@@ -72,11 +72,6 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
   let tail: KeyValues | null = null;
   let held: readonly Growing[] | null = null;
 
-  function replace(old: KeyValues | null, made: KeyValues | null): KeyValues | null {
-    old?.dispose();
-    return made;
-  }
-
   function readFirst(rows: readonly Growing[]): tf.Tensor2D {
     const prompts = rows.map(({ prompt }) => prompt);
     const { logits, ...caches } = readPrompts(lm, incremental, prompts, maxBatchTokens);
@@ -88,8 +83,8 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
     if (rows.length < held!.length) {
       const kept = new Set(rows);
       const left = held!.flatMap((row, index) => (kept.has(row) ? [index] : []));
-      own = own && replace(own, own.select(left));
-      tail = tail && replace(tail, tail.select(left));
+      own &&= own.select(left);
+      tail &&= tail.select(left);
     }
     const block: TokenBlock = {
       batch: rows.length,
@@ -106,17 +101,10 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
     const { logits, keyValues } = readBlock(lm, incremental, block, { past, rows: every, into });
     tail ??= keyValues;
     if (tail !== null && tail.length >= tailLength) {
-      own = own === null ? tail : joined(own, tail);
+      own = own === null ? tail : own.append(tail);
       tail = null;
     }
     return logits!;
-  }
-
-  function joined(before: KeyValues, after: KeyValues): KeyValues {
-    const both = before.append(after);
-    before.dispose();
-    after.dispose();
-    return both;
   }
 
   return {

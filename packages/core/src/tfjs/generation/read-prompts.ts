@@ -64,7 +64,7 @@ export function readPrompts(
     const rowOf = of.map((prompt) => at.get(prompt)!);
     if (prompts.length === given.length && pieces.length === 1) own = pieces.pop()!;
     else if (prompts.length === 1) common.push(pieces.pop()!);
-    else own = inOrder(pieces.splice(0), rowOf);
+    else own = pieces[0]!.stack(pieces.slice(1)).select(rowOf);
     return {
       logits: tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32"))),
       common,
@@ -105,22 +105,6 @@ function prefixLength(prompts: readonly (readonly number[])[]): number {
   // Excludes the last token of every prompt, whose logits are needed.
   const shared = prompts.reduce((length, ids) => sharedLength(prompts[0]!, ids, length), shortest - 1);
   return prompts.length > 1 && shared >= shortestPrefix ? shared : 0;
-}
-
-/** Stacks pieces and selects rows. Disposes the pieces early, to avoid three copies in memory. */
-function inOrder(pieces: readonly KeyValues[], rows: readonly number[]): KeyValues {
-  const [first, ...others] = pieces as [KeyValues, ...KeyValues[]];
-  let all: KeyValues;
-  try {
-    all = first.stack(others);
-  } finally {
-    for (const piece of pieces) piece.dispose();
-  }
-  try {
-    return all.select(rows);
-  } finally {
-    all.dispose();
-  }
 }
 
 /** Returns each prompt once, and for every given prompt the index of it. */
