@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { nativeBackendFolder } from "@periodic-eval/models";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
@@ -61,6 +62,17 @@ describe("native", () => {
       expect(error).toMatchObject({ fix: expect.stringContaining("--cache FOLDER") as string });
     },
   );
+
+  it("with too little disk for the project's copy ends before any download", async () => {
+    const { error } = await failureOn({ freeBytes: (at) => (at === cache ? 100e9 : 1e7) }, false);
+    expect(error).toMatchObject({
+      code: "config",
+      where: nativeBackendFolder(),
+      got: "0.0 GB of free disk",
+      expected: "0.2 GB",
+      fix: "Free some space.",
+    });
+  });
 
   it.each([
     [null, "none", "Install NVIDIA's driver"],

@@ -72,8 +72,10 @@ function isOlder(version: string, than: string): boolean {
   return at !== -1 && (own[at] ?? 0) < other[at]!;
 }
 
+const otherDisk = "Free some space, or name a folder on another disk with --cache FOLDER.";
+
 /** @throws PeriodicEvalError `config` if less disk is free than the build needs. */
-export function checkDisk(machine: Machine, folder: string, neededBytes: number): void {
+export function checkDisk(machine: Machine, folder: string, neededBytes: number, fix = otherDisk): void {
   const free = machine.freeBytes(folder);
   if (free >= neededBytes) return;
   const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
@@ -81,7 +83,7 @@ export function checkDisk(machine: Machine, folder: string, neededBytes: number)
     where: folder,
     got: `${gigabytes(free)} GB of free disk`,
     expected: `${gigabytes(neededBytes)} GB`,
-    fix: "Free some space, or name a folder on another disk with --cache FOLDER.",
+    fix,
   });
 }
 

@@ -5,7 +5,7 @@ import { nativeBackendFolder } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkBackend, compileBackend, type WorkingBackend } from "./binding.ts";
 import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
-import { driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
+import { checkDisk, driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
 import {
   backendFolder,
   fetchBackend,
@@ -49,10 +49,13 @@ export async function buildNative(
     // The cache may hold other backends and, where the user named a folder, other files.
     for (const name of [libraryFolder(options.gpu), backendFolder(backend), tfjsFolder])
       rmSync(join(cache, name), { recursive: true, force: true });
+  const project = nativeBackendFolder();
+  checkDisk(machine, cache, packagesBytes);
+  checkDisk(machine, project, packagesBytes, "Free some space.");
   const library = libTensorFlow(options, cache, machine, terminal);
   const built = fetchBackend(backend, cache, terminal);
   compileBackend({ backend, built }, library, compiler, terminal);
-  const placed = placeBackend({ backend, built, folder: nativeBackendFolder() }, cache, terminal);
+  const placed = placeBackend({ backend, built, folder: project }, cache, terminal);
   try {
     return sentence(backend, checkBackend(placed), driver);
   } catch (error) {
@@ -61,6 +64,9 @@ export async function buildNative(
     throw error;
   }
 }
+
+/** The disk that the packages of TensorFlow.js and the binding take, in the cache and in the project: 83 MB, and room for drafts. */
+const packagesBytes = 2e8;
 
 function defaultCache(): string {
   // The XDG specification says to ignore an empty or relative path.
