@@ -40,8 +40,6 @@ interface Parameters {
   readonly PeriodicAdamW: Record<never, never>;
   /** logits [N, V], targets int32 [N] → −log softmax of each target [N], and the gradient of their sum [N, V]. */
   readonly PeriodicTargetLosses: Record<never, never>;
-  /** logits [N, V], settings int32 [N, 8] → draws int32 [N, 5]; see `drawKernel`. */
-  readonly PeriodicDraw: Record<never, never>;
 }
 
 export type NativeKernel = keyof Parameters;
@@ -66,7 +64,6 @@ const resultCounts = {
   PeriodicAttend: 1,
   PeriodicAdamW: 3,
   PeriodicTargetLosses: 2,
-  PeriodicDraw: 1,
 } as const satisfies Readonly<Record<NativeKernel, number>>;
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
@@ -98,37 +95,12 @@ let isRegistered = false;
 export function registerNativeKernels(): void {
   if (isRegistered) return;
   isRegistered = true;
-  for (const [kernelName, count] of Object.entries(resultCounts)) {
-    tf.registerKernel({
-      kernelName,
-      backendName: "tensorflow",
-      kernelFunc({ inputs, attrs, backend }) {
-        const native = backend as NativeBackend;
-        const { binding } = native;
-        const attributes = Object.entries(attributesOf(attrs ?? {})).map(([name, attribute]) =>
-          "f" in attribute
-            ? { name, type: binding.TF_ATTR_FLOAT, value: attribute.f }
-            : { name, type: binding.TF_ATTR_INT, value: attribute.i },
-        );
-        const given = Object.values(inputs) as tf.TensorInfo[];
-        const results = native.executeMultipleOutputs(kernelName, attributes, given, count);
-        return count === 1 ? results[0]! : results;
-      },
-    });
-  }
+  for (const [name, count] of Object.entries(resultCounts))
+    tf.registerKernel({ kernelName: name, backendName: "tensorflow", kernelFunc: kernelOf(name, count) });
   // On a GPU these two kernels do not run: tokens are drawn on the host, and AdamW uses separate operations.
   if (isOnDevice()) return;
-  tf.registerKernel({
-    kernelName: drawKernel,
-    backendName: "tensorflow",
-    kernelFunc: ({ inputs, backend }) =>
-      (backend as NativeBackend).executeMultipleOutputs(
-        "PeriodicDraw",
-        [],
-        [inputs["logits"]!, inputs["settings"]!],
-        1,
-      )[0]!,
-  });
+  const draw = kernelOf("PeriodicDraw", 1);
+  tf.registerKernel({ kernelName: drawKernel, backendName: "tensorflow", kernelFunc: draw });
   tf.registerKernel({
     kernelName: adamWKernel,
     backendName: "tensorflow",
@@ -145,6 +117,22 @@ export function registerNativeKernels(): void {
     },
   });
 }
+
+/** Returns a kernel of TensorFlow.js that runs an operation with `count` results. */
+const kernelOf =
+  (operation: string, count: number): tf.KernelFunc =>
+  ({ inputs, attrs, backend }) => {
+    const native = backend as NativeBackend;
+    const { binding } = native;
+    const attributes = Object.entries(attributesOf(attrs ?? {})).map(([name, attribute]) =>
+      "f" in attribute
+        ? { name, type: binding.TF_ATTR_FLOAT, value: attribute.f }
+        : { name, type: binding.TF_ATTR_INT, value: attribute.i },
+    );
+    const given = Object.values(inputs) as tf.TensorInfo[];
+    const results = native.executeMultipleOutputs(operation, attributes, given, count);
+    return count === 1 ? results[0]! : results;
+  };
 
 /** The name of the backend while a function is traced. */
 export const tracingName = "periodic-eval-trace";
