@@ -13,6 +13,12 @@ export interface Message {
   readonly content: string;
 }
 
+/** A message as a chat template reads it. Its further fields, such as `tool_calls`, go to the template unchanged. */
+export interface TemplateMessage {
+  readonly role: string;
+  readonly content?: Json;
+}
+
 /** Variables for a chat template, by name. */
 export type TemplateKwargs = Readonly<Record<string, Json>>;
 

@@ -149,7 +149,7 @@ function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | nu
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
   const limited = limitedTime("the template", limits);
-  return (messages, addGenerationPrompt, kwargs = {}) => {
+  return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {
     const taken = Object.keys(kwargs).find((name) => reserved.has(name) || !/^[A-Za-z_]\w*$/.test(name));
     if (taken !== undefined)
       throw configError({
@@ -162,6 +162,7 @@ function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | nu
     const text = limited(() =>
       auto.apply_chat_template(messages, {
         ...kwargs,
+        tools,
         chat_template: dated,
         tokenize: false,
         add_generation_prompt: addGenerationPrompt,

@@ -1,4 +1,11 @@
-import type { ChatEnding, Message, SystemPrompt, TemplateKwargs } from "../contracts/model.ts";
+import type { Json } from "../contracts/json.ts";
+import type {
+  ChatEnding,
+  Message,
+  SystemPrompt,
+  TemplateKwargs,
+  TemplateMessage,
+} from "../contracts/model.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
@@ -10,11 +17,16 @@ export interface TemplateRendering {
   readonly generated: readonly (readonly [start: number, end: number])[] | null;
 }
 
-export type ChatTemplate = (
-  messages: readonly Message[],
-  addGenerationPrompt: boolean,
-  kwargs?: TemplateKwargs,
-) => TemplateRendering;
+export interface TemplateInput {
+  readonly messages: readonly TemplateMessage[];
+  readonly addGenerationPrompt: boolean;
+  /** Default: null, as in `apply_chat_template`. */
+  readonly tools?: readonly Json[] | null;
+  readonly kwargs?: TemplateKwargs;
+}
+
+/** Renders a chat. Throws the template's own errors unchanged. */
+export type ChatTemplate = (input: TemplateInput) => TemplateRendering;
 
 export interface RenderedChat {
   readonly text: string;
@@ -33,7 +45,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
     kwargs: TemplateKwargs,
   ): TemplateRendering => {
     try {
-      return template(messages, generationPrompt, kwargs);
+      return template({ messages, addGenerationPrompt: generationPrompt, kwargs });
     } catch (cause) {
       if (PeriodicEvalError.is(cause, "config")) throw cause;
       throw new PeriodicEvalError({

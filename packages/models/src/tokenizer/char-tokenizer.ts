@@ -78,8 +78,8 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
     chatTemplate === undefined
       ? null
       : chatRenderer(
-          (messages, generationPrompt) => ({
-            text: chatTemplate(messages, generationPrompt),
+          ({ messages, addGenerationPrompt }) => ({
+            text: chatTemplate(messages as readonly Message[], addGenerationPrompt),
             generated: null,
           }),
           `${where} options.chatTemplate`,

@@ -14,10 +14,11 @@ it.each([
   [withFallback, "26 Jul 2024", "05 Mar 2026"],
   [without, "26 July 2024", "05 March 2026"],
 ])("gives a template the same day at any time: %s", async (source, fallback, given) => {
+  const empty = { messages: [], addGenerationPrompt: true };
   for (const now of ["2025-12-31T23:59:59", "2026-01-01T00:00:01"]) {
     vi.setSystemTime(new Date(now));
-    expect((await compileTemplate(source, {}))([], true).text).toBe(`Today Date: ${fallback}`);
-    expect((await compileTemplate(source, {}, "2026-03-05"))([], true).text).toBe(`Today Date: ${given}`);
+    expect((await compileTemplate(source, {}))(empty).text).toBe(`Today Date: ${fallback}`);
+    expect((await compileTemplate(source, {}, "2026-03-05"))(empty).text).toBe(`Today Date: ${given}`);
   }
 });
 

@@ -71,7 +71,7 @@ export function boundedRenderer(
   globals: Readonly<Record<string, unknown>>,
 ): (
   variables: Readonly<Record<string, unknown>>,
-  messages: readonly { readonly content: string }[],
+  messages: readonly { readonly content?: unknown }[],
 ) => string {
   const costs = new Map<TemplateNode, Costs>();
   addCosts(program, costs);
@@ -79,7 +79,7 @@ export function boundedRenderer(
     const environment = new Environment();
     const all = { ...constants, ...globals, ...variables, messages };
     for (const [name, value] of Object.entries(all)) environment.set(name, value);
-    const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+    const characters = messages.reduce((sum, { content }) => sum + String(content).length, 0);
     const steps = baseSteps + stepsPerMessage * messages.length + stepsPerCharacter * characters;
     const text = new BoundedInterpreter(environment, costs, steps).evaluate(program, environment);
     return text.value as string;

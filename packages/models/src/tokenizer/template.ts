@@ -44,14 +44,14 @@ export async function compileTemplate(
   // The library's own `strftime_now` reads the clock.
   const render = boundedRenderer(program, { strftime_now: strftimeOn(date), [equalName]: equal });
 
-  return (messages, addGenerationPrompt, kwargs = {}) => {
+  return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {
     checkKwargs(kwargs);
     const text = render(
       {
         ...variables,
         ...kwargs,
         add_generation_prompt: addGenerationPrompt,
-        tools: null,
+        tools,
         documents: null,
       },
       messages.map((message) => ({ ...message })),
