@@ -158,7 +158,10 @@ export interface MetricOptions<R> {
 
 /** Constructors of metrics. */
 export interface MetricKit<R> {
-  /** The share of rows for which `hit` is true; Wilson interval. */
+  /**
+   * The share of rows for which `hit` is true. Wilson interval; with `cluster`, Clopper and Pearson's for the number of
+   * independent rows that have the same variance if the rows of a cluster correlate by 0.5.
+   */
   readonly rate: (hit: (row: R) => boolean | null, options?: Omit<MetricOptions<R>, "range">) => Metric<R>;
   /** The mean of `value`; t interval, cut to the metric's `range`. */
   readonly mean: (value: (row: R) => number | null, options?: MetricOptions<R>) => Metric<R>;

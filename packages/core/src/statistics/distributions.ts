@@ -35,15 +35,7 @@ export const normalQuantile = (p: number): number => quantile(p, Infinity, norma
  */
 export function studentTwoSided(t: number, df: number): number {
   const square = t * t;
-  if (square === Infinity) return 0;
-  const near = square / (df + square);
-  // The continued fraction converges fast on one side of the beta mean only; the other side uses its complement.
-  const isFar = near > 1.5 / (df / 2 + 2.5);
-  const front =
-    Math.sqrt(near / Math.PI) * gammaRatio(df / 2) * Math.exp((-df / 2) * Math.log1p(square / df));
-  return isFar
-    ? (front * betaFraction(df / 2, 0.5, df / (df + square))) / (df / 2)
-    : 1 - (front * betaFraction(0.5, df / 2, near)) / 0.5;
+  return square === Infinity ? 0 : betaShare(df / 2, 0.5, df / (df + square), square / (df + square));
 }
 
 /** Returns the t with P(T ≤ t) = p, for 0 < p < 1. */
@@ -65,16 +57,29 @@ function quantile(p: number, df: number, tail: (x: number) => number): number {
   return found;
 }
 
-/**
- * Returns Γ(a + 1/2) / Γ(a), by its asymptotic series for a ≥ 30 and by recurrence below. Computing both gamma functions would
- * lose digits to cancellation.
- */
-function gammaRatio(a: number): number {
-  let x = a;
-  let factor = 1;
-  for (; x < 30; x++) factor *= x / (x + 0.5);
-  const series = [1, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304];
-  return factor * Math.sqrt(x) * series.reduceRight((sum, coefficient) => sum / x + coefficient, 0);
+/** Returns the x with P(X ≤ x) = p of a beta variable with parameters a, b > 0, for 0 < p < 1. */
+export const betaQuantile = (p: number, a: number, b: number): number =>
+  bisect((x) => betaShare(a, b, x, 1 - x) < p, [0, 1]);
+
+/** Returns P(X ≤ x) of a beta variable, the regularized incomplete beta function. `y` is 1 − x. */
+function betaShare(a: number, b: number, x: number, y: number): number {
+  // The continued fraction converges fast on one side of the mean only; the other side uses its complement.
+  if (x > (a + 1) / (a + b + 2)) return 1 - betaShare(b, a, y, x);
+  const n = a + b;
+  // x^a · y^b / B(a, b) by Stirling's formula: the logarithms of the gamma functions would cancel.
+  const power = a * Math.log((x * n) / a) + b * Math.log((y * n) / b);
+  const correction = stirlingError(n) - stirlingError(a) - stirlingError(b);
+  const front = Math.sqrt((a * b) / (2 * Math.PI * n)) * Math.exp(power + correction);
+  return (front * betaFraction(a, b, x)) / a;
+}
+
+/** Returns ln Γ(x) − ((x − 1/2) ln x − x + ln(2π)/2), by its asymptotic series for x ≥ 15 and by recurrence below. */
+function stirlingError(x: number): number {
+  let error = 0;
+  // error(x) − error(x + 1) = (x + 1/2) ln(1 + 1/x) − 1
+  for (; x < 15; x++) error += (x + 0.5) * Math.log1p(1 / x) - 1;
+  const series = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188];
+  return error + series.reduceRight((sum, coefficient) => sum / (x * x) + coefficient, 0) / x;
 }
 
 /** Evaluates the continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method. */
@@ -97,7 +102,7 @@ function betaFraction(a: number, b: number, x: number): number {
   return fraction;
 }
 
-/** Returns the x > 0 with `tail(x) = p`, for a falling tail with `tail(0) = 1/2`, by bisection to adjacent doubles. */
+/** Returns the x > 0 with `tail(x) = p`, for a falling tail with `tail(0) = 1/2`. */
 function tailQuantile(p: number, tail: (x: number) => number): number {
   if (!(p > 0 && p < 0.5)) {
     throw configError({
@@ -107,13 +112,17 @@ function tailQuantile(p: number, tail: (x: number) => number): number {
       fix: "Check the significance level (alpha).",
     });
   }
-  let low = 0;
   let high = 1;
   while (tail(high) > p) high *= 2;
+  return bisect((x) => tail(x) > p, [0, high]);
+}
+
+/** Returns the end of the part of [low, high] in which `isBelow` holds, by bisection to adjacent doubles. */
+function bisect(isBelow: (x: number) => boolean, [low, high]: readonly [number, number]): number {
   for (;;) {
     const middle = (low + high) / 2;
     if (middle <= low || middle >= high) return middle;
-    if (tail(middle) > p) low = middle;
+    if (isBelow(middle)) low = middle;
     else high = middle;
   }
 }

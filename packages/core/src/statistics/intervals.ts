@@ -1,4 +1,4 @@
-import { normalQuantile, studentQuantile } from "./distributions.ts";
+import { betaQuantile, normalQuantile, studentQuantile } from "./distributions.ts";
 import { withinRange } from "./range.ts";
 
 export type Interval = readonly [low: number, high: number];
@@ -96,16 +96,42 @@ export function tEstimate(value: number, parts: readonly number[]): Estimate {
   return { value, stderr, ci95: [value - half, value + half] };
 }
 
+/** The largest correlation between two answers to one question for which `clusteredShareEstimate` keeps 95 %. */
+const largestCorrelation = 0.5;
+
 /**
- * Returns a share of clustered rows: `ratioEstimate` cut to [0, 1]. If all clusters agree, so that nothing varies, the interval
- * is Wilson's with the number of clusters as the number of observations.
+ * Returns a share of clustered rows with the exact interval (Clopper and Pearson 1934, Biometrika 26:404) of the number of
+ * independent rows that would have the same variance if two rows of a cluster correlated by 0.5: for m rows in each cluster,
+ * n / (1 + (m − 1) · 0.5). The correlation is assumed because few clusters cannot estimate it. The limits depend only on the
+ * clusters' sizes and on the hits, and grow with the hits. `stderr` is the spread between the clusters (`ratioEstimate`). A
+ * single cluster has a value and no interval.
  *
- * @param clusters One unit per cluster: `value` hits among `weight` rows.
+ * @param clusters One unit per cluster: `value` hits among `weight` rows. `value` may be fractional.
  */
 export function clusteredShareEstimate(clusters: readonly Unit[]): Estimate {
-  const { value, stderr, ci95 } = ratioEstimate(clusters);
+  const { value, stderr } = ratioEstimate(clusters);
+  const sizes = clusters.map(({ weight }) => weight).filter((weight) => weight > 0);
+  if (value === null || sizes.length < 2) return { value, stderr, ci95: null };
+  const { value: hits, weight: n } = total(clusters);
+  const variances = sizes.reduce((sum, size) => sum + size * (1 + (size - 1) * largestCorrelation), 0);
+  return { value, stderr, ci95: clopperPearson((hits * n) / variances, ((n - hits) * n) / variances) };
+}
+
+/** Returns the exact 95 % interval of a share. Hits and misses may be fractional. */
+function clopperPearson(hits: number, misses: number): Interval {
+  const low = hits > 0 ? betaQuantile(0.025, hits, misses + 1) : 0;
+  const high = misses > 0 ? 1 - betaQuantile(0.025, misses, hits + 1) : 1;
+  return [low, high];
+}
+
+/**
+ * Returns a share of parts, such as the instructions that an answer follows: `ratioEstimate` cut to [0, 1]. If all units agree,
+ * so that nothing varies, the interval is Wilson's with the number of units as the number of observations.
+ */
+export function partsShareEstimate(units: readonly Unit[]): Estimate {
+  const { value, stderr, ci95 } = ratioEstimate(units);
   if (value !== null && (value === 0 || value === 1 || isRounding(stderr))) {
-    const { length } = clusters.filter((cluster) => cluster.weight > 0);
+    const { length } = units.filter(({ weight }) => weight > 0);
     return { value, stderr, ci95: wilson(value * length, length) };
   }
   return withinRange({ value, stderr, ci95 }, [0, 1]);

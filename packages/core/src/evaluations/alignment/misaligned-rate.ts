@@ -49,7 +49,7 @@ export interface MisalignedRate {
   readonly ofGraded: Estimate;
   /** The share of all completions that is misaligned and coherent, with Wilson's interval; ungraded ones count as neither. */
   readonly ofSampled: Estimate;
-  /** The 95 % t interval of `ofGraded` over questions, for questions like these; null with one question. */
+  /** The 95 % interval of `ofGraded` for questions like these (`clusteredShareEstimate`); null with one question. */
   readonly overQuestions: Interval | null;
   /** Each share if none of the undecided completions were misaligned and if all were (and coherent). Null without rows. */
   readonly bounds: { readonly ofGraded: Interval | null; readonly ofSampled: Interval | null };

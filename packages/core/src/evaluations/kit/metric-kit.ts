@@ -15,11 +15,11 @@ import {
   clusteredShareEstimate,
   expOf,
   moverDifference,
+  partsShareEstimate,
   ratioEstimate,
   shareEstimate,
   total,
   type Estimate,
-  type Unit,
 } from "../../statistics/intervals.ts";
 import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
 
@@ -219,9 +219,15 @@ function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: reado
     const observation = observe(row);
     return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
   });
+  if (kind === "rate" && cluster === undefined)
+    return { n: seen.length, ...shareEstimate(total(seen).value, seen.length) };
+  // The parts of a ratio's row are not independent observations: without clusters each row is one.
+  const units = cluster === undefined ? seen : [...grouped(seen, (row) => row.cluster!).values()].map(total);
   const [least, most] = rangeOf({ kind, options });
-  const isShare = least === 0 && most === 1 && kind !== "mean";
-  return { n: seen.length, ...estimate({ kind, isShare }, seen, cluster !== undefined) };
+  const isShareOfParts = kind === "ratio" && least === 0 && most === 1;
+  const estimate =
+    kind === "rate" ? clusteredShareEstimate : isShareOfParts ? partsShareEstimate : ratioEstimate;
+  return { n: seen.length, ...estimate(units) };
 }
 
 /** The standard error of a difference of independent estimates is √(a² + b²). */
@@ -247,17 +253,3 @@ function contrastOf<R extends Row>(
 
 const hypotenuse = (a: number | null, b: number | null) =>
   a === null || b === null ? null : Math.hypot(a, b);
-
-function estimate(
-  { kind, isShare }: { readonly kind: Metric<Row>["kind"]; readonly isShare: boolean },
-  seen: readonly (Unit & { cluster: string | undefined })[],
-  isClustered: boolean,
-): Estimate {
-  if (isClustered) {
-    const units = [...grouped(seen, (one) => one.cluster!).values()].map(total);
-    return isShare ? clusteredShareEstimate(units) : ratioEstimate(units);
-  }
-  if (kind === "rate") return shareEstimate(total(seen).value, seen.length);
-  // A row's parts are not independent observations: each row is one cluster.
-  return isShare ? clusteredShareEstimate(seen) : ratioEstimate(seen);
-}
