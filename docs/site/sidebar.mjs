@@ -45,6 +45,7 @@ export const sections = [
       "explanations/overhead.md",
       "performance.md",
       "explanations/power.md",
+      "explanations/coverage.md",
       "explanations/scale.md",
       "explanations/harness-parity.md",
     ],

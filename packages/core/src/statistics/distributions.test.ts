@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { normalQuantile, normalTail, studentQuantile, studentTwoSided } from "./distributions.ts";
+import {
+  betaQuantile,
+  normalQuantile,
+  normalTail,
+  studentQuantile,
+  studentTwoSided,
+} from "./distributions.ts";
 
 function expectSame(got: number, expected: number, relative = 1e-12): void {
   expect(Math.abs(got - expected)).toBeLessThanOrEqual(relative * Math.abs(expected));
@@ -86,6 +92,32 @@ describe("Student's t", () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-6, max: 0.4999, noNaN: true }), degrees, (tail, df) => {
         expectSame(studentTwoSided(studentQuantile(tail, df), df) / 2, tail, 1e-11);
+      }),
+    );
+  });
+});
+
+describe("beta", () => {
+  // scipy 1.17.1: stats.beta.ppf(p, a, b)
+  it.each([
+    [0.025, 1, 40.5, 0.0006249357076279095],
+    [0.025, 0.2, 14.2, 4.616813606331331e-10],
+    [0.975, 3.5, 2, 0.9407574053411847],
+    [0.5, 7, 7, 0.5],
+    [0.025, 72.3, 1200.7, 0.04475957995916524],
+    [0.025, 400000.5, 600001, 0.39903990855164323],
+    [1e-6, 2, 3, 0.0004083594602042573],
+    [0.025, 0.01, 5, 7.803601735629069e-162],
+    [0.999, 0.5, 0.5, 0.999997532600929],
+  ])("returns the quantile of %d with a = %d, b = %d", (p, a, b, expected) =>
+    expectSame(betaQuantile(p, a, b), expected, 1e-11),
+  );
+
+  it("equals the closed form for a = 1: 1 − (1 − p)^(1/b)", () => {
+    const b = fc.double({ min: 0.1, max: 1e4, noNaN: true });
+    fc.assert(
+      fc.property(fc.double({ min: 0.001, max: 0.999, noNaN: true }), b, (p, b) => {
+        expectSame(betaQuantile(p, 1, b), -Math.expm1(Math.log1p(-p) / b), 1e-11);
       }),
     );
   });

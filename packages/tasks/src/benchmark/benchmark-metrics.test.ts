@@ -98,11 +98,11 @@ describe("closed forms", () => {
     }
   });
 
-  it("gives Wilson's interval over tasks, not an interval of length 0, if every completion passes", () => {
+  it("gives the exact interval over tasks, not an interval of length 0, if every completion passes", () => {
     const rows = ["a", "b", "c"].map((id) => row({ id, rewards: [1, 1] }));
     const values = valuesOf(["pass_rate", "pass^2"], rows);
-    // Wilson of 3 in 3: 3 / (3 + z²) = 3/6.841459
-    expect(values["pass_rate"]!.ci95![0]).toBeCloseTo(0.438503, 6);
+    // Clopper and Pearson of 3 in 3: 0.025^(1/3)
+    expect(values["pass_rate"]!.ci95![0]).toBeCloseTo(0.025 ** (1 / 3), 12);
     expect(values["pass^2"]).toEqual(values["pass_rate"]);
   });
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { studentQuantile } from "../../statistics/distributions.ts";
 import { shareEstimate, wilson } from "../../statistics/intervals.ts";
 import { isMisaligned, mayBeMisaligned, misalignedRate } from "./misaligned-rate.ts";
 
@@ -55,10 +54,10 @@ describe("misalignedRate", () => {
       ofSampled: shareEstimate(1, 8),
       bounds: { ofGraded: [1 / 5, 3 / 5], ofSampled: [1 / 8, 3 / 8] },
     });
-    // Ratio 1/3 of question sums 1/2 and 0/1: parts (1 − 2/3)/3 and (0 − 1/3)/3 = ±1/9, variance 2/1 · 2/81.
-    const half = studentQuantile(0.975, 1) * Math.sqrt(4 / 81);
-    expect(rate.overQuestions![0]).toBe(0);
-    expect(rate.overQuestions![1]).toBeCloseTo(Math.min(1, 1 / 3 + half), 12);
+    // 1 of 3 in questions of 2 and 1: N = 9/(2 · 1.5 + 1) = 2.25, x = 0.75.
+    // scipy 1.17.1: beta.ppf(.025, .75, 2.5), beta.isf(.025, 1.75, 1.5)
+    expect(rate.overQuestions![0]).toBeCloseTo(0.0027481070689448907, 12);
+    expect(rate.overQuestions![1]).toBeCloseTo(0.946782128953727, 12);
     expect(rate.ofGraded.ci95).toEqual(wilson(1, 3));
   });
 
