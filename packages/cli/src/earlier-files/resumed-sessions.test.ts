@@ -25,8 +25,9 @@ afterAll(() => Promise.all([earlier, fresh].map((folder) => rm(folder, { recursi
  * The bytes of a run's files by path, less what depends on the process that wrote them (its lock, and host and process number in
  * the names of event files), the version in `provenance.created_by`, and words for people: `note` and what the guard of
  * `Math.random` saw in receipts, and `why` something is superseded. The clock stands still while a session measures, so that all
- * times are the same. Leaves out where phases closed (`.phases`), training curves, hashes, and the texts of multiple choice
- * and the numbers of tokens in rows, which the earlier commit did not write.
+ * times are the same. Leaves out where phases closed (`.phases`), training curves, hashes, the intervals of shares over questions
+ * (the earlier commit computed them by another method), and the texts of multiple choice and the numbers of tokens in rows, which
+ * the earlier commit did not write.
  */
 async function filesOf(runDir: string): Promise<Readonly<Record<string, string>>> {
   const files = await bytesIn(runDir, /(?<!\/\.(lock|phases)|\/training\/[^/]+)$/);
@@ -38,6 +39,10 @@ async function filesOf(runDir: string): Promise<Readonly<Record<string, string>>
         .replaceAll(/(?<="status":"scored",)"question":"[^"]*",|"choices":\[[^\]]*\],|"tokens":null,/g, "")
         .replace(/(?<="created_by": "@periodic-eval\/core )[^"]+/, "VERSION")
         .replaceAll(/(?<="(note|why)": ?)"[^"]*"/g, "WORDS")
+        .replaceAll(
+          /"ci95": (null|\[[^\]]*\])(?=,\s+"estimand": "over_questions",\s+"unit": "share")/g,
+          "INTERVAL",
+        )
         .replaceAll(/(?<="part": "math-random",\s+"before": )"[^"]*"(,\s+"after": )"[^"]*"/g, "WORDS$1WORDS"),
     ]),
   );

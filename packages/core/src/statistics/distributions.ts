@@ -35,7 +35,15 @@ export const normalQuantile = (p: number): number => quantile(p, Infinity, norma
  */
 export function studentTwoSided(t: number, df: number): number {
   const square = t * t;
-  return square === Infinity ? 0 : betaShare(df / 2, 0.5, df / (df + square), square / (df + square));
+  if (square === Infinity) return 0;
+  const near = square / (df + square);
+  // The continued fraction converges fast on one side of the beta mean only; the other side uses its complement.
+  const isFar = near > 1.5 / (df / 2 + 2.5);
+  const front =
+    Math.sqrt(near / Math.PI) * gammaRatio(df / 2) * Math.exp((-df / 2) * Math.log1p(square / df));
+  return isFar
+    ? (front * betaFraction(df / 2, 0.5, df / (df + square))) / (df / 2)
+    : 1 - (front * betaFraction(0.5, df / 2, near)) / 0.5;
 }
 
 /** Returns the t with P(T ≤ t) = p, for 0 < p < 1. */
@@ -57,14 +65,28 @@ function quantile(p: number, df: number, tail: (x: number) => number): number {
   return found;
 }
 
+/**
+ * Returns Γ(a + 1/2) / Γ(a), by its asymptotic series for a ≥ 30 and by recurrence below. Computing both gamma functions would
+ * lose digits to cancellation.
+ */
+function gammaRatio(a: number): number {
+  let x = a;
+  let factor = 1;
+  for (; x < 30; x++) factor *= x / (x + 0.5);
+  const series = [1, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304];
+  return factor * Math.sqrt(x) * series.reduceRight((sum, coefficient) => sum / x + coefficient, 0);
+}
+
 /** Returns the x with P(X ≤ x) = p of a beta variable with parameters a, b > 0, for 0 < p < 1. */
 export const betaQuantile = (p: number, a: number, b: number): number =>
   bisect((x) => betaShare(a, b, x, 1 - x) < p, [0, 1]);
 
 /** Returns P(X ≤ x) of a beta variable, the regularized incomplete beta function. `y` is 1 − x. */
-function betaShare(a: number, b: number, x: number, y: number): number {
-  // The continued fraction converges fast on one side of the mean only; the other side uses its complement.
-  if (x > (a + 1) / (a + b + 2)) return 1 - betaShare(b, a, y, x);
+const betaShare = (a: number, b: number, x: number, y: number): number =>
+  x > (a + 1) / (a + b + 2) ? 1 - betaShareBelow(b, a, y, x) : betaShareBelow(a, b, x, y);
+
+/** `betaShare` for x below the mean, where the continued fraction converges fast. */
+function betaShareBelow(a: number, b: number, x: number, y: number): number {
   const n = a + b;
   // x^a · y^b / B(a, b) by Stirling's formula: the logarithms of the gamma functions would cancel.
   const power = a * Math.log((x * n) / a) + b * Math.log((y * n) / b);

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { moverDifference, shareEstimate, wilson } from "../../statistics/intervals.ts";
+import {
+  clusteredShareEstimate,
+  moverDifference,
+  shareEstimate,
+  wilson,
+} from "../../statistics/intervals.ts";
 import { metricKit, primaryMetric, summarize } from "./metric-kit.ts";
 
 interface Answer {
@@ -198,6 +203,20 @@ describe("summarize", () => {
       stderr: expect.closeTo(1, 12),
       estimand: "over_questions",
     });
+  });
+
+  it("gives a rate with clusters the interval over questions", () => {
+    const { right } = summarize(
+      { right: rate((row) => row.right, { cluster: (row) => row.question }) },
+      rows,
+    );
+    // 2 of 3 answers (q2 has no score), in questions of 2 and 1.
+    expect(right).toMatchObject({ value: 2 / 3, n: 3, estimand: "over_questions" });
+    const sizes = [
+      { value: 1, weight: 2 },
+      { value: 1, weight: 1 },
+    ];
+    expect(right!.ci95).toEqual(clusteredShareEstimate(sizes).ci95);
   });
 
   it("contrasts two sides, with an interval from theirs", () => {
