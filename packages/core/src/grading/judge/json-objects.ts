@@ -1,7 +1,7 @@
 /** A value of a member, and the objects inside it: those in nested arrays too, but not those in nested objects. */
 export interface FoundValue {
   readonly kind: "number" | "string" | "other";
-  /** The source of a number or a string, quotes included; empty for any other value. */
+  /** The source of a number, or the value of a string; empty for any other value. */
   readonly text: string;
   readonly objects: readonly FoundObject[];
 }
@@ -28,18 +28,22 @@ interface OpenArray {
   readonly into: FoundObject[];
 }
 
+/** `json`: with double quotes only. `python`: also with single quotes, and `True`, `False` and `None`. */
+export type Notation = "json" | "python";
+
 /**
- * Finds the JSON objects in any string, from left to right (RFC 8259, plus one trailing comma before `}` or `]`). After a valid
- * object the search continues behind it, after an invalid one at the next `{`.
+ * Finds the JSON objects in any string, from left to right: RFC 8259, one trailing comma before `}` or `]`, raw line breaks and
+ * tabs inside strings, and `85/100` as a number. After a valid object the search continues behind it, after an invalid one at
+ * the next `{`.
  *
  * Takes time linear in the string: whether an object is valid does not depend on its surroundings, so each `{` is decided once,
  * including those still open when parsing fails. Does not recurse, so any depth works.
  */
-export function findJsonObjects(text: string): readonly FoundObject[] {
+export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
   const decided = new Map<number, FoundObject | null>();
   const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
-    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided);
+    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided, notation);
     if (object !== null) found.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
   }
@@ -50,6 +54,7 @@ function readObject(
   text: string,
   start: number,
   decided: Map<number, FoundObject | null>,
+  notation: Notation,
 ): FoundObject | null {
   const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
   let at = start + 1;
@@ -86,9 +91,9 @@ function readObject(
     if (frame.start === null) {
       objects = frame.into;
     } else {
-      const keyEnd = afterString(text, at);
+      const keyEnd = afterString(text, at, notation);
       if (keyEnd === null) return fail();
-      key = stringOf(text.slice(at, keyEnd));
+      key = stringOf(text.slice(at, keyEnd), notation);
       at = afterSpace(text, keyEnd);
       if (text[at] !== ":") return fail();
       at = afterSpace(text, at + 1);
@@ -113,17 +118,17 @@ function readObject(
         isEntry = false;
       }
     } else {
-      const end = first === '"' ? afterString(text, at) : afterScalar(text, at);
+      const isString = first === '"' || first === "'";
+      const end = isString ? afterString(text, at, notation) : afterScalar(text, at, notation);
       if (end === null) return fail();
-      kind = first === '"' ? "string" : /[a-z]/.test(first!) ? "other" : "number";
+      kind = isString ? "string" : /[a-z]/i.test(first!) ? "other" : "number";
       at = end;
     }
-    if (key !== null && frame.start !== null)
-      setLast(frame.members, key, {
-        kind,
-        text: kind === "other" ? "" : text.slice(valueStart, at),
-        objects,
-      });
+    if (key !== null && frame.start !== null) {
+      const source = text.slice(valueStart, at);
+      const value = kind === "string" ? stringOf(source, notation) : kind === "number" ? source : "";
+      setLast(frame.members, key, { kind, text: value, objects });
+    }
   }
 }
 
@@ -133,9 +138,11 @@ function setLast(members: Map<string, FoundValue>, key: string, value: FoundValu
   members.set(key, value);
 }
 
-/** Returns the value of a JSON string given with its quotes. */
-export const stringOf = (quoted: string): string =>
-  quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+/** Returns the value of a string in its quotes. Escapes of Python stay: no key and no number has them. */
+const stringOf = (quoted: string, notation: Notation): string =>
+  notation === "json" && quoted.includes("\\")
+    ? (JSON.parse(quoted.replaceAll(/[\t\n\r]/g, " ")) as string)
+    : quoted.slice(1, -1);
 
 function afterSpace(text: string, from: number): number {
   let at = from;
@@ -146,28 +153,38 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
-const escapeSequence = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const escapes = {
+  json: /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y,
+  python: /\\(?:["'\\/bfnrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y,
+};
 
-function afterString(text: string, from: number): number | null {
-  if (text[from] !== '"') return null;
+function afterString(text: string, from: number, notation: Notation): number | null {
+  const quote = text[from];
+  if (quote !== '"' && (quote !== "'" || notation === "json")) return null;
+  const escape = escapes[notation];
   for (let at = from + 1; at < text.length;) {
-    const code = text.charCodeAt(at);
-    if (code === 0x22) return at + 1;
-    if (code < 0x20) return null;
-    if (code !== 0x5c) {
+    const character = text[at]!;
+    if (character === quote) return at + 1;
+    if (character < " " && !"\t\n\r".includes(character)) return null;
+    if (character !== "\\") {
       at++;
       continue;
     }
-    escapeSequence.lastIndex = at;
-    if (!escapeSequence.test(text)) return null;
-    at = escapeSequence.lastIndex;
+    escape.lastIndex = at;
+    if (!escape.test(text)) return null;
+    at = escape.lastIndex;
   }
   return null;
 }
 
-const scalar = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
+const number = String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:[ \t]*\/[ \t]*100(?![\d.]))?`;
+const scalars = {
+  json: new RegExp(`${number}|true|false|null`, "y"),
+  python: new RegExp(`${number}|[tT]rue|[fF]alse|null|None`, "y"),
+};
 
-function afterScalar(text: string, from: number): number | null {
+function afterScalar(text: string, from: number, notation: Notation): number | null {
+  const scalar = scalars[notation];
   scalar.lastIndex = from;
   return scalar.test(text) ? scalar.lastIndex : null;
 }
