@@ -277,6 +277,6 @@ export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number):
     where: "alignment",
     got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}; for example: ${shortMessage(first)})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: `${cut === 0 ? "" : "Raise the judge's maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
+    fix: `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
   });
 }
