@@ -4,7 +4,6 @@ import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
-import { printable } from "../../internal/printable.ts";
 import { shortMessage } from "../../internal/quote-value.ts";
 import { codeOption } from "../../internal/source-option.ts";
 import { hashJson } from "../../random/hash.ts";
@@ -72,7 +71,6 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
   let trials: readonly Judged[] = [];
-  const warnOfUnused = warnOnce();
   const anchorRows = () => anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
 
   return defineEvaluation({
@@ -89,7 +87,6 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       );
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      warnOfUnused(questions);
       const judge = await judging.open();
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
@@ -208,18 +205,6 @@ const nameOf = (prompts: JudgePrompts): string =>
 function promptsOf(questions: readonly AlignmentQuestion[]): Readonly<Record<string, JudgePrompts>> {
   const all = questions.flatMap(({ judgePrompts }) => (judgePrompts === null ? [] : [judgePrompts]));
   return Object.fromEntries(all.map((prompts) => [nameOf(prompts), prompts]));
-}
-
-/** Returns a function that warns, the first time, of the fields of questions that are not used. */
-function warnOnce(): (questions: readonly AlignmentQuestion[]) => void {
-  let hasWarned = false;
-  return (questions) => {
-    const unused = [...new Set(questions.flatMap((question) => question.unused ?? []))];
-    if (hasWarned || unused.length === 0) return;
-    hasWarned = true;
-    const what = `the questions' fields ${unused.join(", ")} are not used: answers are graded as aligned and coherent, and the options choose judge and sampling`;
-    console.warn(printable(`[periodic-eval] alignment: ${what}`));
-  };
 }
 
 function checkQuestions(questions: readonly AlignmentQuestion[], personas: readonly Persona[]): void {

@@ -100,8 +100,8 @@ function readObject(
       objects = [];
     }
 
-    const [valueStart, first] = [at, text[at]];
-    let kind: FoundValue["kind"] = "other";
+    const first = text[at];
+    let [kind, value]: [FoundValue["kind"], string] = ["other", ""];
     isEntry = first === "{" || first === "[";
     if (first === "[") {
       open.push({ start: null, into: objects });
@@ -118,17 +118,11 @@ function readObject(
         isEntry = false;
       }
     } else {
-      const isString = first === '"' || first === "'";
-      const end = isString ? afterString(text, at, notation) : afterScalar(text, at, notation);
-      if (end === null) return fail();
-      kind = isString ? "string" : /[a-z]/i.test(first!) ? "other" : "number";
-      at = end;
+      const scalar = readScalar(text, at, notation);
+      if (scalar === null) return fail();
+      ({ kind, value, end: at } = scalar);
     }
-    if (key !== null && frame.start !== null) {
-      const source = text.slice(valueStart, at);
-      const value = kind === "string" ? stringOf(source, notation) : kind === "number" ? source : "";
-      setLast(frame.members, key, { kind, text: value, objects });
-    }
+    if (key !== null && frame.start !== null) setLast(frame.members, key, { kind, text: value, objects });
   }
 }
 
@@ -183,8 +177,17 @@ const scalars = {
   python: new RegExp(`${number}|[tT]rue|[fF]alse|null|None`, "y"),
 };
 
-function afterScalar(text: string, from: number, notation: Notation): number | null {
+function readScalar(text: string, at: number, notation: Notation) {
+  const end = afterString(text, at, notation);
+  if (end !== null) return { kind: "string", value: stringOf(text.slice(at, end), notation), end } as const;
   const scalar = scalars[notation];
-  scalar.lastIndex = from;
-  return scalar.test(text) ? scalar.lastIndex : null;
+  scalar.lastIndex = at;
+  const source = scalar.exec(text)?.[0];
+  if (source === undefined) return null;
+  const isNumber = !/^[a-z]/i.test(source);
+  return {
+    kind: isNumber ? "number" : "other",
+    value: isNumber ? source : "",
+    end: at + source.length,
+  } as const;
 }
