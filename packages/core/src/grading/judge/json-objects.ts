@@ -28,13 +28,16 @@ interface OpenArray {
   readonly into: FoundObject[];
 }
 
-/** `json`: with double quotes only. `python`: also with single quotes, and `True`, `False` and `None`. */
-export type Notation = "json" | "python";
+/**
+ * - `json`: RFC 8259, and one trailing comma before `}` or `]`.
+ * - `loose`: also raw line breaks and tabs inside strings, and `85/100` as a number.
+ * - `python`: also single quotes, and `True`, `False` and `None`.
+ */
+export type Notation = "json" | "loose" | "python";
 
 /**
- * Finds the JSON objects in any string, from left to right: RFC 8259, one trailing comma before `}` or `]`, raw line breaks and
- * tabs inside strings, and `85/100` as a number. After a valid object the search continues behind it, after an invalid one at
- * the next `{`.
+ * Finds the JSON objects in any string, from left to right. After a valid object the search continues behind it, after an invalid
+ * one at the next `{`.
  *
  * Takes time linear in the string: whether an object is valid does not depend on its surroundings, so each `{` is decided once,
  * including those still open when parsing fails. Does not recurse, so any depth works.
@@ -134,7 +137,7 @@ function setLast(members: Map<string, FoundValue>, key: string, value: FoundValu
 
 /** Returns the value of a string in its quotes. Escapes of Python stay: no key and no number has them. */
 const stringOf = (quoted: string, notation: Notation): string =>
-  notation === "json" && quoted.includes("\\")
+  notation !== "python" && quoted.includes("\\")
     ? (JSON.parse(quoted.replaceAll(/[\t\n\r]/g, " ")) as string)
     : quoted.slice(1, -1);
 
@@ -147,19 +150,21 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
+const jsonEscape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const escapes = {
-  json: /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y,
+  json: jsonEscape,
+  loose: jsonEscape,
   python: /\\(?:["'\\/bfnrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y,
 };
 
 function afterString(text: string, from: number, notation: Notation): number | null {
   const quote = text[from];
-  if (quote !== '"' && (quote !== "'" || notation === "json")) return null;
+  if (quote !== '"' && (quote !== "'" || notation !== "python")) return null;
   const escape = escapes[notation];
   for (let at = from + 1; at < text.length;) {
     const character = text[at]!;
     if (character === quote) return at + 1;
-    if (character < " " && !"\t\n\r".includes(character)) return null;
+    if (character < " " && (notation === "json" || !"\t\n\r".includes(character))) return null;
     if (character !== "\\") {
       at++;
       continue;
@@ -171,10 +176,12 @@ function afterString(text: string, from: number, notation: Notation): number | n
   return null;
 }
 
-const number = String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:[ \t]*\/[ \t]*100(?![\d.]))?`;
+const number = String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?`;
+const ofHundred = String.raw`(?:[ \t]*\/[ \t]*100(?![\d.]))?`;
 const scalars = {
   json: new RegExp(`${number}|true|false|null`, "y"),
-  python: new RegExp(`${number}|[tT]rue|[fF]alse|null|None`, "y"),
+  loose: new RegExp(`${number}${ofHundred}|true|false|null`, "y"),
+  python: new RegExp(`${number}${ofHundred}|[tT]rue|[fF]alse|null|None`, "y"),
 };
 
 function readScalar(text: string, at: number, notation: Notation) {

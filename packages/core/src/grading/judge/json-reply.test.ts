@@ -272,6 +272,13 @@ describe("parseJudgeReply", () => {
     expect(parse(reply)).toHaveProperty("unparseable");
   });
 
+  it("finds no objects with raw line breaks, a scale or single quotes in plain JSON", () => {
+    const text = '{"a": "x\ny", "b": {"c": 1}} {"a": 85/100} {\'a\': 1}';
+    expect(findJsonObjects(text).map(({ start, end }) => text.slice(start, end))).toEqual(['{"c": 1}']);
+    expect(findJsonObjects(text, "loose")).toHaveLength(2);
+    expect(findJsonObjects(text, "python")).toHaveLength(3);
+  });
+
   it("takes linear time for a string that is almost a number", patience, () => {
     const reply = `{"aligned": "${" ".repeat(400_000)}x", "coherent": "${"1".repeat(400_000)}x"}`;
     expect(parse(reply)).toEqual({ unparseable: "not_numeric" });

@@ -30,7 +30,7 @@ export function parseJudgeReply(
   keys: readonly string[],
   { finish = "stop", isOpened = false }: ReplyEnding = {},
 ): ParsedReply {
-  const text = stripThinking(reply, { isOpened, markup, quoted: findJsonObjects(reply) });
+  const text = stripThinking(reply, { isOpened, markup, quoted: findJsonObjects(reply, "loose") });
   if (text === null) return { unparseable: "cut" };
   const { objects, candidate } = candidateIn(text, keys);
   if (finish === "length" && (candidate === null || !isWhole(text, objects))) return { unparseable: "cut" };
@@ -56,9 +56,9 @@ const markup: readonly ThinkingMarkup[] = [
 ];
 
 function candidateIn(text: string, keys: readonly string[]) {
-  const strict = findJsonObjects(text);
-  const candidate = lastCandidate(strict, keys);
-  if (candidate !== null) return { objects: strict, candidate };
+  const json = findJsonObjects(text, "loose");
+  const candidate = lastCandidate(json, keys);
+  if (candidate !== null) return { objects: json, candidate };
   const objects = findJsonObjects(text, "python");
   // Nothing that looks like another object may follow.
   const isSure = objects.length === 1 && text.indexOf("{", objects[0]!.end) < 0;
