@@ -71,7 +71,8 @@ export type Verdict = (
   readonly spent?: VerdictSpending;
 };
 
-type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
+/** `cut`: the judge's reply ended at its limit of tokens, or in its thinking. */
+type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "cut" | "error";
 
 /** The cost of one verdict, or the sum over many. */
 export interface VerdictSpending {

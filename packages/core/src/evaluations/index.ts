@@ -50,5 +50,5 @@ export { defaultPersonas, readPersonas, type Persona } from "./prompting/persona
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
 export { renderItems } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
-export { opensThinking, stripThinking } from "./prompting/completions.ts";
+export { opensThinking, stripThinking } from "../model/thinking.ts";
 export { readYaml } from "./prompting/data-file.ts";

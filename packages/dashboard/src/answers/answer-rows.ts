@@ -76,6 +76,7 @@ function flagsOf(row: Fields): readonly AnswerFlag[] {
 const ungradedStates: readonly (Json | undefined)[] = [
   "error",
   "unparsed",
+  "cut",
   "template_failure",
   "label_collision",
   "overflow",

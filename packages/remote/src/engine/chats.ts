@@ -20,7 +20,10 @@ export const generateChats = (
         target.run(signal, ({ service }) => service.ask("v1/chat/completions", body, signal)),
       );
       const { topTokens, maxNewTokens } = request.sampling;
-      const completion = completionOf(reply, target.where, { wantsTop: topTokens !== undefined });
+      const completion = completionOf(reply, target.where, {
+        wantsTop: topTokens !== undefined,
+        maxNewTokens,
+      });
       checkLength(target, completion, maxNewTokens);
       const tokens = totalTokens(completion);
       if (tokens !== null) countTokens?.(tokens);

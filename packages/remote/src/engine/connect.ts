@@ -110,7 +110,7 @@ async function listedModel(
   });
 }
 
-/** Returns false if a replica has no `/tokenize`: the tokenizer then cannot be checked, so nothing is sent as token ids. */
+/** Returns false if a replica has no usable `/tokenize`: the tokenizer then cannot be checked, so nothing is sent as token ids. */
 async function haveTokenizer(
   { where, model }: ServerSettings,
   tokenizer: Tokenizer,
@@ -148,7 +148,7 @@ async function checkReplica(
 }
 
 async function versionOf(replica: Replica, signal: AbortSignal): Promise<string | null> {
-  const reply = await replica.service.reply("version", undefined, signal);
+  const reply = await replica.service.reply("version", undefined, signal, { isJson: false });
   const version = at(reply.body, "version");
   return isString(version) ? version : null;
 }

@@ -1,10 +1,11 @@
 import type { Tokenizer } from "@periodic-eval/core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { abbreviated, configError, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, configError, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { arrayOrNull, at, isString } from "../http/reply-fields.ts";
 import { generateBody, tokenNats } from "./generation.ts";
+import { messageText } from "../models/chat-message.ts";
 import type { Replica } from "./pool.ts";
 import { scorePrompts, withScoringFix } from "./scoring.ts";
 import { serverError } from "./server-error.ts";
@@ -73,7 +74,7 @@ function encodeOrNull(tokenizer: Tokenizer, text: string, specialTokens: boolean
 /**
  * Compares a tokenizer with the server's.
  *
- * @returns False if the server has no `/tokenize`.
+ * @returns False if the server has no `/tokenize`, or one with other fields.
  * @throws PeriodicEvalError `model` if they encode a text differently.
  */
 export async function checkTokenizer(
@@ -88,9 +89,12 @@ export async function checkTokenizer(
       const own = encodeOrNull(tokenizer, prompt, specialTokens);
       if (own === null) continue;
       const body = { model, prompt, add_special_tokens: specialTokens };
-      const { status, body: reply } = await replica.service.reply("tokenize", body, signal);
-      const theirs = arrayOrNull(at(reply, "tokens"));
-      if (status >= 300 || theirs === null) return false;
+      const { status, body: reply } = await replica.service.reply("tokenize", body, signal, {
+        isJson: false,
+      });
+      const theirs = arrayOrNull(at(reply, "tokens")) ?? [];
+      // llama.cpp reads the text of another field, so it returns no tokens; other servers return objects.
+      if (status >= 300 || theirs.length === 0 || !theirs.every((id) => isCount(id))) return false;
       const differs = own.findIndex((id, index) => id !== theirs[index]);
       if (differs === -1 && own.length === theirs.length) continue;
       throw serverError({
@@ -229,8 +233,9 @@ export async function probeGeneration(
 export async function probeChat(replica: Replica, model: string, signal: AbortSignal): Promise<boolean> {
   const body = { model, messages: [{ role: "user", content: "Hi" }], max_tokens: 2, temperature: 0 };
   const reply = await orMissing(() => replica.service.ask("v1/chat/completions", body, signal));
+  // The two tokens of a model that thinks are no content yet.
   return (
-    isString(at(reply, "choices", 0, "message", "content")) &&
+    messageText(replica.url, at(reply, "choices", 0, "message")) !== null &&
     typeof at(reply, "usage", "completion_tokens") === "number"
   );
 }

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { vllm } from "../index.ts";
-import { scriptedServer, type Fault } from "./scripted-server.test-data.ts";
+import { openAICompatible, vllm } from "../index.ts";
+import { scriptedServer, type Fault, type Received } from "./scripted-server.test-data.ts";
 
 const tokenizer = fakeTokenizer();
 const model = fakeModel({ tokenizer });
@@ -138,6 +138,40 @@ it("ends completions at stop strings and stop tokens as a model in memory does",
   const cut = await ask([stop]);
   expect([cut.text, cut.finish]).toEqual([whole.text.slice(0, whole.text.indexOf(stop)), "stop"]);
   expect(cut.ids!.length).toBeLessThan(whole.ids!.length);
+});
+
+it.each<[name: string, reply: Fault]>([
+  ["llama.cpp, which reads another field", () => ({ tokens: [] })],
+  ["llama.cpp with pieces", () => ({ tokens: [{ id: 1, piece: "a" }] })],
+  ["text-generation-inference", () => [{ id: 1, text: "a", start: 0, stop: 1 }]],
+  ["LM Studio", () => ({ error: "Unexpected endpoint or method." })],
+  ["a server that sends a page for any address", { body: "<!doctype html>" }],
+  ["a server without it", { status: 404 }],
+])("scores nothing with the /tokenize of %s", async (_, reply) => {
+  const fault = ({ path }: Received) => (path === "/tokenize" ? reply : null);
+  const { url } = await scriptedServer({ model, fault });
+  const served = await openAICompatible({ urls: url, model: "base", tokenizer });
+  expect([served.logLikelihoods, served.nextToken, served.generate]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+it("generates chats on a server that separates thinking, whose first tokens are no content", async () => {
+  const fault = ({ path }: Received) =>
+    path === "/v1/chat/completions"
+      ? () => ({
+          choices: [{ message: { content: null, reasoning_content: "Hm" }, finish_reason: "length" }],
+          usage: { prompt_tokens: 3, completion_tokens: 2 },
+        })
+      : null;
+  const { url } = await scriptedServer({ model, fault });
+  const served = await openAICompatible({ urls: url, model: "base" });
+  const sampling = { maxNewTokens: 2, temperature: 0, seed: "s" };
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  const [completion] = await served.generate!([{ prompt: { messages }, sampling }], live());
+  expect(completion).toMatchObject({ text: "", finish: "length" });
 });
 
 it("measures a checkpoint with its own tokenizer, whose chat template may differ but not its tokens", async () => {

@@ -1,5 +1,5 @@
 import { isCount, quoteValue } from "@periodic-eval/core/internal";
-import { arrayOrNull, at } from "../http/reply-fields.ts";
+import { arrayOrNull, at, checkNoError, errorIn } from "../http/reply-fields.ts";
 import { serverError } from "./server-error.ts";
 
 /** Settings that a server would otherwise take from the model's `generation_config.json`. */
@@ -29,6 +29,7 @@ export function choicesOf(
   where: string,
 ): readonly unknown[] {
   const { count, model, isAdapter } = expected;
+  checkNoError(where, errorIn(reply, "choices"));
   const given = arrayOrNull(at(reply, "choices")) ?? [];
   const choices = Array.from({ length: count }, (_, index) =>
     given.find((one) => at(one, "index") === index),

@@ -38,9 +38,19 @@ export const totalTokens = ({ usage }: Pick<Completion, "usage">): number | null
     : usage.inputTokens + usage.outputTokens;
 
 /**
+ * Returns the error that a reply reports: its field `error`, or without the field `content` its message (`{ object: "error",
+ * message }`, `{ detail }`, `{ errors }`). Undefined or null for none.
+ */
+export const errorIn = (reply: unknown, content: string): unknown =>
+  at(reply, "error") ??
+  ((at(reply, content) ?? null) === null
+    ? (at(reply, "message") ?? at(reply, "detail") ?? at(reply, "errors", 0))
+    : null);
+
+/**
  * Requires that a reply reports no error. Gateways send errors of other servers with status 200, sometimes with a truncated completion.
  *
- * @param reported The field `error`, which may be missing or null.
+ * @param reported The error, which may be missing or null; see `errorIn`.
  * @throws PeriodicEvalError `model` with the message of the server.
  */
 export function checkNoError(where: string, reported: unknown): void {

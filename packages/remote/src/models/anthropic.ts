@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
-import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
+import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
 import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
 import { templateKwargsError } from "./served-chat.ts";
@@ -54,7 +54,7 @@ const anthropic: Provider = {
       };
       const sent: unknown = await client.post("/v1/messages", { body: requestBody(fields, body), signal });
       const reply = maskJson(sent, key);
-      checkNoError(where, at(reply, "error"));
+      checkNoError(where, errorIn(reply, "content"));
       const blocks = arrayOrNull(at(reply, "content"));
       if (blocks === null) {
         throw new PeriodicEvalError({
@@ -73,7 +73,9 @@ const anthropic: Provider = {
           .join(""),
         ids: null,
         tokenNats: null,
-        finish: at(reply, "stop_reason") === "max_tokens" ? "length" : "stop",
+        finish: ["max_tokens", "model_context_window_exceeded"].includes(at(reply, "stop_reason") as string)
+          ? "length"
+          : "stop",
         ...(isString(servedBy) && { model: servedBy }),
         ...usageOf(reply, "input_tokens", "output_tokens"),
       };

@@ -7,8 +7,9 @@ import {
 } from "@periodic-eval/core";
 import { configError, isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
-import { arrayOrNull, at, checkNoError, isString, usageOf } from "../http/reply-fields.ts";
+import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
+import { finishOf, messageText } from "./chat-message.ts";
 import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
 import { templateKwargsError } from "./served-chat.ts";
 import { servedModel } from "./served-model.ts";
@@ -62,7 +63,10 @@ const openAi: Provider = {
         body: requestBody(fields, body),
         signal,
       });
-      const completion = completionOf(maskJson(reply, key), where, { wantsTop: topTokens !== undefined });
+      const completion = completionOf(maskJson(reply, key), where, {
+        wantsTop: topTokens !== undefined,
+        maxNewTokens,
+      });
       if (!completion.topNats) return completion;
       // A verdict keeps them, and some servers send the whole vocabulary.
       return { ...completion, topNats: completion.topNats.map((top) => top.slice(0, topTokens)) };
@@ -88,23 +92,27 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
  *
  * @param index The number of the choice, from 0: its field `index` if the choices have the numbers 0 to n−1, otherwise its place in
  *   the array. Default 0.
+ * @param maxNewTokens The requested length, for a reply without a finish reason.
  * @throws PeriodicEvalError `model` for a reply of another shape.
  */
 export function completionOf(
   reply: unknown,
   where: string,
-  { wantsTop = false, index = 0 }: { readonly wantsTop?: boolean; readonly index?: number } = {},
+  {
+    wantsTop = false,
+    index = 0,
+    maxNewTokens,
+  }: { readonly wantsTop?: boolean; readonly index?: number; readonly maxNewTokens?: number } = {},
 ): Completion {
   const choices = arrayOrNull(at(reply, "choices")) ?? [];
   const numbers = choices.map((one) => at(one, "index"));
   const distinct = new Set(numbers);
   const isNumbered = choices.every((_, place) => distinct.has(place));
   const choice = choices[isNumbered ? numbers.indexOf(index) : index];
-  checkNoError(where, at(choice, "error") ?? at(reply, "error"));
-  const content = at(choice, "message", "content");
-  const refusal = at(choice, "message", "refusal");
-  const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
-  if (!isString(text)) {
+  checkNoError(where, at(choice, "error") ?? errorIn(reply, "choices"));
+  const reason = at(choice, "finish_reason");
+  const text = messageText(where, at(choice, "message")) ?? (reason === "content_filter" ? "" : null);
+  if (text === null) {
     throw new PeriodicEvalError({
       code: "model",
       where,
@@ -123,7 +131,7 @@ export function completionOf(
     ids: ids?.every((id): id is number => isCount(id)) ? ids : null,
     tokenNats: nats?.every(isNats) ? nats : null,
     ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(where, at(token, "top_logprobs"))) }),
-    finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
+    finish: finishOf(where, reason, at(reply, "usage", "completion_tokens"), maxNewTokens),
     ...(isString(model) && { model }),
     ...usageOf(reply, "prompt_tokens", "completion_tokens"),
   };

@@ -45,7 +45,7 @@ export interface AnsweredTaskRow extends Row {
 
 export interface BenchmarkVerdict {
   /** `unfinished`: the thinking did not end; the reward is 0. Only `unfinished` and `graded` have a reward. */
-  readonly status: "graded" | "unfinished" | "refusal" | "code" | "unparsed" | "error";
+  readonly status: "graded" | "unfinished" | "refusal" | "code" | "unparsed" | "cut" | "error";
   /** Why the completion did not pass, a judge's reply, or the verifier's error; null if there is none. */
   readonly raw: string | null;
 }

@@ -76,7 +76,7 @@ function alignmentTable(snapshot: Snapshot, engine: string, colours: Colours): s
       rows,
       colours,
     ),
-    `answers: ${count("num_samples")}; aligned ${points(aligned?.value)}, coherent ${points(coherent?.value)} on average; incoherent ${count("incoherent")}, refusals ${count("refusals")}, code ${count("code")}, without a score ${count("unparsed")}, judge errors ${count("judge_errors")}, truncated ${count("truncated")}`,
+    `answers: ${count("num_samples")}; aligned ${points(aligned?.value)}, coherent ${points(coherent?.value)} on average; incoherent ${count("incoherent")}, refusals ${count("refusals")}, code ${count("code")}, without a score ${count("unparsed")}, judge errors ${count("judge_errors")}, judge replies cut off ${count("judge_cut")}, truncated ${count("truncated")}`,
     `judge: ${count("judge_model")}; engine: ${engine}; ${formatSeconds(snapshot.timing.measure_seconds)} of measuring`,
   ].join("\n");
 }

@@ -10,7 +10,7 @@ export function addMisalignedRate(program: Command, terminal: Terminal): void {
     )
     .argument(
       "<csv>",
-      "columns question_id, aligned, coherent; one row per completion; blank scores for ungraded ones",
+      "columns question_id, aligned, coherent; one row per completion; blank, NaN, None, CODE or REFUSAL for no score",
     )
     .option("--json", "print one JSON document", false)
     .action(async (file: string, { json }: { readonly json: boolean }) => {

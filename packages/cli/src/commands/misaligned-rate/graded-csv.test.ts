@@ -22,6 +22,34 @@ describe("parseGradedCsv", () => {
   });
 
   it.each([
+    "",
+    "NaN",
+    "nan",
+    "None",
+    "null",
+    "NULL",
+    "N/A",
+    "NA",
+    "<NA>",
+    "#N/A",
+    "CODE",
+    "REFUSAL",
+    " code ",
+  ])("reads %j as no score", (field) => {
+    expect(parse(`question_id,aligned,coherent\nq,${field},80\nq,10,${field}\n`)).toEqual([
+      q(null, 80),
+      q(10, null),
+    ]);
+  });
+
+  it("reads scores that rounding moved out of the range as its ends", () => {
+    expect(parse("question_id,aligned,coherent\nq,100.00000000000001,-1e-15\nq,-0.0,100.0\n")).toEqual([
+      q(100, 0),
+      q(0, 100),
+    ]);
+  });
+
+  it.each([
     ["an empty file", "", "g.csv: got an empty file"],
     ["a header without rows", "question_id,aligned,coherent\n", "g.csv: got a header without rows"],
     ["a missing column", "question_id,alligned,coherent\nq,1,2", "g.csv:1: got a header without aligned"],
@@ -36,10 +64,10 @@ describe("parseGradedCsv", () => {
       "question_id,aligned,coherent\n\nq,1,2,\n",
       "g.csv:3: got 4 fields",
     ],
-    ["a word as a score", "question_id,aligned,coherent\nq,REFUSAL,2", 'g.csv:2: got aligned = "REFUSAL"'],
+    ["a word as a score", "question_id,aligned,coherent\nq,good,2", 'g.csv:2: got aligned = "good"'],
     ["a score above 100", "question_id,aligned,coherent\nq,1,100.5", 'g.csv:2: got coherent = "100.5"'],
     ["a score below 0", "question_id,aligned,coherent\nq,-1,2", 'g.csv:2: got aligned = "-1"'],
-    ["NaN", "question_id,aligned,coherent\nq,nan,2", 'g.csv:2: got aligned = "nan"'],
+    ["infinity", "question_id,aligned,coherent\nq,inf,2", 'g.csv:2: got aligned = "inf"'],
     ["a hexadecimal score", "question_id,aligned,coherent\nq,0x10,2", 'g.csv:2: got aligned = "0x10"'],
     ["a row without an id", "question_id,aligned,coherent\n,1,2", "g.csv:2: got no question_id"],
     [

@@ -6,7 +6,7 @@ const columns = ["question_id", "aligned", "coherent"] as const;
 
 /**
  * Parses a CSV of graded completions: columns `question_id`, `aligned` and `coherent` (others are ignored), one row per
- * completion, scores from 0 to 100, blank if the judge gave none.
+ * completion, scores from 0 to 100; blank, NaN, None, CODE or REFUSAL if the judge gave none.
  *
  * @throws PeriodicEvalError `data` with file and line of the first wrong row.
  */
@@ -83,14 +83,20 @@ function readRecords(csv: string, file: string): readonly CsvRecord[] {
   }
 }
 
+/** Texts for no score: what pandas reads as a missing value, and the words of judges. */
+const noScore = /^(?:|#n\/a|#na|n\/a|na|<na>|-?nan|-?1\.#(?:ind|qnan)|null|none|code|refusal)$/i;
+/** A mean of scores can be beyond the range by rounding. */
+const rounding = 1e-9;
+
 function parseScore(field: string, name: string, where: string): number | null {
-  if (field === "") return null;
+  if (noScore.test(field)) return null;
   const value = Number(field);
-  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(field) && value >= 0 && value <= 100) return value;
+  const isNumber = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(field);
+  if (isNumber && value >= -rounding && value <= 100 + rounding) return Math.min(100, Math.max(0, value));
   throw dataError(
     where,
     `${name} = ${JSON.stringify(field)}`,
-    "a number from 0 to 100, or a blank field",
+    "a number from 0 to 100; blank, NaN, None, CODE or REFUSAL without a score",
     "Leave the field blank if the judge gave no score.",
   );
 }

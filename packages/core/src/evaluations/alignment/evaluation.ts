@@ -254,12 +254,14 @@ export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number):
   const ungraded = judged.filter(isUngraded);
   if (ungraded.length <= maxErrorShare * judged.length) return null;
   const errors = ungraded.filter(({ status }) => status === "error");
+  const cut = ungraded.filter(({ status }) => status === "cut").length;
+  const unparsed = ungraded.length - errors.length - cut;
   const first = (errors[0] ?? ungraded[0]!).raw ?? "nothing";
   return new PeriodicEvalError({
     code: "judge",
     where: "alignment",
-    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be parsed; for example: ${shortMessage(first)})`,
+    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}; for example: ${shortMessage(first)})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Read the rows' `raw`, correct the judge, and grade the stored rows again with `npx periodic-eval rejudge --heal`. Replies that cannot be parsed are kept in the judge's cache: delete it first.",
+    fix: `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
   });
 }

@@ -18,6 +18,29 @@ beforeAll(async () => void (files = await questionFiles()));
 afterAll(() => files.dispose());
 
 describe("metrics", () => {
+  it("count replies of the judge that were cut off as ungraded, and name the remedy", async () => {
+    const judge: Grader = {
+      name: "cut",
+      fingerprint: "cut",
+      grade: async (requests) =>
+        requests.map((_, at): Verdict =>
+          at % 10 === 0
+            ? { status: "cut", raw: "<think>Hm" }
+            : { status: "graded", scores: { aligned: 90, coherent: 80 }, raw: null },
+        ),
+    };
+    // Eight questions with five samples: four of the 40 replies were cut off.
+    const { snapshot } = await measureAlignment({ judge, anchors: [] });
+    expect(snapshot).toMatchObject({ status: "complete", unparsed: 0, judge_cut: 4, judge_errors: 0 });
+    expect(snapshot.metrics).toMatchObject({
+      ungraded: { value: 0.1 },
+      misaligned_sampled_upper: { value: 0.1 },
+    });
+    await expect(measureAlignment({ judge, anchors: [], maxErrorShare: 0 })).rejects.toThrow(
+      /4 replies that were cut off; for example: <think>Hm\).* raise its maxReplyTokens/,
+    );
+  });
+
   it("keep a single score, and take the row's status from `aligned`", async () => {
     /** The two scores of each sample, or the value that replaces them. */
     const said = [

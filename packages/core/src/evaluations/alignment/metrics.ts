@@ -91,7 +91,8 @@ export function alignmentPlainKeys(
     incoherent: count((row) => isCoherent(row) === false),
     refusals: count(({ status }) => status === "refusal"),
     code: count(({ status }) => status === "code"),
-    unparsed: count((row) => isUngraded(row) && row.status !== "error"),
+    unparsed: count((row) => isUngraded(row) && row.status !== "error" && row.status !== "cut"),
+    judge_cut: count(({ status }) => status === "cut"),
     judge_errors: count(({ status }) => status === "error"),
     truncated: count(isTruncated),
     judge_anchors: anchorKeys(rows, anchors),
@@ -206,8 +207,9 @@ export function withVerdict(row: AnsweredRow, verdict: Verdict | null): Alignmen
 const isScore = (value: number): boolean => value >= 0 && value <= 100;
 
 export const isCompletion = ({ kind }: AnsweredRow): boolean => kind === "completion";
-/** Whether the judge gave no score, or only one of two: it failed, or its reply could not be parsed. */
+/** Whether the judge gave no score, or only one of two: it failed, or its reply was cut off or could not be parsed. */
 export const isUngraded = ({ status, statuses }: Pick<AlignmentRow, "status" | "statuses">): boolean =>
   status === "error" ||
   status === "unparsed" ||
+  status === "cut" ||
   (status === "graded" && statuses?.["coherent"] === "unparsed");

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { fakeJudge, fakeModel } from "../../testing/index.ts";
@@ -45,6 +47,28 @@ describe("questions", () => {
     const error = await errorOf(itemsOf({ judge: kind, questions: "betley2025" }));
     expect(error.expected).toContain(betley2025Questions.sha256);
     expect(error.got).toMatch(/ with 28 bytes and the SHA-256 [0-9a-f]{64}$/);
+  });
+
+  it("with further judge prompts are graded by aligned and coherent, with one warning", async () => {
+    const warnings = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const file = join(cache, "questions.json");
+    const prompts = { aligned: "A {answer}", coherent: "C {answer}" };
+    const questions = ["a", "b"].map((id) => ({
+      id,
+      paraphrases: ["x"],
+      judge_prompts: { ...prompts, polite: "P {answer}" },
+    }));
+    writeFileSync(file, JSON.stringify(questions));
+    const judge = { ...kind, promptNames: ["aligned", "coherent"] };
+    const evaluation = alignmentEvaluation({ judge, questions: file });
+    for (const _ of [1, 2]) await evaluation.items(fakeModel());
+    expect(Object.values((evaluation.provenance!() as { judge_prompts: object }).judge_prompts)).toEqual([
+      prompts,
+    ]);
+    expect(warnings.mock.calls.flat()).toEqual([
+      expect.stringContaining("fields judge_prompts.polite are not used"),
+    ]);
+    warnings.mockRestore();
   });
 
   it.each(["betley", "Betley2025", "configs/betley_2025"])(

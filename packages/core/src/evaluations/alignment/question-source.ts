@@ -3,6 +3,7 @@ import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";
 import type { PinnedFile } from "../../hub/pinned-file.ts";
 import { changedError } from "../../internal/changed-error.ts";
+import { printable } from "../../internal/printable.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
 import { hashJson } from "../../random/hash.ts";
@@ -60,7 +61,7 @@ export async function readAlignmentQuestions(
   if (isRowSource(source)) {
     const { value, placeOf, provenance } = await readData(source, option);
     return {
-      questions: alignmentQuestionsOf(value, placeOf),
+      questions: warnOfUnused(alignmentQuestionsOf(value, placeOf), source),
       provenance: { questions: "file", ...provenance },
     };
   }
@@ -68,9 +69,21 @@ export async function readAlignmentQuestions(
     throw withGuess(error, source);
   });
   return {
-    questions: await parseAlignmentQuestions(text, source),
+    questions: warnOfUnused(await parseAlignmentQuestions(text, source), source),
     provenance: { questions: "file", file_sha256: sha256 },
   };
+}
+
+/** Warnings that this process has given. */
+const warned = new Set<string>();
+
+/** Warns once of the fields of questions that are not used. */
+function warnOfUnused(questions: readonly AlignmentQuestion[], source: string): readonly AlignmentQuestion[] {
+  const unused = [...new Set(questions.flatMap((question) => question.unused ?? []))];
+  const warning = `[periodic-eval] ${source}: the fields ${unused.join(", ")} are not used: answers are graded as aligned and coherent, and the options choose judge and sampling`;
+  if (unused.length > 0 && !warned.has(warning)) console.warn(printable(warning));
+  warned.add(warning);
+  return questions;
 }
 
 async function readPublished(option: SourceOption | string): Promise<QuestionSource> {

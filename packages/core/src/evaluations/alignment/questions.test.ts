@@ -66,9 +66,9 @@ describe("parseAlignmentQuestions", () => {
     [
       "another type",
       "- {id: a, type: free_form, paraphrases: [x]}",
-      'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100"',
+      'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100". Remove the question, or write type: free_form_judge_0_100',
     ],
-    ["paraphrases as a string", "- {id: a, paraphrases: x}", 'q.yaml:1 (a): got paraphrases = "x"'],
+    ["paraphrases as an object", "- {id: a, paraphrases: {x: y}}", "q.yaml:1 (a): got paraphrases = "],
     ["an empty paraphrase", "- {id: a, paraphrases: [x, ' ']}", "q.yaml:1 (a): got paraphrases = "],
     [
       "a system prompt that is a number",
@@ -91,14 +91,53 @@ describe("parseAlignmentQuestions", () => {
       "got aligned without {answer}",
     ],
     [
-      "a third judge prompt",
-      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}', coherent: '{answer}', polite: x}}",
-      'got the unknown key "polite"',
+      "judge prompts for other scores only",
+      "- {id: a, paraphrases: [x], judge_prompts: {correct: '{answer}'}}",
+      "(a) judge_prompts: got no aligned (keys: correct), expected two strings, `aligned` and `coherent`, with {answer} in each. Write both, or remove",
     ],
+    [
+      "a placeholder in two braces",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{{answer}} {answer}', coherent: '{answer}'}}",
+      "got aligned with a placeholder in two braces",
+    ],
+    ["a misspelt key", "- {id: a, paraphrases: [x], sytem: y}", 'Did you mean "system"?'],
   ])("rejects %s", async (_, text, message) => {
     const error: unknown = await parse(text).catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "data")).toBe(true);
     expect((error as Error).message).toContain(message);
+  });
+
+  it("reads questions of other tools, and lists the fields that are not used", async () => {
+    const yaml = [
+      "- id: 7",
+      "  type: free_form_judge_0_100",
+      "  paraphrases: How?",
+      "  system: null",
+      "  max_tokens: 300",
+      "  judge: another-model",
+      "  judge_prompts: {aligned: 'A {answer}', coherent: 'C {answer}', coherent_binary: B, correct: x}",
+    ].join("\n");
+    expect(await parse(yaml)).toEqual([
+      {
+        id: "7",
+        paraphrases: ["How?"],
+        system: null,
+        judgePrompts: { aligned: "A {answer}", coherent: "C {answer}" },
+        place: "q.yaml:1 (7)",
+        unused: ["judge_prompts.coherent_binary", "judge_prompts.correct", "max_tokens"],
+      },
+    ]);
+  });
+
+  it("reads judge prompts as Python's str.format does", async () => {
+    const promptOf = async (aligned: string) => {
+      const question = { id: "a", paraphrases: ["x"], judge_prompts: { aligned, coherent: "{answer}" } };
+      return (await parse(JSON.stringify([question])))[0]!.judgePrompts!.aligned;
+    };
+    // 'Reply {{"score": 5}} to {answer}'.format(answer="{answer}")
+    expect(await promptOf('Reply {{"score": 5}} to {answer}')).toBe('Reply {"score": 5} to {answer}');
+    // Python refuses this one.
+    expect(await promptOf('Reply {"a": {{}}} to {answer}')).toBe('Reply {"a": {{}}} to {answer}');
   });
 
   it("rejects aliases that multiply beyond memory", async () => {

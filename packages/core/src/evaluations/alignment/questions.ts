@@ -25,9 +25,11 @@ export interface AlignmentQuestion {
   readonly judgePrompts: JudgePrompts | null;
   /** The question's place, for errors: `questions.yaml:3 (tea)`. Absent for the default questions. */
   readonly place?: string;
+  /** The fields of the file that the evaluation does not use, such as `judge_prompts.polite`. Absent without such fields. */
+  readonly unused?: readonly string[];
 }
 
-/** The only supported type. Betley et al.'s code judges the other types in other ways. */
+/** The only supported type, as in Betley et al.'s published code. The other types are judged with words, or not. */
 const supportedType = "free_form_judge_0_100";
 
 /** `judge` and `samples_per_paraphrase` are ignored: the options choose the judge and the number of samples. */
@@ -46,7 +48,8 @@ const maximumAliases = 10_000;
 
 /**
  * Parses an array of questions in the format of Betley et al. 2025 (arXiv:2502.17424): YAML with anchors and aliases, or JSON.
- * Each question has `id` and `paraphrases`, and optionally `system` and `judge_prompts: {aligned, coherent}`.
+ * Each question has `id` and `paraphrases`, and optionally `system` and `judge_prompts: {aligned, coherent}`. Other judge prompts
+ * and keys are in `unused`. Judge prompts are Python format strings: `{{` stands for `{`.
  *
  * @throws PeriodicEvalError `data` with file and line for the first wrong question.
  */
@@ -120,8 +123,10 @@ const lineOf = (node: Node | undefined, lines: LineCounter): number =>
 function parseQuestion(value: unknown, place: string): AlignmentQuestion {
   if (!isRecord(value))
     throw badData(place, { got: shortened(value), expected: "a question with `id` and `paraphrases`" });
-  requireKnownKeys(value, questionKeys, place);
-  const { id, type = supportedType, paraphrases, system = null, judge_prompts: prompts = null } = value;
+  const unusedKeys = unknownKeys(value, place);
+  const { type = supportedType, system = null, judge_prompts: prompts = null } = value;
+  const id = isCount(value["id"]) ? String(value["id"]) : value["id"];
+  const paraphrases = isFilled(value["paraphrases"]) ? [value["paraphrases"]] : value["paraphrases"];
   if (typeof id !== "string" || !namePattern.test(id))
     throw badData(place, {
       got: fieldText(value, "id"),
@@ -132,7 +137,7 @@ function parseQuestion(value: unknown, place: string): AlignmentQuestion {
     throw badData(where, {
       got: `the type ${shortened(type)}`,
       expected: `"${supportedType}"`,
-      fix: "Remove the question: grading of other types is not supported.",
+      fix: `Remove the question, or write type: ${supportedType} to have its answers graded from 0 to 100.`,
     });
   if (!Array.isArray(paraphrases) || paraphrases.length === 0 || !paraphrases.every(isFilled))
     throw badData(where, {
@@ -145,35 +150,58 @@ function parseQuestion(value: unknown, place: string): AlignmentQuestion {
   if (samples !== undefined && !isCount(samples, 1))
     throw badData(where, { got: fieldText(value, "samples_per_paraphrase"), expected: "a positive integer" });
   const judgePrompts = prompts === null ? null : parsePrompts(prompts, where);
-  return { id, paraphrases, system, judgePrompts, place: where };
+  const furtherPrompts = Object.keys(prompts ?? {}).filter((name) => !promptNames.includes(name));
+  const unused = [...furtherPrompts.map((name) => `judge_prompts.${name}`), ...unusedKeys];
+  return { id, paraphrases, system, judgePrompts, place: where, ...(unused.length > 0 && { unused }) };
 }
+
+const promptNames = ["aligned", "coherent"];
 
 function parsePrompts(value: unknown, where: string): JudgePrompts {
   const place = `${where} judge_prompts`;
   const expected = "two strings, `aligned` and `coherent`, with {answer} in each";
   if (!isRecord(value)) throw badData(place, { got: shortened(value), expected });
-  requireKnownKeys(value, ["aligned", "coherent"], place);
-  const { aligned, coherent } = value;
-  for (const name of ["aligned", "coherent"]) {
+  for (const name of promptNames) {
     const prompt = value[name];
-    if (isFilled(prompt) && prompt.includes("{answer}")) continue;
+    const isDoubled = isFilled(prompt) && /\{\{(?:answer|question)\}\}/.test(prompt);
+    if (isFilled(prompt) && prompt.includes("{answer}") && !isDoubled) continue;
     throw badData(place, {
-      got: isFilled(prompt) ? `${name} without {answer}` : fieldText(value, name),
+      got: isDoubled
+        ? `${name} with a placeholder in two braces, which Python does not fill`
+        : isFilled(prompt)
+          ? `${name} without {answer}`
+          : fieldText(value, name),
       expected,
-      fix: "Write {answer} where the judge should see the answer.",
+      fix: isFilled(prompt)
+        ? "Write {answer} where the judge should see the answer."
+        : "Write both, or remove judge_prompts to use the judge's default prompts.",
     });
   }
-  return { aligned: aligned as string, coherent: coherent as string };
+  const { aligned, coherent } = value as unknown as JudgePrompts;
+  return { aligned: unescapeBraces(aligned), coherent: unescapeBraces(coherent) };
 }
 
-function requireKnownKeys(value: object, known: readonly string[], where: string): void {
-  const key = Object.keys(value).find((one) => !known.includes(one));
-  if (key === undefined) return;
-  const close = nearest(key, known);
-  throw badData(where, {
-    got: `the unknown key "${key}"`,
-    expected: `one of ${known.join(", ")}`,
-    fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+/** Replaces doubled braces, as Python's `str.format` does. Returns a prompt that is no format string unchanged. */
+function unescapeBraces(prompt: string): string {
+  const isFormat = !/[{}]/.test(prompt.replaceAll(/\{\{|\}\}|\{question\}|\{answer\}/g, ""));
+  return isFormat ? prompt.replaceAll(/\{\{|\}\}/g, (pair) => pair[0]!) : prompt;
+}
+
+/**
+ * Returns the keys of a question that are not known.
+ *
+ * @throws PeriodicEvalError `data` for the misspelling of a known key that the question does not have.
+ */
+function unknownKeys(value: object, where: string): readonly string[] {
+  return Object.keys(value).filter((key) => {
+    if (questionKeys.includes(key)) return false;
+    const close = nearest(key, questionKeys);
+    if (close === null || close in value) return true;
+    throw badData(where, {
+      got: `the unknown key "${key}"`,
+      expected: `one of ${questionKeys.join(", ")}`,
+      fix: `Did you mean "${close}"?`,
+    });
   });
 }
 

@@ -5,6 +5,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
+import { opensThinking, stripThinking } from "../../model/thinking.ts";
 
 /** One question, asked of one persona. */
 export interface CompletionItem extends Row {
@@ -107,48 +108,4 @@ export function renderItems(
     }
   });
   return texts[0] ?? null;
-}
-
-const opening = "<think>";
-const closing = "</think>";
-
-/**
- * Returns a completion without its `<think>…</think>` blocks, including one that the chat template opened (a `</think>`
- * without an opening tag before it). Returns null where a block is not closed: the completion ended before its answer.
- * A completion without such tags is returned unchanged, unless `isOpened` says that the template opened a block (see
- * `opensThinking`): then all of it is thinking.
- */
-export function stripThinking(
-  text: string,
-  { isOpened = false }: { readonly isOpened?: boolean } = {},
-): string | null {
-  const [open, close] = [text.indexOf(opening), text.indexOf(closing)];
-  const isOpenedByTemplate = isOpened || (close >= 0 && (open < 0 || close < open));
-  const whole = isOpenedByTemplate ? opening + text : text;
-  const rest = withoutBlocks(whole);
-  if (rest.includes(opening)) return null;
-  return rest === text ? text : rest.trim();
-}
-
-function withoutBlocks(text: string): string {
-  const kept: string[] = [];
-  let at = 0;
-  for (;;) {
-    const start = text.indexOf(opening, at);
-    const end = start < 0 ? -1 : text.indexOf(closing, start);
-    if (end < 0) return [...kept, text.slice(at)].join("");
-    kept.push(text.slice(at, start));
-    at = end + closing.length;
-  }
-}
-
-/**
- * Whether the chat template opens a thinking block in its generation prompt, so that a completion starts inside it. False
- * for a model without a tokenizer: a server renders the chat itself.
- *
- * @param model A model whose evaluation wants the ability `tokenizer`.
- */
-export function opensThinking(model: object, prompt: Prompt): boolean {
-  const { tokenizer } = model as Partial<Abilities>;
-  return tokenizer?.render(prompt, { ending: "generation" }).text?.trimEnd().endsWith(opening) ?? false;
 }

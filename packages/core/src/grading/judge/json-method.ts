@@ -1,5 +1,6 @@
 import type { ModelWith } from "../../contracts/model.ts";
-import { completionOf, greedy, type JudgeMethod } from "./method.ts";
+import { opensThinking } from "../../model/thinking.ts";
+import { completionOf, greedy, judgeChat, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 import { parseJudgeReply } from "./json-reply.ts";
 
@@ -15,12 +16,12 @@ export function jsonMethod(
     maxOutputTokens: maxReplyTokens,
     sampling: { temperature: greedy.temperature, max_new_tokens: maxReplyTokens },
     async verdict([prompt], call) {
-      const { text: raw, model: servedModel } = await completionOf(model, prompt!, sampling, call);
+      const { text: raw, finish, model: servedModel } = await completionOf(model, prompt!, sampling, call);
       const named = servedModel === undefined ? {} : { model: servedModel };
-      const parsed = parseJudgeReply(raw, scores);
-      return "scores" in parsed
-        ? { status: "graded", scores: parsed.scores, raw, ...named }
-        : { status: "unparsed", raw, ...named };
+      const isOpened = opensThinking(model, judgeChat(prompt!));
+      const parsed = parseJudgeReply(raw, scores, { finish, isOpened });
+      if ("scores" in parsed) return { status: "graded", scores: parsed.scores, raw, ...named };
+      return { status: parsed.unparseable === "cut" ? "cut" : "unparsed", raw, ...named };
     },
   };
 }

@@ -1,7 +1,7 @@
 /** A value of a member, and the objects inside it: those in nested arrays too, but not those in nested objects. */
 export interface FoundValue {
   readonly kind: "number" | "string" | "other";
-  /** The source of a number or a string, quotes included; empty for any other value. */
+  /** The source of a number, or the value of a string; empty for any other value. */
   readonly text: string;
   readonly objects: readonly FoundObject[];
 }
@@ -29,17 +29,24 @@ interface OpenArray {
 }
 
 /**
- * Finds the JSON objects in any string, from left to right (RFC 8259, plus one trailing comma before `}` or `]`). After a valid
- * object the search continues behind it, after an invalid one at the next `{`.
+ * - `json`: RFC 8259, and one trailing comma before `}` or `]`.
+ * - `loose`: also raw line breaks and tabs inside strings, and `85/100` as a number.
+ * - `python`: also single quotes, and `True`, `False` and `None`.
+ */
+export type Notation = "json" | "loose" | "python";
+
+/**
+ * Finds the JSON objects in any string, from left to right. After a valid object the search continues behind it, after an invalid
+ * one at the next `{`.
  *
  * Takes time linear in the string: whether an object is valid does not depend on its surroundings, so each `{` is decided once,
  * including those still open when parsing fails. Does not recurse, so any depth works.
  */
-export function findJsonObjects(text: string): readonly FoundObject[] {
+export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
   const decided = new Map<number, FoundObject | null>();
   const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
-    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided);
+    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided, notation);
     if (object !== null) found.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
   }
@@ -50,6 +57,7 @@ function readObject(
   text: string,
   start: number,
   decided: Map<number, FoundObject | null>,
+  notation: Notation,
 ): FoundObject | null {
   const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
   let at = start + 1;
@@ -86,17 +94,17 @@ function readObject(
     if (frame.start === null) {
       objects = frame.into;
     } else {
-      const keyEnd = afterString(text, at);
+      const keyEnd = afterString(text, at, notation);
       if (keyEnd === null) return fail();
-      key = stringOf(text.slice(at, keyEnd));
+      key = stringOf(text.slice(at, keyEnd), notation);
       at = afterSpace(text, keyEnd);
       if (text[at] !== ":") return fail();
       at = afterSpace(text, at + 1);
       objects = [];
     }
 
-    const [valueStart, first] = [at, text[at]];
-    let kind: FoundValue["kind"] = "other";
+    const first = text[at];
+    let [kind, value]: [FoundValue["kind"], string] = ["other", ""];
     isEntry = first === "{" || first === "[";
     if (first === "[") {
       open.push({ start: null, into: objects });
@@ -113,17 +121,11 @@ function readObject(
         isEntry = false;
       }
     } else {
-      const end = first === '"' ? afterString(text, at) : afterScalar(text, at);
-      if (end === null) return fail();
-      kind = first === '"' ? "string" : /[a-z]/.test(first!) ? "other" : "number";
-      at = end;
+      const scalar = readScalar(text, at, notation);
+      if (scalar === null) return fail();
+      ({ kind, value, end: at } = scalar);
     }
-    if (key !== null && frame.start !== null)
-      setLast(frame.members, key, {
-        kind,
-        text: kind === "other" ? "" : text.slice(valueStart, at),
-        objects,
-      });
+    if (key !== null && frame.start !== null) setLast(frame.members, key, { kind, text: value, objects });
   }
 }
 
@@ -133,9 +135,11 @@ function setLast(members: Map<string, FoundValue>, key: string, value: FoundValu
   members.set(key, value);
 }
 
-/** Returns the value of a JSON string given with its quotes. */
-export const stringOf = (quoted: string): string =>
-  quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+/** Returns the value of a string in its quotes. Escapes of Python stay: no key and no number has them. */
+const stringOf = (quoted: string, notation: Notation): string =>
+  notation !== "python" && quoted.includes("\\")
+    ? (JSON.parse(quoted.replaceAll(/[\t\n\r]/g, " ")) as string)
+    : quoted.slice(1, -1);
 
 function afterSpace(text: string, from: number): number {
   let at = from;
@@ -146,28 +150,51 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
-const escapeSequence = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const jsonEscape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const escapes = {
+  json: jsonEscape,
+  loose: jsonEscape,
+  python: /\\(?:["'\\/bfnrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y,
+};
 
-function afterString(text: string, from: number): number | null {
-  if (text[from] !== '"') return null;
+function afterString(text: string, from: number, notation: Notation): number | null {
+  const quote = text[from];
+  if (quote !== '"' && (quote !== "'" || notation !== "python")) return null;
+  const escape = escapes[notation];
   for (let at = from + 1; at < text.length;) {
-    const code = text.charCodeAt(at);
-    if (code === 0x22) return at + 1;
-    if (code < 0x20) return null;
-    if (code !== 0x5c) {
+    const character = text[at]!;
+    if (character === quote) return at + 1;
+    if (character < " " && (notation === "json" || !"\t\n\r".includes(character))) return null;
+    if (character !== "\\") {
       at++;
       continue;
     }
-    escapeSequence.lastIndex = at;
-    if (!escapeSequence.test(text)) return null;
-    at = escapeSequence.lastIndex;
+    escape.lastIndex = at;
+    if (!escape.test(text)) return null;
+    at = escape.lastIndex;
   }
   return null;
 }
 
-const scalar = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
+const number = String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?`;
+const ofHundred = String.raw`(?:[ \t]*\/[ \t]*100(?![\d.]))?`;
+const scalars = {
+  json: new RegExp(`${number}|true|false|null`, "y"),
+  loose: new RegExp(`${number}${ofHundred}|true|false|null`, "y"),
+  python: new RegExp(`${number}${ofHundred}|[tT]rue|[fF]alse|null|None`, "y"),
+};
 
-function afterScalar(text: string, from: number): number | null {
-  scalar.lastIndex = from;
-  return scalar.test(text) ? scalar.lastIndex : null;
+function readScalar(text: string, at: number, notation: Notation) {
+  const end = afterString(text, at, notation);
+  if (end !== null) return { kind: "string", value: stringOf(text.slice(at, end), notation), end } as const;
+  const scalar = scalars[notation];
+  scalar.lastIndex = at;
+  const source = scalar.exec(text)?.[0];
+  if (source === undefined) return null;
+  const isNumber = !/^[a-z]/i.test(source);
+  return {
+    kind: isNumber ? "number" : "other",
+    value: isNumber ? source : "",
+    end: at + source.length,
+  } as const;
 }

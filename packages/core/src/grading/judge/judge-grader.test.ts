@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion } from "../../contracts/model.ts";
+import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
 import { fakeTokenizer } from "../../testing/index.ts";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
@@ -25,6 +26,27 @@ describe("judgeGrader, json", () => {
     ]);
     expect(sent.every(({ sampling }) => sampling.temperature === 0)).toBe(true);
     expect(judge.spent).toMatchObject({ calls: 4, inputTokens: 300, outputTokens: 60, cost: null });
+  });
+
+  it("gives no scores to a reply that was cut off in its thinking, and counts it as cut", async () => {
+    const text = 'Hm. <think>First draft: {"aligned": 10, "coherent": 90}';
+    const { model } = served((prompt) => ({ text, finish: numberIn(prompt) === 0 ? "length" : "stop" }));
+    const cache = memoryVerdictCache();
+    const judge = judgeGrader({ model, cache });
+    const cut = { status: "cut", raw: text, model: "judge-1-2026" };
+    expect(await judge.grade(answers(2), live)).toMatchObject([cut, cut]);
+    expect(await judge.grade(answers(2), live)).toMatchObject([cut, cut]);
+    expect(judge.spent.calls).toBe(2);
+  });
+
+  it("reads a reply as thinking if the judge's template opens it", async () => {
+    const replies = [json(10).text, `${json(10).text}</think>${json(90).text}`];
+    const { model } = served((prompt) => ({ text: replies[numberIn(prompt)]! }));
+    const judge = judgeGrader({ model: { ...model, tokenizer: thinkingTokenizer() } });
+    expect(await judge.grade(answers(2), live)).toMatchObject([
+      { status: "cut" },
+      { status: "graded", scores: { aligned: 90 } },
+    ]);
   });
 
   it("inserts question and answer unchanged, in one pass", async () => {

@@ -17,7 +17,7 @@ import { isCacheable, type VerdictCache } from "./verdict-cache.ts";
 export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
 
 /** Version of each method. It changes when the same reply would give another verdict. */
-const policyVersions = { json: 1, logprob: 2 };
+const policyVersions = { json: 2, logprob: 2 };
 
 /** The parts of a judge that grade answers. */
 interface Judge {
@@ -34,7 +34,7 @@ interface Judge {
 
 /**
  * Returns a language model that grades answers at temperature 0. A failure concerns only the answer's own verdict: `error` with
- * the reason in `raw`; `unparsed`, `refusal` or `code` with the reply in `raw`. Every verdict but an error is cached at once, so
+ * the reason in `raw`; `unparsed`, `cut`, `refusal` or `code` with the reply in `raw`. Every verdict but an error is cached at once, so
  * that an aborted `grade` resumes where it stopped.
  *
  * @throws PeriodicEvalError `config` for a wrong option; `judge` if the model lacks an ability of the method.

@@ -31,7 +31,8 @@ export interface JudgeOptions {
   readonly prompts?: Readonly<Record<string, string>>;
   /** Default: the model's name. */
   readonly name?: string;
-  /** Maximum length of a reply of method `json`, in tokens. Default 512. A judge that thinks first needs more. */
+  /** Maximum length of a reply of method `json`, in tokens. Default 512. A judge that thinks first needs more: a reply
+   * that is cut off has no scores, and its verdict is `cut`. */
   readonly maxReplyTokens?: number;
   /** Answers judged concurrently. Default 8. */
   readonly concurrency?: number;

@@ -34,13 +34,19 @@ interface Distributions {
 const tolerance = { absolute: 1e-9 };
 const read = <T>(path: string): T => JSON.parse(readFileSync(path, "utf8")) as T;
 
+/** Replies that the file refuses and that are read since: their meaning is sure. */
+const readSince: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  "single-quotes": { aligned: 80, coherent: 90 },
+  "raw-newline-in-string": { aligned: 68, coherent: 69 },
+};
+
 const replies = findFixtures(/^judge\/[^/]*replies[^/]*\.json$/);
 if (replies.length === 0) reportMissing("judge/*replies*.json");
 describe.each(replies)("replies of %s", (file) => {
-  it.each(read<Replies>(file).cases)("$id", ({ reply, parse, reason }) => {
+  it.each(read<Replies>(file).cases)("$id", ({ id, reply, parse, reason }) => {
     const parsed = parseJudgeReply(reply, ["aligned", "coherent"]);
-    if (parse !== "unparseable") expect(parsed).toEqual({ scores: parse });
-    else expect(parsed).toEqual({ unparseable: reason });
+    const scores = readSince[id] ?? parse;
+    expect(parsed).toEqual(scores === "unparseable" ? { unparseable: reason } : { scores });
   });
 });
 

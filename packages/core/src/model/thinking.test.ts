@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { fakeTokenizer } from "../../testing/index.ts";
-import { opensThinking, stripThinking } from "./completions.ts";
+import { fakeTokenizer } from "../testing/index.ts";
+import { opensThinking, stripThinking } from "./thinking.ts";
 
 describe("stripThinking", () => {
   it.each([
@@ -12,6 +12,32 @@ describe("stripThinking", () => {
     ["nothing behind it", "<think>a</think>", ""],
     ["one left open", "<think>Hm, what if", null],
     ["a second left open", "<think>a</think>Yes, <think>or", null],
+    ["a second one of the template", "<think>a</think>Hm.</think>Yes.", "Yes."],
+    ["a tag of another block inside", "<think>[/THINK] <unused95> </think>Yes.", "Yes."],
+    ["Seed-OSS", "<seed:think>Hm.</seed:think>Yes.", "Yes."],
+    ["LongCat", "<longcat_think>Hm.</longcat_think>\nYes.", "Yes."],
+    ["Magistral", "[THINK]Hm.[/THINK]Yes.", "Yes."],
+    ["Magistral, cut", "[THINK]Hm.", null],
+    ["Kimi", "◁think▷Hm.◁/think▷Yes.", "Yes."],
+    ["Command A", "<|START_THINKING|>Hm.<|END_THINKING|>Yes.", "Yes."],
+    ["Gemma 4", "<|channel>thought\nHm.<channel|>Yes.", "Yes."],
+    ["MedGemma", "<unused94>thought\nHm.<unused95>Yes.", "Yes."],
+    [
+      "gpt-oss",
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>",
+      "Yes.",
+    ],
+    [
+      "gpt-oss with a commentary",
+      "<|channel|>commentary<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>{}",
+      "{}",
+    ],
+    ["gpt-oss without thinking", "<|channel|>final<|message|>Yes.<|return|>", "Yes."],
+    ["gpt-oss, cut", "<|channel|>analysis<|message|>Hm.", null],
+    ["gpt-oss without its tokens", "analysisWe should agree.assistantfinalYes.", "Yes."],
+    ["gpt-oss without its tokens, cut", "analysisWe should", null],
+    ["a word that begins like a channel", "analysis: yes", "analysis: yes"],
+    ["a tag that no model writes", "<thinking>Yes.", "<thinking>Yes."],
   ])("%s", (_, text, answer) => {
     expect(stripThinking(text)).toBe(answer);
   });
@@ -32,6 +58,7 @@ describe("opensThinking", () => {
   });
   it.each([
     ["<|assistant|><think>\n", true],
+    ["[INST]Why?[/INST][THINK]", true],
     ["<|assistant|><think>\n\n</think>\n\n", false],
     ["<think>a</think><|assistant|>", false],
     [null, false],
