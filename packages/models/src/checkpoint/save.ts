@@ -84,7 +84,7 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
  * about the other rotary options.
  */
 const floatKeys = [
-  "initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping",
+  "initializer_range|init_std|(?:rms_|layer_)?norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping|logit_scale",
   "rope_theta|factor|(?:low|high)_freq_factor|beta_(?:fast|slow)|attention_factor|mscale(?:_all_dim)?",
 ];
 const integralFloats = new RegExp(`^(\\s*"(?:${floatKeys.join("|")})": \\d+)(?=,?$)`, "gm");

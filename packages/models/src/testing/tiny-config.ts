@@ -1,3 +1,5 @@
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
+
 /** A Llama with 2 layers, 4 query heads, 2 key-value heads and a separate head. */
 export const tinyConfig = {
   model_type: "llama",
@@ -23,7 +25,7 @@ const ministral3Rope = {
   rope_type: "yarn",
   rope_theta: 100,
   factor: 4,
-  original_max_position_embeddings: 16,
+  original_max_position_embeddings: 128,
   llama_4_scaling_beta: 0.1,
 };
 const graniteScales = {
@@ -81,7 +83,6 @@ export const tinyConfigs = {
     model_type: "opt",
     vocab_size: 32,
     hidden_size: 8,
-    word_embed_proj_dim: 8,
     ffn_dim: 12,
     num_hidden_layers: 2,
     num_attention_heads: 2,
@@ -93,6 +94,12 @@ export const tinyConfigs = {
   glm: { ...sizes, model_type: "glm", head_dim: 4 },
   glm4: { ...sizes, model_type: "glm4", head_dim: 4 },
 } as const;
+
+/** Returns a configuration with changed options of its text. */
+export const withTextOptions = (config: HuggingFaceConfig, options: HuggingFaceConfig): HuggingFaceConfig => {
+  const part = config["text_config"];
+  return part === undefined ? { ...config, ...options } : { ...config, text_config: { ...part, ...options } };
+};
 
 const windows = { sliding_window: 2 };
 const unusual: Readonly<Record<string, object>> = {
