@@ -84,10 +84,10 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
     checkTensors(folder, listWeights(specs), tensors, { ...family, names });
-    const otherParts = [...tensors.tensors.keys()].filter((name) => family.otherParts?.test(name));
+    const otherParts = otherPartsOf(tensors, family);
     if (otherParts.length > 0)
       notes.push(
-        `${folder}: only the text part is loaded, without ${otherParts[0]} and the other ${otherParts.length - 1} tensors of other parts.`,
+        `${folder}: only the text part is loaded, without ${otherParts.length} tensors of other parts.`,
       );
     for (const note of notes) process.emitWarning(note, { code: "PERIODIC_EVAL_CONFIG" });
     const live = await readWeights(listWeights(specs), tensors, (doneBytes, totalBytes) =>
@@ -172,6 +172,12 @@ async function readWeights(
     throw error;
   }
 }
+
+/** Returns the names of the float tensors of the other parts of a multimodal model. */
+const otherPartsOf = ({ tensors }: CheckpointTensors, { otherParts }: Family): readonly string[] =>
+  [...tensors.values()]
+    .filter(({ name, dtype }) => otherParts?.test(name) && /^B?F\d+$/.test(dtype))
+    .map(({ name }) => name);
 
 function checkTensors(
   folder: string,

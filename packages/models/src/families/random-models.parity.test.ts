@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
+import { withLora } from "../lora/with-lora.ts";
 import { askPython, needsPython, pythonHas } from "../testing/python.ts";
 import { randomModels } from "../testing/random-models.test-data.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
@@ -18,6 +19,9 @@ const tolerance = 2e-4;
 
 /** Sequences of one token, of a few, and of more than the windows. */
 const sequences = [1, 7, 40].map((length) => Array.from({ length }, (_, i) => (7 * i + 3 * length) % 61));
+
+/** The head, and the linear maps of layers of every family. */
+const everyLinear = "lm_head|(?!.*(vision|visual)).*\\.\\d+\\..*(_proj|dense|fc\\d|c_fc)";
 
 /** A checkpoint that transformers wrote, loaded again after our saving. */
 interface Comparison {
@@ -98,6 +102,38 @@ describe.skipIf(!pythonHas("transformers", "torch"))(
       }
       vi.restoreAllMocks();
     });
+
+    it("have the logits of PEFT with an adapter on all linear maps, the head included", async () => {
+      vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+      const ids = sequences[1]!;
+      const read = [];
+      const logits = new Map<string, Float32Array>();
+      for (const { name } of randomModels) {
+        const [base, adapter] = [join(folderOf(name), "saved"), join(folderOf(name), "adapter")];
+        const model = await loadCausalLM(base);
+        const isTied = model.weights().every((weight) => !weight.name.endsWith("lm_head.weight"));
+        const lora = withLora(model, isTied ? { rank: 2 } : { rank: 2, targetModules: everyLinear });
+        for (const [seed, variable] of lora.trainables().entries())
+          tf.tidy(() => variable.assign(tf.randomNormal(variable.shape, 0, 0.05, "float32", seed)));
+        await lora.save(adapter);
+        const input = () => tf.tensor2d([ids], undefined, "int32");
+        logits.set(
+          name,
+          tf.tidy(() => lora.logits(input()).dataSync() as Float32Array),
+        );
+        lora.dispose();
+        model.dispose();
+        read.push({ base, adapter, ids, out: adapter });
+      }
+      askPython("peft-reference.py", { make: [], read });
+      for (const { name } of randomModels) {
+        const file = await openSafetensors(join(folderOf(name), "adapter.expected.safetensors"));
+        const reference = await file.read("logits");
+        await file.close();
+        expect(largestDifference(logits.get(name)!, reference), name).toBeLessThan(tolerance);
+      }
+      vi.restoreAllMocks();
+    }, 600_000);
 
     it("read every field that the configuration class in transformers defines", () => {
       const types = Object.keys(tinyConfigs) as (keyof typeof tinyConfigs)[];
