@@ -44,8 +44,8 @@ describe.each(Object.entries(layouts))(
       const positions = {
         name: `${other}_ids`,
         shape: [1],
-        dtype: "I64" as const,
-        values: () => BigInt64Array.of(1n),
+        dtype: "I32" as const,
+        values: () => Int32Array.of(1),
       };
       await writeSafetensors(join(folder, "model.safetensors"), [
         ...tensors,
