@@ -278,9 +278,9 @@ export function lossesOf(
   const place = `${headAdapter?.name}.lora_dropout`;
   // Draws the mask for all rows at once, as `logitsOf` does.
   const mask = headAdapter && masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
-  const others = [head?.bias, headAdapter?.a, headAdapter?.b, headAdapter?.bias];
+  const furtherWeights = [head?.bias, headAdapter?.a, headAdapter?.b, headAdapter?.bias];
   return recomputedByRows(
-    { x, weights: [weight, ...others.filter((one) => !!one)], beside: [targets, ...mask] },
+    { x, weights: [weight, ...furtherWeights.filter((weight) => !!weight)], beside: [targets, ...mask] },
     rowsIn(chunkBytes, description.vocabSize),
     (x, [targets, mask]) => {
       const dropping: Dropout = { isAt: (at) => at === place && !!mask, mask: () => mask as tf.Tensor2D };

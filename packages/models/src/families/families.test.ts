@@ -139,6 +139,11 @@ describe("the refusal of an unsupported family", () => {
       },
       /text part is "qwen3_omni_moe_text", a mixture of experts/,
     ],
+    [
+      "a multimodal model without a text part",
+      { model_type: "qwen2_vl", vision_config: {} },
+      /got "qwen2_vl", a multimodal model, expected/,
+    ],
     ["Mixtral", { model_type: "mixtral", num_local_experts: 8 }, /got "mixtral", a mixture of experts/],
     [
       "DeepSeek V3",

@@ -45,6 +45,6 @@ export function namesIn(
 /** Returns the name in transformers of a module with this name in a checkpoint. */
 export function moduleName({ prefix, layouts = [] }: Family, name: string): string {
   if (name.startsWith(prefix)) return name;
-  const layout = layouts.find((one) => name.startsWith(one.prefix));
-  return `${prefix}${name.slice(layout?.prefix.length ?? 0)}`;
+  const inLayout = layouts.find((layout) => name.startsWith(layout.prefix));
+  return `${prefix}${name.slice(inLayout?.prefix.length ?? 0)}`;
 }

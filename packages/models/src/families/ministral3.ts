@@ -29,7 +29,7 @@ export const ministral3 = llamaFamily({
     // The reference scales by 1 + β · ln(1 + ⌊position / original⌋), and needs β.
     const beta = parameters.nonNegativeNumber("llama_4_scaling_beta");
     const trained = parameters.positiveInteger("original_max_position_embeddings", sizes.contextLength);
-    const options = { ...sizes, theta: { fallback: 10_000 }, others: ["max_position_embeddings"] };
+    const options = { ...sizes, theta: { fallback: 10_000 }, alsoRead: ["max_position_embeddings"] };
     const rotation = rotaryOf(config, parameters, options);
     return {
       ...base,

@@ -71,6 +71,6 @@ const multimodalRotary = (config: ConfigReader, sizes: ModelSizes, fallback: num
   rotary(config, {
     ...sizes,
     theta: { fallback },
-    others: ["mrope_section", "mrope_interleaved"],
+    alsoRead: ["mrope_section", "mrope_interleaved"],
     aliases: { mrope: "default" },
   });

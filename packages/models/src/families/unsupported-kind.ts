@@ -10,7 +10,7 @@ export function unsupportedKind(config: HuggingFaceConfig): string | null {
     const type = quoteShort(part["model_type"]);
     return `a multimodal model whose text part is ${type}${kind === null ? "" : `, ${kind}`}`;
   }
-  return ofText(config);
+  return isRecord(config["vision_config"]) ? "a multimodal model" : ofText(config);
 }
 
 function ofText(config: HuggingFaceConfig): string | null {

@@ -13,7 +13,7 @@ export interface RopeOptions {
   /** Default: `"halves"`. */
   readonly pairs?: RotaryDescription["pairs"];
   /** Rotary options that the caller reads. */
-  readonly others?: readonly string[];
+  readonly alsoRead?: readonly string[];
   /** Maps older names to kinds. */
   readonly aliases?: Readonly<Record<string, Kind>>;
 }
@@ -89,7 +89,7 @@ export function rotaryOf(
       return outer ?? inner;
     },
   });
-  for (const key of options.others ?? []) parameters.get(key);
+  for (const key of options.alsoRead ?? []) parameters.get(key);
   parameters.finish();
   return { pairs: options.pairs ?? "halves", long: null, factor: 1, ...scaled };
 }

@@ -66,6 +66,7 @@ it.each<[HuggingFaceConfig, RegExp]>([
   [{ quantization_config: { quant_method: "bitsandbytes" } }, /quantization_config: got/],
   [{ per_layer_config: {} }, /per_layer_config: got {}/],
   [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor: got 0.5/],
+  [{ original_max_position_embeddings: 8 }, /original_max_position_embeddings: got 8/],
   [{ rope_interleaved: true }, /rope_interleaved: got true/],
   [{ transformers_weights: "other.safetensors" }, /transformers_weights: got/],
 ])("refuses %j, which transformers reads from the configuration of any class", (keys, message) => {

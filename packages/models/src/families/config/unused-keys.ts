@@ -10,7 +10,9 @@ import { layerTypes } from "./windows.ts";
  * @throws PeriodicEvalError `model` for such an option, and for any unknown key if nobody receives notes.
  */
 export function finishConfig(config: ConfigReader, layers: number, harmless: readonly RegExp[] = []): void {
-  const left = config.unread().filter((key) => ![...harmlessKeys, ...harmless].some((one) => one.test(key)));
+  const left = config
+    .unread()
+    .filter((key) => ![...harmlessKeys, ...harmless].some((pattern) => pattern.test(key)));
   if (left.includes("layer_types") && layerTypes(config, layers, () => "full_attention").some(isSliding))
     throw config.unsupportedError("layer_types", 'only "full_attention"');
   config.only("is_causal", true);
@@ -26,7 +28,7 @@ export function finishConfig(config: ConfigReader, layers: number, harmless: rea
 
 /** Ends the reading of what surrounds the configuration of a text part: only how weights are stored matters. */
 export function finishOuterConfig(config: ConfigReader): void {
-  const left = config.unread().filter((key) => !harmlessKeys.some((one) => one.test(key)));
+  const left = config.unread().filter((key) => !harmlessKeys.some((pattern) => pattern.test(key)));
   const option = left.find((key) => optionsOfWeights.test(key));
   if (option !== undefined) throw config.unsupportedError(option, supported);
   const unknown = left.filter((key) => config.get(key) !== false);
@@ -50,7 +52,7 @@ const optionsOfWeights = /^(quantization_config|fusion_config|transformers_weigh
 
 /** Options that the general code of transformers 5.24 reads: masks, caches, rotary positions, other weights. */
 const optionsOfAnyClass =
-  /^(layer_types|sliding_window|attention_chunk_size|is_causal|use_bidirectional_attention|per_layer_config|head_dim|rope_\w+|partial_rotary_factor|quantization_config|fusion_config|transformers_weights|tie_word_embeddings)$/;
+  /^(layer_types|sliding_window|attention_chunk_size|is_causal|use_bidirectional_attention|per_layer_config|head_dim|rope_\w+|partial_rotary_factor|original_max_position_embeddings|quantization_config|fusion_config|transformers_weights|tie_word_embeddings)$/;
 
 /** Keys that any `config.json` may have and that change no logit: names, token ids, generation settings, bookkeeping. */
 const harmlessKeys: readonly RegExp[] = [
