@@ -60,7 +60,7 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
       created.push(weight);
       return weight;
     });
-    return createModel({ config, folder: null, description, weights, dropout });
+    return createModel({ config, folder: null, description, weights, otherParts: [], dropout });
   } catch (error) {
     for (const { variable } of created) variable.dispose();
     throw error;

@@ -13,7 +13,7 @@ import {
 } from "../testing/hostile.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
-import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfig, tinyConfigs, withTextOptions } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -80,6 +80,7 @@ describe("loading rejects a config.json", () => {
 const sizesOf: Readonly<Record<string, string>> = {
   gpt2: "vocab_size n_embd n_layer n_head n_inner n_positions",
   gpt_neox: "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size",
+  opt: "vocab_size hidden_size num_hidden_layers num_attention_heads ffn_dim max_position_embeddings",
 };
 const usual =
   "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim intermediate_size";
@@ -90,12 +91,12 @@ describe.each(Object.entries(tinyConfigs))(
     it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
       const description = () =>
         familyOf(json, "x").describe(
-          new ConfigReader({ ...json, [key]: 4e8 }, "x", { limits: { size: 32, layers: 20 } }),
+          new ConfigReader(withTextOptions(json, { [key]: 4e8 }), "x", { limits: { size: 32, layers: 20 } }),
         );
       const most = /layer/.test(key)
         ? "20, the number of its tensors"
         : "32, the largest size of its tensors";
-      expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
+      expect(description).toThrow(`${key}: got 400000000, expected at most ${most}.`);
     });
   },
 );
@@ -162,16 +163,13 @@ describe("loading rejects a config.json with", () => {
       { max_position_embeddings: "16" },
       { sliding_window: 4 },
       { quantization_config: {} },
-      { constructor: {} },
-      { toString: 1 },
-      { prototype: {} },
     ].map((change) => [JSON.stringify(change).slice(0, 60), change] as const),
   )("%s", async (_, change) => {
     await config({ ...tinyConfig, ...change });
     expect((await loadError()).where).toContain("config.json");
   });
 
-  it.each(["attention_bias", "rope_scaling", "hidden_act", "model_type", "unheard_of"])(
+  it.each(["attention_bias", "rope_scaling", "hidden_act", "model_type"])(
     "a long value of %s, and quotes its first characters",
     async (key) => {
       await config({ ...tinyConfig, [key]: "x".repeat(1e6) });

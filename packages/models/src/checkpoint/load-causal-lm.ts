@@ -1,4 +1,4 @@
-import { join } from "@periodic-eval/core/platform";
+import { join, process } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { requireBackend } from "@periodic-eval/core/tfjs";
 import * as z from "zod";
@@ -13,8 +13,7 @@ import {
   type WeightSpec,
 } from "../decoder/weights.ts";
 import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config/config-reader.ts";
-import { withoutPrefix } from "../families/config/weight-names.ts";
-import type { Family } from "../families/family.ts";
+import { namesIn, type Family } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
 import { modelError } from "../folder/model-error.ts";
 import { requireJsonObject } from "../folder/read-file.ts";
@@ -79,16 +78,23 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const family = familyOf(config, path);
   const tensors = await openTensors(folder);
   try {
-    const described = family.describe(new ConfigReader(config, path, { limits: limitsOf(tensors) }));
-    const names = namesIn(tensors, family);
+    const notes: string[] = [];
+    const described = family.describe(new ConfigReader(config, path, { limits: limitsOf(tensors), notes }));
+    const names = namesOf(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
-    checkTensors(folder, listWeights(specs), tensors, { names, buffers: family.buffers });
+    checkTensors(folder, listWeights(specs), tensors, { ...family, names });
+    const otherParts = otherPartsOf(tensors, family);
+    if (otherParts.length > 0)
+      notes.push(
+        `${folder}: only the text part is loaded, without ${otherParts.length} tensors of other parts.`,
+      );
+    for (const note of notes) process.emitWarning(note, { code: "PERIODIC_EVAL_CONFIG" });
     const live = await readWeights(listWeights(specs), tensors, (doneBytes, totalBytes) =>
       onLoad?.({ model: source, doneBytes, totalBytes }),
     );
     const weights = mapWeights(specs, ({ name }) => live.get(name)!);
-    return createModel({ config, folder, description, weights, dropout });
+    return createModel({ config, folder, description, weights, otherParts, dropout });
   } finally {
     await tensors.close();
   }
@@ -135,11 +141,12 @@ async function haveEqualValues(
 }
 
 /** Returns the names in a checkpoint of the whole model, or of the model without its head. */
-function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: Family): WeightNames {
-  const bare = withoutPrefix(names, prefix);
-  const found = !tensors.has(names.embedding) && tensors.has(bare.embedding) ? bare : names;
-  const renamed = otherHead !== undefined && tensors.has(`${otherHead}.weight`);
-  return renamed ? { ...found, head: otherHead } : found;
+function namesOf({ tensors }: CheckpointTensors, family: Family): WeightNames {
+  const names = namesIn(family, (tensor) => tensors.has(tensor));
+  const { otherHead } = family;
+  return otherHead !== undefined && tensors.has(`${otherHead}.weight`)
+    ? { ...names, head: otherHead }
+    : names;
 }
 
 /** Reads the largest weights first, so that their temporary copies do not add to the peak of memory. */
@@ -166,19 +173,25 @@ async function readWeights(
   }
 }
 
+/** Returns the names of the float tensors of the other parts of a multimodal model. */
+const otherPartsOf = ({ tensors }: CheckpointTensors, { otherParts }: Family): readonly string[] =>
+  [...tensors.values()]
+    .filter(({ name, dtype }) => otherParts?.test(name) && /^B?F\d+$/.test(dtype))
+    .map(({ name }) => name);
+
 function checkTensors(
   folder: string,
   specs: readonly WeightSpec[],
   { tensors }: CheckpointTensors,
-  { names, buffers }: Pick<Family, "names" | "buffers">,
+  { names, buffers, otherParts }: Pick<Family, "names" | "buffers" | "otherParts">,
 ): void {
   const fix = "Check that config.json and the weights belong to the same model.";
   checkShapes(folder, specs, tensors, fix);
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
-    if (known.has(name) || name === `${names.head}.weight` || buffers.some((pattern) => pattern.test(name)))
-      continue;
+    if (known.has(name) || name === `${names.head}.weight` || otherParts?.test(name)) continue;
+    if (buffers.some((pattern) => pattern.test(name))) continue;
     throw modelError({
       where: `${folder}, tensor ${name}`,
       got: "a tensor that this model does not have",

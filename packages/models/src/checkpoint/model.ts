@@ -16,7 +16,7 @@ export interface CheckpointLM extends LiveDecoder {
   readonly folder: string | null;
   /**
    * Writes `config.json`, `model.safetensors` and, for a loaded model, the tokenizer and generation files of its folder;
-   * `transformers` loads the result. Each file is written atomically. The default dtype `"F32"` is lossless; the
+   * `transformers` loads the result. Copies the other parts of a multimodal model from that folder. Each file is written atomically. The default dtype `"F32"` is lossless; the
    * configuration's `dtype` or `torch_dtype` is set to the written one.
    *
    * @throws PeriodicEvalError `store` if the folder cannot be written, `config` for a wrong option.
@@ -28,10 +28,12 @@ export interface CheckpointLM extends LiveDecoder {
 export interface ModelParts extends DecoderParts {
   readonly config: HuggingFaceConfig;
   readonly folder: string | null;
+  /** The tensors in its folder of the other parts of a multimodal model. */
+  readonly otherParts: readonly string[];
 }
 
 export function createModel(parts: ModelParts): CheckpointLM {
-  const { config, folder, weights } = parts;
+  const { config, folder, weights, otherParts } = parts;
   const model: CheckpointLM = {
     ...createDecoder(parts),
     ...(folder !== null && { name: modelName(folder) }),
@@ -39,7 +41,7 @@ export function createModel(parts: ModelParts): CheckpointLM {
     folder,
     save: (target, options) => {
       const tensors = listWeights(weights).map(tensorOf);
-      return saveCheckpoint(target, { config, tensors, from: folder }, options);
+      return saveCheckpoint(target, { config, tensors, from: folder, otherParts }, options);
     },
   };
   partsByModel.set(model, parts);

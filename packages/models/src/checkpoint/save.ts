@@ -9,6 +9,7 @@ import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { companions } from "../folder/file-names.ts";
 import { pathInFolder } from "../folder/read-file.ts";
 import { removeShards, singleName } from "../folder/shard-index.ts";
+import { openTensors } from "./tensors.ts";
 
 export interface SaveOptions {
   /** The element type of the written weights; narrowing rounds to nearest even. Default: `"F32"`, which is lossless. */
@@ -24,6 +25,8 @@ export interface ModelFiles {
   readonly tensors: readonly TensorToWrite[];
   /** The folder whose tokenizer files are copied; null for none. */
   readonly from: string | null;
+  /** The names of tensors in that folder that are copied. */
+  readonly otherParts: readonly string[];
 }
 
 const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
@@ -35,20 +38,26 @@ const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const
  */
 export async function saveCheckpoint(
   folder: string,
-  { config, tensors, from }: ModelFiles,
+  { config, tensors, from, otherParts }: ModelFiles,
   options: SaveOptions = {},
 ): Promise<void> {
   const dtype = savedDtype("model.save options", options);
+  const source = from === null || otherParts.length === 0 ? null : await openTensors(from);
+  const copied = otherParts.map((name) => {
+    return { name, shape: source!.tensors.get(name)!.shape, values: () => source!.read(name) };
+  });
   try {
     await nodeFiles.makeFolder(folder);
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
-    await writeSafetensors(join(folder, singleName), tensors, { dtype });
+    await writeSafetensors(join(folder, singleName), [...tensors, ...copied], { dtype });
     // Readers prefer the single file to an index; any shards belong to the previous model.
     await removeShards(folder);
     // The configuration comes last: a folder that has it has its weights.
     await writeFileAtomic(join(folder, "config.json"), configText(withDtype(config, dtype)));
   } catch (error) {
     throw storeError(folder, error, "a folder to write the model to");
+  } finally {
+    await source?.close();
   }
 }
 
@@ -75,7 +84,7 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
  * about the other rotary options.
  */
 const floatKeys = [
-  "initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping",
+  "initializer_range|init_std|(?:rms_|layer_)?norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping|logit_scale",
   "rope_theta|factor|(?:low|high)_freq_factor|beta_(?:fast|slow)|attention_factor|mscale(?:_all_dim)?",
 ];
 const integralFloats = new RegExp(`^(\\s*"(?:${floatKeys.join("|")})": \\d+)(?=,?$)`, "gm");

@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { TensorSpec } from "../graph/trace.ts";
 import type { LayerCache, Places } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
-import { masked, rotaryAngles, swapOfHalves } from "./tables.ts";
+import { masked, rotaryAngles, swapOfPairs } from "./tables.ts";
 
 /**
  * The inputs of the layers for a block of B rows of T tokens, N = B·T, and for the tokens before it. X is the type of each
@@ -12,7 +12,7 @@ import { masked, rotaryAngles, swapOfHalves } from "./tables.ts";
 export interface BlockInputs<X> {
   /** int32 [N]. */
   readonly ids: X;
-  /** int32 [N]. */
+  /** int32 [N]: rows in the table of learned positions, for models that have one. */
   readonly positions: X;
   /** int32 [M]: the tokens whose states are requested. Null for none. */
   readonly rows: X | null;
@@ -79,9 +79,13 @@ export function blockTensors(
   { rows, past, into, own }: BlockSurroundings,
 ): BlockInputs<tf.Tensor> {
   const { headDim } = description.attention;
+  const offset = description.embedding.learnedPositions?.offset ?? 0;
   return {
     ids: tf.tensor1d(block.ids, "int32"),
-    positions: tf.tensor1d(block.positions, "int32"),
+    positions: tf.tensor1d(
+      block.positions.map((position) => position + offset),
+      "int32",
+    ),
     rows: rows.length === 0 ? null : tf.tensor1d([...rows], "int32"),
     masks: plan.windows.map((window) => ({
       past: past.map(({ places }) => maskOf(block, places, window)),
@@ -93,7 +97,7 @@ export function blockTensors(
       return {
         cosines: tf.tensor2d(cosines, shape),
         sines: tf.tensor2d(sines, shape),
-        swap: swapOfHalves(headDim, rotary.frequencies.length),
+        swap: swapOfPairs(headDim, rotary),
       };
     }),
     past: past.map(({ layers }) => layers),

@@ -9,7 +9,7 @@ import { attentionTables } from "./tables.ts";
 export interface Sequences {
   /** int32 [B·T]. */
   readonly ids: tf.Tensor1D;
-  /** int32 [B·T], from 0 in each sequence. */
+  /** int32 [B·T]: rows in the table of learned positions, which count from its offset in each sequence. */
   readonly positions: tf.Tensor1D;
   /** One entry per layer; equal layers share one. */
   readonly tables: readonly AttentionTables[];
@@ -31,9 +31,10 @@ export function sequencesOf(
     documentStarts === null
       ? attentionTables(description, length)
       : documentTables(description, documentStarts, { batch, length, heads, keyValueHeads, headDim });
+  const offset = description.embedding.learnedPositions?.offset ?? 0;
   const places = Int32Array.from(
     { length: batch * length },
-    (_, i) => (i % length) - (documentStarts?.[i] ?? 0),
+    (_, i) => (i % length) - (documentStarts?.[i] ?? 0) + offset,
   );
   return {
     ids: tf.reshape(ids, [batch * length]),

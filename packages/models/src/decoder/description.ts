@@ -29,22 +29,30 @@ export interface EmbeddingDescription {
    * if there is none.
    */
   readonly paddingRow: number | null;
-  /** Whether a learned embedding of each position is added. */
-  readonly learnedPositions: boolean;
+  /**
+   * A learned embedding of each position is added: the row of position i in its table is i + offset. Null: no such
+   * embedding.
+   */
+  readonly learnedPositions: { readonly offset: number } | null;
 }
 
 export type NormDescription =
   /** x / √(mean(x²) + epsilon) · (weight + offset). The offset is 1 for families that store weight − 1. */
   | { readonly kind: "rms"; readonly epsilon: number; readonly offset: 0 | 1 }
-  /** (x − mean) / √(variance + epsilon) · weight + bias. */
-  | { readonly kind: "layer"; readonly epsilon: number };
+  /** (x − mean) / √(variance + epsilon) · (weight + offset) + bias, the bias only if `hasBias`. */
+  | { readonly kind: "layer"; readonly epsilon: number; readonly offset: 0 | 1; readonly hasBias: boolean };
 
 /** How attention and MLP are arranged in a layer. */
 export interface BlockDescription {
   /** Whether the inputs of attention and MLP (`before`) and their outputs (`after`) are normalized. */
   readonly norms: { readonly before: boolean; readonly after: boolean };
-  /** `"parallel"`: the MLP reads the input of attention. `"sequential"`: it reads the residual stream after attention. */
-  readonly residual: "sequential" | "parallel";
+  /**
+   * `"sequential"`: the MLP reads the residual stream after attention. `"parallel"`: it reads the input of attention.
+   * `"parallelOneNorm"`: the same, and one norm before both.
+   */
+  readonly residual: "sequential" | "parallel" | "parallelOneNorm";
+  /** Multiplies the outputs of attention and MLP before they are added to the residual stream. */
+  readonly residualScale: number;
 }
 
 export interface AttentionDescription {
@@ -77,8 +85,10 @@ export interface LayerDescription {
   readonly scoreScale: number;
 }
 
-/** A rotation of head dimensions: i is paired with i + n, n = `frequencies.length`; dimensions from 2n on stay fixed. */
+/** A rotation of head dimensions in n pairs, n = `frequencies.length`; dimensions from 2n on stay fixed. */
 export interface RotaryDescription {
+  /** `"halves"`: dimension i is paired with i + n. `"adjacent"`: 2i is paired with 2i + 1. */
+  readonly pairs: "halves" | "adjacent";
   /** Radians per position, one for each pair. */
   readonly frequencies: readonly number[];
   /** Replaces `frequencies` for all positions of sequences with more than `beyond` tokens. */
@@ -101,6 +111,10 @@ export interface MlpDescription {
 export interface HeadDescription {
   /** Whether the head is the transposed embedding. */
   readonly tied: boolean;
+  /** Whether a head that is not tied adds a bias. */
+  readonly bias: boolean;
+  /** Multiplies the logits, before the cap. */
+  readonly scale: number;
   /** Logits x become cap · tanh(x / cap). Null: no cap. */
   readonly softCap: number | null;
 }

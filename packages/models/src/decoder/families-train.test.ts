@@ -5,24 +5,21 @@ import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
-/** The optional features of each family, and windows shorter than a sequence of six tokens. */
+/** Further optional features of each family, and windows shorter than a sequence of six tokens. */
 const options: Readonly<Partial<Record<keyof typeof tinyConfigs, HuggingFaceConfig>>> = {
   llama: { attention_bias: true, mlp_bias: true },
-  mistral: { sliding_window: 2 },
   qwen2: { use_sliding_window: true, sliding_window: 2, max_window_layers: 1 },
   gpt2: { scale_attn_by_inverse_layer_idx: true },
-  gpt_neox: { rotary_pct: 0.5, attention_bias: true },
-  gemma2: { sliding_window: 2, attn_logit_softcapping: 0.5, final_logit_softcapping: 1 },
-  gemma3_text: { sliding_window: 2, sliding_window_pattern: 2 },
   phi3: {
     original_max_position_embeddings: 4,
     rope_scaling: { type: "longrope", short_factor: [1, 1], long_factor: [2, 3] },
   },
-  smollm3: { no_rope_layer_interval: 2 },
+  seed_oss: { attention_out_bias: true, mlp_bias: true },
+  granite: { attention_bias: true, mlp_bias: true },
 };
-const cases = Object.entries(tinyConfigs).map(([family, config]) => {
+const cases = unusualFamilies.map(({ family, config }) => {
   return { family, config: { ...config, pad_token_id: null, ...options[family as keyof typeof options] } };
 });
 

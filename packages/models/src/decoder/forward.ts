@@ -17,7 +17,7 @@ import type { Adapter, Decoder, Layer, Linear, Norm } from "./weights.ts";
 export interface Tokens {
   /** int32 [N]. */
   readonly ids: tf.Tensor1D;
-  /** int32 [N]: positions in their sequences, from 0, for models with learned positions. */
+  /** int32 [N]: rows in the table of learned positions, for models that have one. */
   readonly positions: tf.Tensor1D;
   readonly attend: Attend;
 }
@@ -111,6 +111,7 @@ function layerOf(
   const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
   const isLast = index === layers.length - 1;
+  const { residual: arrangement, residualScale } = description.block;
   /** Selects the requested rows in the last layer, after attention has used all of them. */
   const wanted = (x: tf.Tensor2D) => (rows === null || !isLast ? x : rowsAt(x, rows));
   const runAttention = () =>
@@ -118,12 +119,21 @@ function layerOf(
   const attentionPart = () =>
     tf.tidy(() => {
       const attended = project(layer.output, wanted(runAttention()), masking);
-      return droppedAt(masking, norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
+      return droppedAt(
+        masking,
+        scaledBy(residualScale, norm(layer.attentionOutputNorm, attended)),
+        `layer.${index}.attention`,
+      );
     });
   const mlpPart = (read: tf.Tensor2D) =>
     tf.tidy(() => {
-      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, read), masking);
-      return droppedAt(masking, norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
+      const before = arrangement === "parallelOneNorm" ? layer.attentionNorm : layer.mlpNorm;
+      const mlp = mlpOf(description, layer, norm(before, read), masking);
+      return droppedAt(
+        masking,
+        scaledBy(residualScale, norm(layer.mlpOutputNorm, mlp)),
+        `layer.${index}.mlp`,
+      );
     });
   return tf.tidy(() => {
     if (isLast && rows?.size === 0) {
@@ -133,9 +143,11 @@ function layerOf(
     }
     const residual = wanted(x);
     const attended = sum(residual, attentionPart());
-    return sum(attended, mlpPart(description.block.residual === "parallel" ? residual : attended));
+    return sum(attended, mlpPart(arrangement === "sequential" ? attended : residual));
   });
 }
+
+const scaledBy = (factor: number, x: tf.Tensor2D): tf.Tensor2D => (factor === 1 ? x : scaled(x, factor));
 
 function droppedAt(masking: Dropout | null, x: tf.Tensor2D, place: string): tf.Tensor2D {
   return masking?.isAt(place) ? dropout(x, masking.mask(place, x.shape)) : x;
@@ -173,7 +185,7 @@ function embeddingOf(
   positions: tf.Tensor1D,
 ): tf.Tensor2D {
   const rows = rowsAt(embedding as tf.Tensor2D, ids, paddingRow);
-  const embedded = scale === 1 ? rows : scaled(rows, scale);
+  const embedded = scaledBy(scale, rows);
   return places === null ? embedded : sum(embedded, rowsAt(places as tf.Tensor2D, positions));
 }
 
@@ -242,7 +254,7 @@ function normOf(
 ): tf.Tensor2D {
   return norm.kind === "rms"
     ? rmsNorm(x, weight as tf.Tensor1D, norm.epsilon, norm.offset)
-    : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
+    : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D | null, norm);
 }
 
 /**
@@ -258,15 +270,17 @@ export function lossesOf(
 ): tf.Tensor1D {
   const { embedding, head, headAdapter } = weights;
   const weight = (head?.weight ?? embedding) as tf.Tensor2D;
-  if (headAdapter === undefined)
-    return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
-  const { name, a, b, bias } = headAdapter;
-  const place = `${name}.lora_dropout`;
+  const { softCap: cap, scale } = description.head;
+  if (headAdapter === undefined && !head?.bias) {
+    // Scales the states instead of the logits, which are wider.
+    return headLoss(scaledBy(scale, x), { weight, isTied: head === null, softCap: cap }, targets);
+  }
+  const place = `${headAdapter?.name}.lora_dropout`;
   // Draws the mask for all rows at once, as `logitsOf` does.
-  const mask = masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
-  const ofHead = [weight, a, b].concat(bias ?? []);
+  const mask = headAdapter && masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
+  const furtherWeights = [head?.bias, headAdapter?.a, headAdapter?.b, headAdapter?.bias];
   return recomputedByRows(
-    { x, weights: ofHead, beside: [targets, ...mask] },
+    { x, weights: [weight, ...furtherWeights.filter((weight) => !!weight)], beside: [targets, ...mask] },
     rowsIn(chunkBytes, description.vocabSize),
     (x, [targets, mask]) => {
       const dropping: Dropout = { isAt: (at) => at === place && !!mask, mask: () => mask as tf.Tensor2D };
@@ -282,8 +296,8 @@ export function logitsOf(
   x: tf.Tensor2D,
   masking: Dropout | null = null,
 ): tf.Tensor2D {
+  const { scale, softCap: cap } = description.head;
   const plain = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x, masking);
-  const logits = adapted(plain, x, headAdapter, masking);
-  const cap = description.head.softCap;
+  const logits = scaledBy(scale, adapted(plain, x, headAdapter, masking));
   return cap === null ? logits : softCap(logits, cap);
 }

@@ -9,7 +9,7 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { testedBackends } from "../testing/backends.ts";
 import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { modelFixtures } from "../testing/fixtures.test-data.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { tinyConfig, unusualFamilies, withTextOptions } from "../testing/tiny-config.ts";
 
 /** Allows rounding only; one wrong mask or position changes a hundred times as much. */
 const tolerance = 5e-5;
@@ -17,6 +17,14 @@ const tolerance = 5e-5;
 const models: Readonly<Record<string, () => Promise<CheckpointLM>>> = {
   "a Llama": async () =>
     createCausalLM({ ...tinyConfig, max_position_embeddings: 64 }, { seed: "a", initStd: 0.3 }),
+  ...Object.fromEntries(
+    unusualFamilies
+      .filter(({ family }) => !modelFixtures.some(({ config }) => config["model_type"] === family))
+      .map(({ family, config }) => {
+        const long = withTextOptions(config, { max_position_embeddings: 64 });
+        return [`a ${family}`, async () => createCausalLM(long, { seed: "a", initStd: 0.3 })];
+      }),
+  ),
   ...Object.fromEntries(modelFixtures.map(({ name, folder }) => [name, () => loadCausalLM(folder)])),
 };
 if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");

@@ -107,11 +107,12 @@ function joined(before: LayerCache, after: LayerCache): LayerCache {
 /** Returns a function that rotates x [N, heads·D] by the positions of the block's tokens, and scales it. */
 function rotation(
   { cosines, sines, swap }: BlockRotary<tf.Tensor>,
-  { frequencies }: RotaryDescription,
+  { pairs, frequencies }: RotaryDescription,
   heads: number,
   scale: number,
 ): (x: tf.Tensor2D) => tf.Tensor2D {
-  if (hasNativeKernels()) {
+  // The kernel rotates halves.
+  if (pairs === "halves" && hasNativeKernels()) {
     const parameters = { pairs: frequencies.length, scale };
     return (x) => runNative("PeriodicRotate", [x, cosines, sines], parameters) as tf.Tensor2D;
   }

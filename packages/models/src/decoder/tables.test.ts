@@ -4,10 +4,11 @@ import { useBackend } from "../backend/use-backend.ts";
 import { familyOf } from "../families/registry.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import type { RotaryDescription } from "./description.ts";
-import { attentionTables, rotaryAngles, swapOfHalves } from "./tables.ts";
+import { attentionTables, rotaryAngles, swapOfPairs } from "./tables.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
 
 const rotary: RotaryDescription = {
+  pairs: "halves",
   frequencies: [0.5],
   long: { beyond: 4, frequencies: [0.25] },
   factor: 2,
@@ -32,10 +33,23 @@ describe("rotary angles", () => {
     expect(first([1], 5)).toBe(long);
   });
 
+  it("pair adjacent dimensions in the families that rotate these", () => {
+    const adjacent = { ...rotary, pairs: "adjacent", frequencies: [0.5, 0.25], long: null } as const;
+    const { cosines } = rotaryAngles(adjacent, 5, [3]);
+    const [first, second] = [Math.fround(2 * Math.cos(1.5)), Math.fround(2 * Math.cos(0.75))];
+    expect([...cosines]).toEqual([first, first, second, second, 1]);
+    tf.tidy(() => {
+      const x = tf.tensor2d([[1, 2, 3, 4, 5]]);
+      expect([...tf.matMul(x, swapOfPairs(5, adjacent)).dataSync()]).toEqual([-2, 1, -4, 3, 0]);
+    });
+  });
+
   it("pair the two halves of the rotated dimensions", () => {
     tf.tidy(() => {
       const x = tf.tensor2d([[1, 2, 3, 4, 5]]);
-      expect([...tf.matMul(x, swapOfHalves(5, 2)).dataSync()]).toEqual([-3, -4, 1, 2, 0]);
+      expect([...tf.matMul(x, swapOfPairs(5, { ...rotary, frequencies: [1, 1] })).dataSync()]).toEqual([
+        -3, -4, 1, 2, 0,
+      ]);
     });
   });
 });

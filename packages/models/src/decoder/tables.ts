@@ -38,7 +38,7 @@ export function tablesOf(description: DecoderDescription, layout: Layout): Atten
   const { heads, keyValueHeads, headDim, softCap } = description.attention;
   const mask = memoized(layout.mask);
   const angles = memoized(layout.angles);
-  const swap = memoized((pairs: number) => swapOfHalves(headDim, pairs));
+  const swap = memoized((rotary: RotaryDescription) => swapOfPairs(headDim, rotary));
   const rotaryOf = memoized((rotary: RotaryDescription) => {
     const tables = (scale: number, heads: number): RotaryTables => {
       const { cosines, sines } = angles(rotary);
@@ -47,7 +47,7 @@ export function tablesOf(description: DecoderDescription, layout: Layout): Atten
           values.map((value) => value * scale),
           heads,
         );
-      return { cosines: table(cosines), sines: table(sines), swap: swap(rotary.frequencies.length) };
+      return { cosines: table(cosines), sines: table(sines), swap: swap(rotary) };
     };
     return {
       query: memoized((scale: number) => tables(scale, heads)),
@@ -68,37 +68,46 @@ export function tablesOf(description: DecoderDescription, layout: Layout): Atten
  * without rotation. `sequenceLength` is the length of the whole sequence, if it is longer than the positions imply.
  */
 export function rotaryAngles(
-  { frequencies, long, factor }: RotaryDescription,
+  rotary: RotaryDescription,
   headDim: number,
   positions: ArrayLike<number>,
   sequenceLength = 0,
 ): { readonly cosines: Float32Array; readonly sines: Float32Array } {
+  const { frequencies, long, factor } = rotary;
+  const pairAt = pairsOf(rotary);
   let end = sequenceLength;
   for (let row = 0; row < positions.length; row++) end = Math.max(end, positions[row]! + 1);
   const used = (long !== null && end > long.beyond ? long.frequencies : frequencies).map(Math.fround);
-  const pairs = used.length;
   const cosines = new Float32Array(positions.length * headDim).fill(1);
   const sines = new Float32Array(positions.length * headDim);
   for (let row = 0; row < positions.length; row++) {
-    for (let i = 0; i < pairs; i++) {
+    const start = row * headDim;
+    for (let i = 0; i < used.length; i++) {
       // Rounds to float32 like the reference: at late positions the rounding of the angle matters.
       const angle = Math.fround(positions[row]! * used[i]!);
-      const at = row * headDim + i;
-      cosines[at] = cosines[at + pairs] = Math.cos(angle) * factor;
-      sines[at] = sines[at + pairs] = Math.sin(angle) * factor;
+      const [a, b] = pairAt(i);
+      cosines[start + a] = cosines[start + b] = Math.cos(angle) * factor;
+      sines[start + a] = sines[start + b] = Math.sin(angle) * factor;
     }
   }
   return { cosines, sines };
 }
 
 /** Returns `RotaryTables.swap`. */
-export function swapOfHalves(headDim: number, pairs: number): tf.Tensor2D {
+export function swapOfPairs(headDim: number, rotary: RotaryDescription): tf.Tensor2D {
+  const pairAt = pairsOf(rotary);
   const matrix = new Float32Array(headDim * headDim);
-  for (let i = 0; i < pairs; i++) {
-    matrix[(i + pairs) * headDim + i] = -1;
-    matrix[i * headDim + i + pairs] = 1;
+  for (const i of rotary.frequencies.keys()) {
+    const [a, b] = pairAt(i);
+    matrix[b * headDim + a] = -1;
+    matrix[a * headDim + b] = 1;
   }
   return tf.tensor2d(matrix, [headDim, headDim]);
+}
+
+/** Returns a function that returns the two dimensions of pair i. */
+function pairsOf({ pairs, frequencies }: RotaryDescription): (i: number) => readonly [number, number] {
+  return pairs === "halves" ? (i) => [i, i + frequencies.length] : (i) => [2 * i, 2 * i + 1];
 }
 
 /** Returns [T, T]: a token attends to itself and earlier tokens, at most `window` tokens in total. */

@@ -4,14 +4,18 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
+import { tinyConfigs, withTextOptions } from "../testing/tiny-config.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
 /** Large enough that activations, not the fixed parts, decide the peak. */
 const sizes = { vocab_size: 200, num_hidden_layers: 4, max_position_embeddings: 128 };
 const wide = { hidden_size: 32, intermediate_size: 96 };
-const ofGpt2 = { vocab_size: 200, n_embd: 32, n_layer: 4, n_positions: 128 };
+const unusual: Readonly<Record<string, HuggingFaceConfig>> = {
+  gpt2: { vocab_size: 200, n_embd: 32, n_layer: 4, n_positions: 128 },
+  opt: { ...sizes, hidden_size: 32, ffn_dim: 96 },
+};
 const pass = { rows: 2, tokens: 96, backend: "wasm" };
 
 /** Returns the bytes of tensors at the peak of a forward and backward pass, above those before it. */
@@ -56,10 +60,9 @@ describe.each(Object.entries(tinyConfigs))("a training pass of %s", (name, confi
   ])(
     "of %s, with checkpointing %s, needs what is estimated within a factor of 1.6",
     async (trained, checkpointing) => {
-      const base = createCausalLM(
-        { ...config, ...(name === "gpt2" ? ofGpt2 : { ...sizes, ...wide }) },
-        { seed: "memory" },
-      );
+      const base = createCausalLM(withTextOptions(config, unusual[name] ?? { ...sizes, ...wide }), {
+        seed: "memory",
+      });
       const model = trained === "full" ? base : withLora(base, { rank: 4 });
       const leave = checkpointing ? model.enterActivationCheckpointing() : () => {};
       const peak = await measuredPeak(model);

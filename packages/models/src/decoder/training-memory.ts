@@ -29,7 +29,7 @@ const updateValues = 8;
 const retainedShare = 0.25;
 
 /** Values per token that an activation keeps, in multiples of the MLP's size: its result and what its slope needs. */
-const keptByActivation = { silu: 2, gelu: 3, geluTanh: 3, relu: 1 };
+const keptByActivation = { silu: 2, gelu: 3, geluTanh: 3, relu: 1, reluSquared: 2, quickGelu: 2 };
 
 /**
  * Estimates the memory of a training pass from sizes alone: the tensors that each operation of `ops` keeps for its backward

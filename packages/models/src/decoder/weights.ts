@@ -100,6 +100,7 @@ export interface WeightSpec {
 export function weightSpecs(description: DecoderDescription, names: WeightNames): Decoder<WeightSpec> {
   const { vocabSize, contextLength, hiddenSize, embedding, attention, block, mlp, head } = description;
   const { before, after } = block.norms;
+  const { norm } = description;
   const { heads, keyValueHeads, headDim, bias } = attention;
   const [querySize, keySize] = [heads * headDim, keyValueHeads * headDim];
   const projected =
@@ -111,11 +112,11 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
   const table = (name: string | undefined, rows: number): WeightSpec => {
     return { name: present(name), shape: [rows, hiddenSize], transposed: false, initial: "normal" };
   };
-  const neutral = description.norm.kind === "rms" && description.norm.offset === 1 ? 0 : 1;
+  const neutral = norm.offset === 1 ? 0 : 1;
   const normOf = (stem: string | undefined, size = hiddenSize): Norm<WeightSpec> => ({
     weight: { name: `${present(stem)}.weight`, shape: [size], transposed: false, initial: neutral },
     bias:
-      description.norm.kind === "layer"
+      norm.kind === "layer" && norm.hasBias
         ? { name: `${present(stem)}.bias`, shape: [size], transposed: false, initial: 0 }
         : null,
   });
@@ -130,7 +131,8 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
   };
   return {
     embedding: table(names.embedding, vocabSize),
-    positions: embedding.learnedPositions ? table(names.positions, contextLength) : null,
+    positions:
+      embedding.learnedPositions && table(names.positions, contextLength + embedding.learnedPositions.offset),
     layers: description.layers.map((_, index) => {
       const at = names.layer(index);
       return {
@@ -142,7 +144,7 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
         keyNorm: normed ? normOf(at.keyNorm, ofHead ? headDim : keySize) : null,
         output: linear(at.output, hiddenSize, querySize, bias.output),
         attentionOutputNorm: after ? normOf(at.attentionOutputNorm) : null,
-        mlpNorm: before ? normOf(at.mlpNorm) : null,
+        mlpNorm: before && block.residual !== "parallelOneNorm" ? normOf(at.mlpNorm) : null,
         up: widened.map((size, i) => linear(present(at.up[i]), size, hiddenSize, mlp.bias)),
         down: linear(at.down, hiddenSize, mlp.size, mlp.bias),
         mlpOutputNorm: after ? normOf(at.mlpOutputNorm) : null,
@@ -160,7 +162,9 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
             transposed: true,
             initial: "normal",
           },
-          bias: null,
+          bias: head.bias
+            ? { name: `${names.head}.bias`, shape: [vocabSize], transposed: false, initial: 0 }
+            : null,
         },
   };
 }

@@ -41,9 +41,131 @@ it.each<[ModelType, object]>([
   ["phi3", { vocabSize: 32_064, contextLength: 4096, head: { tied: false, softCap: null } }],
   ["olmo2", { vocabSize: 50_304, contextLength: 2048, head: { tied: false, softCap: null } }],
   ["smollm3", { vocabSize: 128_256, contextLength: 32_768, head: { tied: true, softCap: null } }],
+  ["ministral", { vocabSize: 32_000, contextLength: 131_072, hiddenSize: 4096 }],
+  // The class scales queries from token 16,384 on.
+  ["ministral3", { vocabSize: 131_072, contextLength: 16_384, attention: { headDim: 128 } }],
+  ["seed_oss", { vocabSize: 155_136, contextLength: 524_288, attention: { heads: 80, headDim: 128 } }],
+  ["olmo3", { vocabSize: 50_304, contextLength: 2048, embedding: { paddingRow: 1 } }],
+  ["exaone4", { vocabSize: 102_400, contextLength: 2048, mlp: { size: 16_384 } }],
+  ["vaultgemma", { vocabSize: 256_000, hiddenSize: 2304, head: { tied: true, softCap: 30 } }],
+  ["starcoder2", { vocabSize: 49_152, attention: { keyValueHeads: 2 }, head: { tied: true } }],
+  ["stablelm", { vocabSize: 50_304, hiddenSize: 2560, mlp: { size: 6912 } }],
+  ["granite", { vocabSize: 32_000, embedding: { scale: 1 }, head: { scale: 1 } }],
+  ["arcee", { hiddenSize: 2560, mlp: { size: 18_432, activation: "reluSquared" } }],
+  ["phi", { vocabSize: 51_200, hiddenSize: 2048, mlp: { activation: "geluTanh" } }],
+  ["opt", { vocabSize: 50_272, contextLength: 2048, embedding: { paddingRow: 1 }, head: { tied: true } }],
+  ["nemotron", { vocabSize: 256_000, attention: { heads: 48, headDim: 128 }, mlp: { size: 24_576 } }],
+  ["cohere", { vocabSize: 256_000, mlp: { size: 22_528 }, head: { tied: true, scale: 0.0625 } }],
+  ["cohere2", { vocabSize: 256_000, contextLength: 8192, head: { tied: true, scale: 0.0625 } }],
+  ["glm", { vocabSize: 151_552, attention: { keyValueHeads: 2, headDim: 128 }, mlp: { size: 13_696 } }],
+  ["glm4", { vocabSize: 151_552, contextLength: 131_072, norm: { epsilon: 1.5625e-7 } }],
 ])("gives %s the defaults of its configuration class", (model_type, expected) => {
   const description = familyOf({ model_type }, "x").describe(new ConfigReader({ model_type }, "x"));
   expect(description).toMatchObject(expected);
+});
+
+describe("the text part of a multimodal model", () => {
+  const text_config = tinyConfigs.gemma3.text_config;
+
+  it("is described as the same text model alone", () => {
+    const { model_type, ...text } = text_config;
+    const alone = familyOf({ model_type }, "x").describe(new ConfigReader({ model_type, ...text }, "x"));
+    expect(described("gemma3", { tie_word_embeddings: false })).toEqual(alone);
+  });
+
+  it("is tied by the option outside it, except in Qwen2.5-VL, whose text part may have it", () => {
+    const tiedOf = (type: ModelType, change: object) => described(type, change).head.tied;
+    expect(tiedOf("gemma3", {})).toBe(true);
+    expect(tiedOf("gemma3", { tie_word_embeddings: false })).toBe(false);
+    expect(
+      tiedOf("gemma3", {
+        tie_word_embeddings: false,
+        text_config: { ...text_config, tie_word_embeddings: true },
+      }),
+    ).toBe(false);
+    const qwen = { ...text_config, model_type: "qwen2_5_vl_text", head_dim: 2, tie_word_embeddings: true };
+    const config = { model_type: "qwen2_5_vl", tie_word_embeddings: false, text_config: qwen };
+    expect(familyOf(config, "x").describe(new ConfigReader(config, "x")).head.tied).toBe(true);
+  });
+
+  it("ignores sections of multimodal rotary positions, which are equal for text", () => {
+    const rope_scaling = { type: "mrope", mrope_section: [1, 0, 0] };
+    const { rope_scaling: _, ...plain } = tinyConfigs.qwen2_5_vl;
+    const [first, second] = [plain, { ...plain, rope_scaling }].map((config) =>
+      familyOf(config, "x").describe(new ConfigReader(config, "x")),
+    );
+    expect(first).toEqual(second);
+  });
+
+  it("reads Mistral and Ministral in Mistral 3, and refuses another text part by name", () => {
+    const ministral3 = { ...tinyConfigs.ministral3, max_position_embeddings: 300 };
+    expect(described("mistral3", { text_config: ministral3 }).contextLength).toBe(128);
+    expect(() => described("mistral3", { text_config: { ...text_config, model_type: "llama" } })).toThrow(
+      /text_config, model_type: got "llama", expected "mistral" or "ministral" or "ministral3"/,
+    );
+    expect(() => described("gemma3", { text_config: undefined })).toThrow(
+      /text_config: got nothing, expected an object/,
+    );
+  });
+
+  it("refuses quantized weights", () => {
+    expect(() => described("gemma3", { quantization_config: { quant_method: "fp8" } })).toThrow(
+      /quantization_config/,
+    );
+  });
+});
+
+describe("the refusal of an unsupported family", () => {
+  const refusalOf = (config: HuggingFaceConfig) => () => familyOf(config, "config.json");
+  const wayOut =
+    /measure the model where it runs: in PyTorch or on a vLLM server, see docs\/guides\/servers\.md/;
+
+  it.each<[string, HuggingFaceConfig, RegExp]>([
+    [
+      "a multimodal model",
+      { model_type: "llava", text_config: { model_type: "llama" } },
+      /got "llava", a multimodal model whose text part is "llama"/,
+    ],
+    [
+      "a multimodal model in another layout",
+      { model_type: "internvl_chat", llm_config: { model_type: "qwen2" } },
+      /text part is "qwen2"/,
+    ],
+    [
+      "a multimodal model with experts, nested twice",
+      {
+        model_type: "qwen3_omni_moe",
+        thinker_config: { text_config: { model_type: "qwen3_omni_moe_text", num_experts: 128 } },
+      },
+      /text part is "qwen3_omni_moe_text", a mixture of experts/,
+    ],
+    [
+      "a multimodal model without a text part",
+      { model_type: "qwen2_vl", vision_config: {} },
+      /got "qwen2_vl", a multimodal model, expected/,
+    ],
+    ["Mixtral", { model_type: "mixtral", num_local_experts: 8 }, /got "mixtral", a mixture of experts/],
+    [
+      "DeepSeek V3",
+      { model_type: "deepseek_v3", n_routed_experts: 256 },
+      /got "deepseek_v3", a mixture of experts/,
+    ],
+    [
+      "Falcon-H1",
+      { model_type: "falcon_h1", mamba_d_ssm: 24 },
+      /got "falcon_h1", a hybrid of attention and other layers/,
+    ],
+    [
+      "Qwen3-Next",
+      { model_type: "qwen3_next", num_experts: 512, layer_types: ["linear_attention", "full_attention"] },
+      /a hybrid/,
+    ],
+    ["LFM2", { model_type: "lfm2", conv_L_cache: 3 }, /a hybrid/],
+    ["another model", { model_type: "bert" }, /got "bert", expected "llama" or/],
+  ])("names the kind of %s, and the way to measure it", (_, config, message) => {
+    expect(refusalOf(config)).toThrow(message);
+    expect(refusalOf(config)).toThrow(wayOut);
+  });
 });
 
 describe("the window of each layer", () => {
@@ -81,6 +203,32 @@ describe("the window of each layer", () => {
     ]);
     const layer_types = ["full_attention", "full_attention", "sliding_attention"];
     expect(windowsOf(described("gemma3_text", { ...three, layer_types }))).toEqual([null, null, 3]);
+  });
+
+  it("follows layer_types in Ministral, and in a Mistral that has them", () => {
+    const layer_types = ["attention", "sliding_attention"];
+    for (const type of ["mistral", "ministral"] as const)
+      expect(windowsOf(described(type, { sliding_window: 3, layer_types }))).toEqual([null, 3]);
+    expect(windowsOf(described("ministral", { sliding_window: null }))).toEqual([null, null]);
+  });
+
+  it("spares every fourth layer in OLMo 3, Cohere 2 and EXAONE 4, of which the last two do not rotate there", () => {
+    const four = { num_hidden_layers: 4, sliding_window: 3 };
+    for (const [type, rotates] of [
+      ["olmo3", true],
+      ["cohere2", false],
+      ["exaone4", false],
+    ] as const) {
+      const description = described(type, four);
+      expect(windowsOf(description)).toEqual([3, 3, 3, null]);
+      expect(description.layers.map(({ rotary }) => rotary !== null)).toEqual([true, true, true, rotates]);
+    }
+    // Without windows, the layers of EXAONE 4 rotate.
+    const { layers } = described("exaone4", { sliding_window: null });
+    expect(layers.map(({ window, rotary }) => [window, rotary !== null])).toEqual([
+      [null, true],
+      [null, true],
+    ]);
   });
 
   it("applies in SmolLM3 to layers without rotation", () => {
@@ -188,6 +336,20 @@ it.each<[ModelType, object, RegExp]>([
   ["gemma3_text", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
   ["phi3", { resid_pdrop: 0.1 }, /resid_pdrop: got 0.1/],
   ["olmo2", { partial_rotary_factor: 0.5 }, /partial_rotary_factor: got 0.5, expected 1 or absent/],
+  ["opt", { do_layer_norm_before: false }, /do_layer_norm_before: got false/],
+  ["opt", { word_embed_proj_dim: 4 }, /word_embed_proj_dim: got 4, expected 8 or absent/],
+  ["opt", { _remove_final_layer_norm: true }, /_remove_final_layer_norm: got true/],
+  ["opt", { num_attention_heads: 3 }, /num_attention_heads: got 3, expected a divisor of hidden_size, 8/],
+  ["phi", { qk_layernorm: true }, /qk_layernorm: got true/],
+  ["phi", { tie_word_embeddings: true }, /tie_word_embeddings: got true/],
+  ["stablelm", { qk_layernorm: true }, /qk_layernorm: got true/],
+  ["stablelm", { head_dim: 4 }, /head_dim: got 4, expected 2, hidden_size \/ num_attention_heads/],
+  ["cohere", { use_qk_norm: true }, /use_qk_norm: got true/],
+  ["cohere2", { head_dim: 4 }, /head_dim: got 4, expected 2/],
+  ["exaone4", { sliding_window_pattern: "LLLG" }, /sliding_window_pattern: got "LLLG", expected a positive/],
+  ["ministral3", { rope_parameters: { rope_type: "default" } }, /llama_4_scaling_beta: got nothing/],
+  ["granite", { logits_scaling: 0 }, /logits_scaling: got 0, expected a number above 0/],
+  ["olmo3", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
   [
     "smollm3",
     { no_rope_layers: [1, 2] },

@@ -1,5 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { WeightNames } from "../decoder/weights.ts";
+import { withPrefix } from "./config/weight-names.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 
 /** A model family: how to read its configuration, and the names of its weights in a checkpoint. */
@@ -12,11 +13,38 @@ export interface Family {
    * @throws PeriodicEvalError `model` for a wrong or unsupported option, with its `path` in `config.json`.
    */
   describe(config: ConfigReader): DecoderDescription;
+  /** Its names in transformers, and so in PEFT. */
   readonly names: WeightNames;
   /** Another name of the head, which some checkpoints use. */
   readonly otherHead?: string;
   /** The prefix of every name except the head's; checkpoints of the model without its head omit it. */
   readonly prefix: string;
+  /** What other layouts of checkpoints have in place of the prefix and the head. Default: none. */
+  readonly layouts?: readonly Layout[];
+  /** Matches tensors of the other parts of a multimodal model, which are copied when the model is saved. Default: none. */
+  readonly otherParts?: RegExp;
   /** Matches tensors in old checkpoints that are not weights. */
   readonly buffers: readonly RegExp[];
+}
+
+export interface Layout {
+  readonly prefix: string;
+  readonly head: string;
+}
+
+/** Returns the names of a family's weights in a checkpoint, in the first layout whose embedding is there. */
+export function namesIn(
+  { names, prefix, layouts = [] }: Family,
+  has: (tensor: string) => boolean,
+): WeightNames {
+  const bare = { prefix: "", head: names.head };
+  const all = [names, ...[...layouts, bare].map((layout) => withPrefix(names, prefix, layout))];
+  return all.find(({ embedding }) => has(embedding)) ?? names;
+}
+
+/** Returns the name in transformers of a module with this name in a checkpoint. */
+export function moduleName({ prefix, layouts = [] }: Family, name: string): string {
+  if (name.startsWith(prefix)) return name;
+  const inLayout = layouts.find((layout) => name.startsWith(layout.prefix));
+  return `${prefix}${name.slice(inLayout?.prefix.length ?? 0)}`;
 }

@@ -1,9 +1,6 @@
-import type { RotaryDescription } from "../decoder/description.ts";
-import type { ConfigReader } from "./config/config-reader.ts";
-import type { ModelSizes } from "./config/sizes.ts";
 import { gemma2Defaults, gemma2Norms } from "./gemma2.ts";
 import { llamaFamily } from "./llama-like.ts";
-import { rotaryOf } from "./config/rope.ts";
+import { rotationsByType } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
 /**
@@ -21,7 +18,10 @@ export const gemma3Text = llamaFamily({
 
   describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);
-    const rotations = rotationsByType(config, sizes);
+    const rotations = rotationsByType(config, sizes, {
+      full_attention: { fallback: 1_000_000 },
+      sliding_attention: { key: "rope_local_base_freq", fallback: 10_000 },
+    });
     const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
     const period = config.positiveInteger("sliding_window_pattern", 6);
     const types = layerTypes(config, sizes.layers, (index) =>
@@ -36,7 +36,7 @@ export const gemma3Text = llamaFamily({
       ...base,
       embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
       norm: { ...base.norm, offset: 1 },
-      block: { norms: { before: true, after: true }, residual: "sequential" },
+      block: { ...base.block, norms: { before: true, after: true } },
       attention: {
         ...base.attention,
         bias: { queryKeyValue: bias, output: bias },
@@ -49,22 +49,3 @@ export const gemma3Text = llamaFamily({
     };
   },
 });
-
-/** In transformers 4, `rope_scaling` and `rope_theta` apply to full attention only. */
-function rotationsByType(
-  config: ConfigReader,
-  sizes: ModelSizes,
-): Readonly<Record<"full_attention" | "sliding_attention", RotaryDescription>> {
-  const nested = config.nested("rope_parameters");
-  const full = nested === null ? config.nested("rope_scaling") : nested.nested("full_attention");
-  const sliding = nested?.nested("sliding_attention") ?? null;
-  const rotations = {
-    full_attention: rotaryOf(config, full, { ...sizes, theta: { fallback: 1_000_000 } }),
-    sliding_attention: rotaryOf(config, sliding, {
-      ...sizes,
-      theta: { key: "rope_local_base_freq", fallback: 10_000 },
-    }),
-  };
-  nested?.finish();
-  return rotations;
-}

@@ -1,5 +1,5 @@
 import { activation } from "./config/activation-name.ts";
-import { harmlessKeys } from "./config/config-reader.ts";
+import { finishConfig, unusedDropout } from "./config/unused-keys.ts";
 import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
 import { alike } from "./llama-like.ts";
@@ -30,15 +30,21 @@ export const gptNeoX: Family = {
     // transformers 4 saves both a second time, under the key names of other families.
     config.only("rope_theta", config.get("rotary_emb_base") ?? 10_000);
     config.only("partial_rotary_factor", config.get("rotary_pct") ?? 0.25);
-    for (const key of ["attention_dropout", "hidden_dropout"]) config.only(key, 0);
-    for (const key of ["attention_probs_dropout_prob", "hidden_dropout_prob"]) config.only(key, 0);
+    unusedDropout(config, ["attention_dropout", "hidden_dropout"]);
+    unusedDropout(config, ["attention_probs_dropout_prob", "hidden_dropout_prob"]);
     const description = {
       ...sizes,
-      embedding: { scale: 1, paddingRow: null, learnedPositions: false },
-      norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_eps", 1e-5) },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: null },
+      norm: {
+        kind: "layer",
+        epsilon: config.positiveNumber("layer_norm_eps", 1e-5),
+        offset: 0,
+        hasBias: true,
+      },
       block: {
         norms: { before: true, after: false },
         residual: config.boolean("use_parallel_residual", true) ? "parallel" : "sequential",
+        residualScale: 1,
       },
       attention: {
         heads,
@@ -56,9 +62,9 @@ export const gptNeoX: Family = {
         bias: true,
       },
       layers: alike({ layers, headDim }, rotation),
-      head: { tied: config.boolean("tie_word_embeddings", false), softCap: null },
+      head: { tied: config.boolean("tie_word_embeddings", false), bias: false, scale: 1, softCap: null },
     } as const;
-    config.finish(harmlessKeys);
+    finishConfig(config, layers);
     return description;
   },
 

@@ -1,5 +1,5 @@
 import { activation } from "./config/activation-name.ts";
-import { harmlessKeys } from "./config/config-reader.ts";
+import { finishConfig } from "./config/unused-keys.ts";
 import type { Family } from "./family.ts";
 
 /**
@@ -21,9 +21,14 @@ export const gpt2: Family = {
       vocabSize: config.size("vocab_size", 50_257),
       contextLength: config.size("n_positions", 1024),
       hiddenSize,
-      embedding: { scale: 1, paddingRow: null, learnedPositions: true },
-      norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_epsilon", 1e-5) },
-      block: { norms: { before: true, after: false }, residual: "sequential" },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: { offset: 0 } },
+      norm: {
+        kind: "layer",
+        epsilon: config.positiveNumber("layer_norm_epsilon", 1e-5),
+        offset: 0,
+        hasBias: true,
+      },
+      block: { norms: { before: true, after: false }, residual: "sequential", residualScale: 1 },
       attention: {
         heads,
         keyValueHeads: heads,
@@ -42,9 +47,9 @@ export const gpt2: Family = {
       layers: Array.from({ length: config.layerCount("n_layer", 12) }, (_, index) => {
         return { window: null, rotary: null, scoreScale: byLayer ? scale / (index + 1) : scale };
       }),
-      head: { tied: config.boolean("tie_word_embeddings", true), softCap: null },
+      head: { tied: config.boolean("tie_word_embeddings", true), bias: false, scale: 1, softCap: null },
     } as const;
-    config.finish([...harmlessKeys, ...unused]);
+    finishConfig(config, description.layers.length, unused);
     return description;
   },
 

@@ -1,14 +1,18 @@
 import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
-import { activation } from "./config/activation-name.ts";
+import { activation, type ActivationName } from "./config/activation-name.ts";
+import { unusedDropout } from "./config/unused-keys.ts";
 import type { LayerNames } from "../decoder/weights.ts";
 import type { Family } from "./family.ts";
-import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
+import { finishConfig } from "./config/unused-keys.ts";
 import { modelSizes, paddingRow, type ModelSizes, type SizeDefaults } from "./config/sizes.ts";
 import { llamaNames } from "./config/weight-names.ts";
 
 /** The defaults of a configuration class. */
 interface LlamaLikeDefaults extends SizeDefaults {
   readonly epsilon: number;
+  /** Default: `rms_norm_eps`. */
+  readonly epsilonKey?: string;
   readonly mlpSize: number;
   /** Default: false. */
   readonly tied?: boolean;
@@ -16,8 +20,10 @@ interface LlamaLikeDefaults extends SizeDefaults {
   readonly padding?: number | null;
   readonly activation?: {
     readonly key: "hidden_act" | "hidden_activation";
-    readonly fallback: "silu" | "gelu_pytorch_tanh";
+    readonly fallback: ActivationName;
   };
+  /** Keys of dropout rates. Default: only `attention_dropout`. */
+  readonly dropouts?: readonly string[];
 }
 
 type LlamaLike = ReturnType<typeof llamaLike>;
@@ -30,41 +36,43 @@ interface LlamaFamily {
   describe(config: ConfigReader, base: LlamaLike, sizes: ModelSizes): DecoderDescription;
   /** Returns the names of a layer that differ from Llama's, by the layer's prefix. */
   names?(layer: string): Partial<LayerNames>;
+  /** The name of the norm before the head. Default: Llama's. */
+  readonly finalNorm?: string;
   /** Default: none. */
   readonly buffers?: Family["buffers"];
 }
 
-export const llamaFamily = ({ modelType, buffers = [], defaults, describe, names }: LlamaFamily): Family => ({
+export const llamaFamily = ({ modelType, buffers = [], defaults, ...family }: LlamaFamily): Family => ({
   modelType,
   describe(config) {
     const sizes = modelSizes(config, defaults);
-    const description = describe(config, llamaLike(config, sizes, defaults), sizes);
-    config.finish(harmlessKeys);
+    const description = family.describe(config, llamaLike(config, sizes, defaults), sizes);
+    finishConfig(config, sizes.layers);
     return description;
   },
-  names: llamaNames(names),
+  names: { ...llamaNames(family.names), ...(family.finalNorm && { finalNorm: family.finalNorm }) },
   prefix: "model.",
   buffers,
 });
 
 /**
  * Describes what the descendants of Llama share, without the layers: RMSNorm before attention and MLP, no biases, a gated
- * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings`, `pad_token_id` and the activation.
+ * MLP. Reads the epsilon of norms, dropout rates, `intermediate_size`, `tie_word_embeddings`, `pad_token_id` and the activation.
  */
 function llamaLike(
   config: ConfigReader,
   { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: ModelSizes,
-  { epsilon, mlpSize, tied = false, padding = null, activation: named }: LlamaLikeDefaults,
+  { tied = false, padding = null, activation: named, ...defaults }: LlamaLikeDefaults,
 ) {
-  // Ignoring this key would silently change training.
-  config.only("attention_dropout", 0);
+  unusedDropout(config, defaults.dropouts ?? ["attention_dropout"]);
+  const epsilon = config.positiveNumber(defaults.epsilonKey ?? "rms_norm_eps", defaults.epsilon);
   return {
     vocabSize,
     contextLength,
     hiddenSize,
-    embedding: { scale: 1, paddingRow: paddingRow(config, vocabSize, padding), learnedPositions: false },
-    norm: { kind: "rms", epsilon: config.positiveNumber("rms_norm_eps", epsilon), offset: 0 },
-    block: { norms: { before: true, after: false }, residual: "sequential" },
+    embedding: { scale: 1, paddingRow: paddingRow(config, vocabSize, padding), learnedPositions: null },
+    norm: { kind: "rms", epsilon, offset: 0 },
+    block: { norms: { before: true, after: false }, residual: "sequential", residualScale: 1 },
     attention: {
       heads,
       keyValueHeads,
@@ -77,10 +85,10 @@ function llamaLike(
     mlp: {
       kind: "gated",
       activation: activation(config, named?.key ?? "hidden_act", named?.fallback ?? "silu"),
-      size: config.size("intermediate_size", mlpSize),
+      size: config.size("intermediate_size", defaults.mlpSize),
       bias: false,
     },
-    head: { tied: config.boolean("tie_word_embeddings", tied), softCap: null },
+    head: { tied: config.boolean("tie_word_embeddings", tied), bias: false, scale: 1, softCap: null },
   } as const satisfies Omit<DecoderDescription, "layers">;
 }
 

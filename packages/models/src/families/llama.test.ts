@@ -19,7 +19,7 @@ describe("the Llama family", () => {
     const layer = {
       window: null,
       // 100^(−2i/6)
-      rotary: { frequencies: [1, 100 ** (-2 / 6), 100 ** (-4 / 6)], long: null, factor: 1 },
+      rotary: { pairs: "halves", frequencies: [1, 100 ** (-2 / 6), 100 ** (-4 / 6)], long: null, factor: 1 },
       scoreScale: 6 ** -0.5,
     };
     expect(
@@ -33,9 +33,9 @@ describe("the Llama family", () => {
       vocabSize: 32,
       contextLength: 16,
       hiddenSize: 8,
-      embedding: { scale: 1, paddingRow: null, learnedPositions: false },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: null },
       norm: { kind: "rms", epsilon: 1e-5, offset: 0 },
-      block: { norms: { before: true, after: false }, residual: "sequential" },
+      block: { norms: { before: true, after: false }, residual: "sequential", residualScale: 1 },
       attention: {
         heads: 4,
         keyValueHeads: 2,
@@ -47,7 +47,7 @@ describe("the Llama family", () => {
       },
       mlp: { kind: "gated", activation: "silu", size: 12, bias: false },
       layers: [layer, layer],
-      head: { tied: true, softCap: null },
+      head: { tied: true, bias: false, scale: 1, softCap: null },
     });
   });
 

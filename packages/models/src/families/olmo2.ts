@@ -1,5 +1,43 @@
+import type { DecoderDescription } from "../decoder/description.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+
+export const olmo2Defaults = {
+  vocabSize: 50_304,
+  contextLength: 2048,
+  hiddenSize: 4096,
+  layers: 32,
+  heads: 32,
+  keyValueHeads: null,
+  headDim: null,
+  epsilon: 1e-5,
+  mlpSize: 11_008,
+  padding: 1,
+};
+
+export const olmo2Names = (at: string) => ({
+  queryNorm: `${at}.self_attn.q_norm`,
+  keyNorm: `${at}.self_attn.k_norm`,
+  attentionOutputNorm: `${at}.post_attention_layernorm`,
+  mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+});
+
+type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
+
+/** Describes what OLMo 2 and 3 share. */
+export function olmo2Like(config: ConfigReader, base: Base): Omit<DecoderDescription, "layers"> {
+  const bias = config.boolean("attention_bias", false);
+  return {
+    ...base,
+    block: { ...base.block, norms: { before: false, after: true } },
+    attention: {
+      ...base.attention,
+      bias: { queryKeyValue: bias, output: bias },
+      queryKeyNorm: "projection",
+    },
+  };
+}
 
 /**
  * OLMo 2: norms after attention and MLP instead of before them, and norms over all queries and over all keys. Defaults from
@@ -7,36 +45,11 @@ import { rotary } from "./config/rope.ts";
  */
 export const olmo2 = llamaFamily({
   modelType: "olmo2",
-  defaults: {
-    vocabSize: 50_304,
-    contextLength: 2048,
-    hiddenSize: 4096,
-    layers: 32,
-    heads: 32,
-    keyValueHeads: null,
-    headDim: null,
-    epsilon: 1e-5,
-    mlpSize: 11_008,
-    padding: 1,
-  },
-  names: (at) => ({
-    queryNorm: `${at}.self_attn.q_norm`,
-    keyNorm: `${at}.self_attn.k_norm`,
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
-  }),
+  defaults: olmo2Defaults,
+  names: olmo2Names,
 
-  describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
-    return {
-      ...base,
-      block: { norms: { before: false, after: true }, residual: "sequential" },
-      attention: {
-        ...base.attention,
-        bias: { queryKeyValue: bias, output: bias },
-        queryKeyNorm: "projection",
-      },
-      layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
-    };
-  },
+  describe: (config, base, sizes) => ({
+    ...olmo2Like(config, base),
+    layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
+  }),
 });

@@ -15,6 +15,7 @@ export const phi3 = llamaFamily({
     epsilon: 1e-5,
     mlpSize: 8192,
     padding: 32_000,
+    dropouts: ["attention_dropout", "embd_pdrop", "resid_pdrop"],
   },
   names: (at) => ({
     queryKeyValue: [`${at}.self_attn.qkv_proj`],
@@ -30,7 +31,6 @@ export const phi3 = llamaFamily({
       originalContext: 4096,
       aliases: { su: "longrope", yarn: "longrope" },
     });
-    for (const key of ["embd_pdrop", "resid_pdrop"]) config.only(key, 0);
     for (const key of ["attention_bias", "mlp_bias", "lm_head_bias"]) config.only(key, false);
     for (const key of ["full_attn_mod", "interpolate_factor"]) config.only(key, 1);
     return {

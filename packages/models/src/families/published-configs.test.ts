@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import type { DecoderDescription } from "../decoder/description.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
-import { familyOf } from "./registry.ts";
+import { summaryOf, type Summary } from "../testing/config-summary.test-data.ts";
+import type { HuggingFaceConfig } from "./config/config-reader.ts";
 
 /**
  * A few published configurations of each family: the keys that determine the computation, and other keys that occur only
@@ -339,14 +338,6 @@ const published: Readonly<Record<string, HuggingFaceConfig>> = {
   },
 };
 
-/** Layers, head size, and window and rotary base of the first and the last layer, null for none. */
-type Summary = readonly [
-  layers: number,
-  headDim: number,
-  windows: readonly (number | null)[],
-  theta: number | null,
-];
-
 it.each<[string, Summary]>([
   ["meta-llama/Llama-3.1-8B", [32, 128, [null, null], 500_000]],
   ["unsloth/Llama-3.2-1B-Instruct", [16, 64, [null, null], 500_000]],
@@ -367,15 +358,5 @@ it.each<[string, Summary]>([
   ["allenai/OLMo-2-1124-7B", [32, 128, [null, null], 500_000]],
   ["HuggingFaceTB/SmolLM3-3B", [36, 128, [null, null], 5_000_000]],
 ])("reads the configuration of %s", (name, expected) => {
-  const config = published[name]!;
-  const description = familyOf(config, name).describe(new ConfigReader(config, name));
-  const { layers, attention } = description;
-  const windows = [layers[0]!, layers.at(-1)!].map(({ window }) => window);
-  expect([layers.length, attention.headDim, windows, thetaOf(description)]).toEqual(expected);
+  expect(summaryOf(published[name]!, name)).toEqual(expected);
 });
-
-/** The second of n pairs has the frequency θ^(−1/n), because its short wavelength is not stretched. */
-function thetaOf({ layers }: DecoderDescription): number | null {
-  const frequencies = layers[0]!.rotary?.frequencies;
-  return frequencies === undefined ? null : Math.round(frequencies[1]! ** -frequencies.length);
-}

@@ -3,11 +3,16 @@ import { rotary } from "./config/rope.ts";
 import { qwenSizes } from "./qwen2.ts";
 import { qwenWindows } from "./config/windows.ts";
 
+export const qwen3Names = (at: string) => ({
+  queryNorm: `${at}.self_attn.q_norm`,
+  keyNorm: `${at}.self_attn.k_norm`,
+});
+
 /** Qwen 3: Llama with norms of the queries and keys of each head. Defaults from transformers 5.23 `Qwen3Config`. */
 export const qwen3 = llamaFamily({
   modelType: "qwen3",
   defaults: { ...qwenSizes, headDim: 128 },
-  names: (at) => ({ queryNorm: `${at}.self_attn.q_norm`, keyNorm: `${at}.self_attn.k_norm` }),
+  names: qwen3Names,
 
   describe(config, base, sizes) {
     const bias = config.boolean("attention_bias", false);

@@ -1,8 +1,8 @@
 import { modelError } from "./model-error.ts";
 
-/** Matches the files that describe how to use a model: tokenizer, chat template, generation settings. */
+/** Matches the files that describe how to use a model: tokenizer, chat template, generation settings, preparation of images. */
 export const companions =
-  /^(tokenizer[\w-]*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json)$/;
+  /^(tokenizer[\w-]*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json|((video_)?pre)?processor_config\.json)$/;
 
 /** Matches weights that Python's pickle wrote. */
 const pickles =

@@ -132,12 +132,10 @@ describe.skipIf(!hasNative)(`a graph on ${nativeBackend}`, () => {
     const weight = tf.variable(tf.randomNormal<tf.Rank.R2>([6, 8], 0, 1, "float32", 1));
     const vector = tf.variable(tf.randomNormal([8], 0, 1, "float32", 2));
     const run = (x: tf.Tensor2D, at: tf.Tensor1D, weight: tf.Tensor2D, vector: tf.Tensor1D) => {
-      const y = layerNorm(
-        rmsNorm(tf.matMul(x, weight) as tf.Tensor2D, vector, 1e-5, 1),
-        vector,
-        vector,
-        1e-5,
-      );
+      const y = layerNorm(rmsNorm(tf.matMul(x, weight) as tf.Tensor2D, vector, 1e-5, 1), vector, vector, {
+        epsilon: 1e-5,
+        offset: 1,
+      });
       const [left, right] = [columns(y, 0, 2, 2), columns(y, 2, 2, 2)];
       const all = tf.concat([activate("gelu", left), activate("geluTanh", right), activate("silu", left)], 1);
       const parts = tf.split(softCap(all, 3), [4, 8], 1);

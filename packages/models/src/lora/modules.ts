@@ -1,7 +1,7 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import { linearsOf, type Decoder, type Linear } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import type { Family } from "../families/family.ts";
+import { moduleName, type Family } from "../families/family.ts";
 
 /** A linear map that can have an adapter. */
 export interface LinearModule {
@@ -49,8 +49,7 @@ export function modulesOf(
   family: Family,
   head = family.otherHead ?? family.names.head,
 ): Modules {
-  const { prefix } = family;
-  const whole = (name: string) => (name.startsWith(prefix) ? name : `${prefix}${name}`);
+  const whole = (name: string) => moduleName(family, name);
   const moduleOf = ({ name, weight }: Linear<ShapedWeight>): LinearModule => {
     const [inputs, outputs] = weight.variable.shape as [number, number];
     return { name: whole(name), inputs, outputs, linear: name };

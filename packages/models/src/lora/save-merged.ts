@@ -6,10 +6,11 @@ import { saveCheckpoint, tensorOf, type SaveOptions } from "../checkpoint/save.t
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { linearsOf, listWeights, type Adapter, type Decoder, type Linear } from "../decoder/weights.ts";
+import { namesIn } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
 import { modelError } from "../folder/model-error.ts";
 
-export interface Merging extends Pick<ModelParts, "config" | "folder"> {
+export interface Merging extends Pick<ModelParts, "config" | "folder" | "otherParts"> {
   readonly base: Decoder<LiveWeight>;
   /** The same decoder with adapters, and with the trained replacements of whole weights. */
   readonly adapted: Decoder<LiveWeight>;
@@ -18,7 +19,7 @@ export interface Merging extends Pick<ModelParts, "config" | "folder"> {
 /** Saves a model with every adapted weight as W + scale·B·A and every adapted bias as b + scale·(B's bias). */
 export async function saveMerged(
   folder: string,
-  { config, folder: from, base, adapted }: Merging,
+  { config, folder: from, otherParts, base, adapted }: Merging,
   options?: SaveOptions,
 ): Promise<void> {
   const merged = new Map<LiveWeight, TensorToWrite>();
@@ -37,16 +38,18 @@ export async function saveMerged(
   const { headAdapter } = adapted;
   if (headAdapter && base.head !== null) merge(base.head, headAdapter);
   const tensors = listWeights(base).map((weight) => merged.get(weight) ?? tensorOf(weight));
-  if (!headAdapter || base.head !== null) return saveCheckpoint(folder, { config, tensors, from }, options);
+  if (!headAdapter || base.head !== null)
+    return saveCheckpoint(folder, { config, tensors, from, otherParts }, options);
   if (headAdapter.bias !== null) throw missingBias(headAdapter.name);
-  const name = `${familyOf(config, "config").names.head}.weight`;
+  const names = namesIn(familyOf(config, "config"), (tensor) => tensor === base.embedding.name);
+  const name = `${names.head}.weight`;
   const head = {
     ...tensorOf(base.embedding),
     name,
     values: () => mergedValues(base.embedding, headAdapter, true),
   };
   const untied = { ...config, tie_word_embeddings: false };
-  return saveCheckpoint(folder, { config: untied, tensors: [...tensors, head], from }, options);
+  return saveCheckpoint(folder, { config: untied, tensors: [...tensors, head], from, otherParts }, options);
 }
 
 /** Returns the merged weight, row-major in the checkpoint's shape. */

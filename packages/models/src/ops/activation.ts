@@ -9,7 +9,11 @@ export type Activation =
   | "gelu"
   /** The tanh approximation of GELU. */
   | "geluTanh"
-  | "relu";
+  | "relu"
+  /** max(x, 0)² (So et al. 2021). */
+  | "reluSquared"
+  /** x · σ(1.702 · x), an approximation of GELU. */
+  | "quickGelu";
 
 /** x [N, F] → activation(x) [N, F]. */
 export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
@@ -94,7 +98,25 @@ const activations: Readonly<Record<Activation, Definition>> = {
     run: (x) => ({ value: tf.relu(x), kept: [] }),
     slope: (value) => tf.step(value),
   },
+  // Slope 2·max(x, 0).
+  reluSquared: {
+    run(x) {
+      const positive = tf.relu(x);
+      return { value: tf.square(positive), kept: [positive] };
+    },
+    slope: (_, [positive]) => tf.mul(positive as tf.Tensor2D, 2),
+  },
+  // x·σ(s·x); slope σ + s·value·(1 − σ).
+  quickGelu: {
+    run(x) {
+      const sigmoid = tf.sigmoid(tf.mul(x, steepness));
+      return { value: tf.mul(x, sigmoid), kept: [sigmoid] };
+    },
+    slope: (value, [sigmoid]) => tf.add(sigmoid!, tf.mul(tf.mul(value, steepness), tf.sub(1, sigmoid!))),
+  },
 };
+
+const steepness = 1.702;
 
 const bend = Math.sqrt(2 / Math.PI);
 const cubic = 0.044715;

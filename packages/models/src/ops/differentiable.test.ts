@@ -27,7 +27,7 @@ it("returns the same gradients of its variables with gradientsOf, and keeps fewe
     const pass = () => {
       const one = rmsNorm(linear(x, first, null), scale, 1e-3, 0);
       const two = linear(one, second, shift);
-      const three = layerNorm(linear(sum(one, two), third, null), scale, shift, 1e-3);
+      const three = layerNorm(linear(sum(one, two), third, null), scale, shift, { epsilon: 1e-3, offset: 0 });
       const logits = tiedHead(three, embedding);
       kept = tf.memory().numTensors;
       return logits;

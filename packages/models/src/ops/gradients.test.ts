@@ -23,7 +23,7 @@ type Matrices = tf.Tensor2D[];
 const grouped: AttentionShape = { batch: 2, length: 5, heads: 4, keyValueHeads: 2, headDim: 4 };
 const single: AttentionShape = { batch: 3, length: 2, heads: 3, keyValueHeads: 3, headDim: 2 };
 
-const activations: readonly Activation[] = ["silu", "gelu", "geluTanh", "relu"];
+const activations: readonly Activation[] = ["silu", "gelu", "geluTanh", "relu", "reluSquared", "quickGelu"];
 
 /** Each operation with the shapes of its inputs. */
 const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices) => tf.Tensor }[] = [
@@ -68,7 +68,12 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
   {
     name: "layerNorm",
     shapes: [[5, 6], [6], [6]],
-    run: ([x, w, b]) => layerNorm(x!, asRow(w!), asRow(b!), 1e-3),
+    run: ([x, w, b]) => layerNorm(x!, asRow(w!), asRow(b!), { epsilon: 1e-3, offset: 0 }),
+  },
+  {
+    name: "layerNorm without bias, weights around 0",
+    shapes: [[5, 6], [6]],
+    run: ([x, w]) => layerNorm(x!, asRow(w!), null, { epsilon: 1e-3, offset: 1 }),
   },
   ...activations.flatMap((kind) => [
     { name: kind, shapes: [[5, 6]], run: ([x]: Matrices) => activate(kind, x!) },
@@ -147,8 +152,15 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
     shapes: attentionShapes(grouped),
     run: runAttention(grouped, {
       window: 2,
-      rotary: { frequencies: [0.7], long: null, factor: 1.3 },
+      rotary: { pairs: "halves", frequencies: [0.7], long: null, factor: 1.3 },
       softCap: 0.8,
+    }),
+  },
+  {
+    name: "attention that rotates adjacent dimensions",
+    shapes: attentionShapes(grouped),
+    run: runAttention(grouped, {
+      rotary: { pairs: "adjacent", frequencies: [0.7, 0.3], long: null, factor: 1 },
     }),
   },
   {

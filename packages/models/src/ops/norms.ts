@@ -3,18 +3,22 @@ import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts
 import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
-/** x [N, D], weight and bias [D] → (x − mean) / √(variance + epsilon) · weight + bias [N, D] (Ba et al. 2016). */
+/**
+ * x [N, D], weight and bias [D] → (x − mean) / √(variance + epsilon) · (weight + offset) + bias [N, D] (Ba et al. 2016). A bias
+ * of null adds nothing.
+ */
 export function layerNorm(
   x: tf.Tensor2D,
   weight: tf.Tensor1D,
-  bias: tf.Tensor1D,
-  epsilon: number,
+  bias: tf.Tensor1D | null,
+  { epsilon, offset }: { readonly epsilon: number; readonly offset: 0 | 1 },
 ): tf.Tensor2D {
-  return differentiable([x, weight, bias], (keep) => {
-    if (hasNativeKernels()) {
-      keep([x, weight]);
+  return differentiable(bias === null ? [x, weight] : [x, weight, bias], (keep) => {
+    const factor = offset === 0 ? weight : tf.add<tf.Tensor1D>(weight, offset);
+    if (bias !== null && hasNativeKernels()) {
+      keep([x, factor]);
       return {
-        value: runNative("PeriodicLayerNorm", [x, weight, bias], { epsilon }) as tf.Tensor2D,
+        value: runNative("PeriodicLayerNorm", [x, factor, bias], { epsilon }) as tf.Tensor2D,
         backward: (gradient, kept) =>
           runNative("PeriodicLayerNormGradient", [gradient, ...kept], { epsilon }),
       };
@@ -22,13 +26,14 @@ export function layerNorm(
     const centered = tf.sub(x, tf.mean(x, -1, true));
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilon));
     const normed = tf.mul(centered, inverse);
-    const [isWeightWanted, isBiasWanted] = [isWanted(weight), isWanted(bias)];
-    keep([normed, inverse, weight]);
+    const scaled = tf.mul<tf.Tensor2D>(normed, factor);
+    const [isWeightWanted, isBiasWanted] = [isWanted(weight), bias !== null && isWanted(bias)];
+    keep([normed, inverse, factor]);
     return {
-      value: tf.add<tf.Tensor2D>(tf.mul(normed, weight), bias),
+      value: bias === null ? scaled : tf.add<tf.Tensor2D>(scaled, bias),
       backward: (gradient, kept) => {
-        const [normed, inverse, weight] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
-        const ofNormed = tf.mul(gradient, weight);
+        const [normed, inverse, factor] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
+        const ofNormed = tf.mul(gradient, factor);
         const along = tf.mul(normed, tf.mean(tf.mul(ofNormed, normed), -1, true));
         const ofX = tf.mul(inverse, tf.sub(tf.sub(ofNormed, tf.mean(ofNormed, -1, true)), along));
         const ofWeight = isWeightWanted ? sumOfRows(tf.mul(gradient, normed)) : null;

@@ -1,19 +1,19 @@
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * Rotary position embeddings (Su et al. 2021) of the first T positions in Hugging Face's layout: dimension i of a head is
- * paired with i + D/2. Dimensions without rotation have cosine 1 and sine 0.
+ * Rotary position embeddings (Su et al. 2021) of the first T positions. Both dimensions of a pair have the cosine and sine of
+ * its angle, dimensions without rotation have 1 and 0.
  */
 export interface RotaryTables {
   /** float32 [T, D] each, or of the shape of the rotated tensor. */
   readonly cosines: tf.Tensor;
   readonly sines: tf.Tensor;
-  /** float32 [D, D]: x·swap has −x[i + D/2] at i and x[i] at i + D/2. */
+  /** float32 [D, D]: for each pair (a, b), x·swap has −x[b] at a and x[a] at b. */
   readonly swap: tf.Tensor2D;
 }
 
 /**
- * Rotates each row by the angles of its position: x [B, T, D], or x [N, heads·D] with tables of that shape. Swaps halves by
+ * Rotates each row by the angles of its position: x [B, T, D], or x [N, heads·D] with tables of that shape. Swaps pairs by
  * a product with a matrix of 0 and ±1, which is exact and fast; slices and concatenations of small rows are slow on wasm.
  */
 export function rotate<T extends tf.Tensor>(x: T, { cosines, sines, swap }: RotaryTables): T {

@@ -65,7 +65,7 @@ export async function outlineCausalLM(
   const config = await readConfig(folder, "config.json");
   const path = join(folder, "config.json");
   const family = familyOf(config, path);
-  const description = family.describe(new ConfigReader(config, path, { limits }));
+  const description = family.describe(new ConfigReader(config, path, { limits, notes: [] }));
   const weights = mapWeights(weightSpecs(description, family.names), ({ name, shape, transposed }) => ({
     name,
     variable: { shape: transposed ? shape.toReversed() : shape },

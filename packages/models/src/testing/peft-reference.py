@@ -10,11 +10,13 @@ import sys
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 
 def base_of(task):
-    return AutoModelForCausalLM.from_pretrained(task["base"], dtype=torch.float32)
+    config = AutoConfig.from_pretrained(task["base"])
+    auto = AutoModelForImageTextToText if hasattr(config, "vision_config") else AutoModelForCausalLM
+    return auto.from_pretrained(task["base"], dtype=torch.float32)
 
 
 def save(tensors, path):

@@ -2,6 +2,9 @@
 
 compare: compares a saved folder with the original after loading, bit by bit; prints a JSON array.
 make: creates a random model for the config.json of a folder, and saves its weights and logits there.
+family: creates a model with random weights of every kind for the config.json of a folder; saves its logits there, and the
+    model as transformers saves it in the subfolder "saved". With "renamed", saves the weights in the folder with other names.
+fields: prints the fields that the configuration class of each model type defines.
 """
 
 import json
@@ -10,7 +13,8 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
 
 logging.disable_progress_bar()
@@ -39,11 +43,16 @@ def bits_of(tensor):
     return tensor.contiguous().view(torch.uint8)
 
 
+def class_of(config):
+    return AutoModelForImageTextToText if hasattr(config, "vision_config") else AutoModelForCausalLM
+
+
 def compare(original, saved):
     # Without an explicit dtype transformers uses the configuration's.
-    expected = AutoModelForCausalLM.from_pretrained(original)
+    auto = class_of(AutoConfig.from_pretrained(original))
+    expected = auto.from_pretrained(original)
     warnings = kept.take()
-    model, info = AutoModelForCausalLM.from_pretrained(saved, output_loading_info=True)
+    model, info = auto.from_pretrained(saved, output_loading_info=True)
     before, after = expected.state_dict(), model.state_dict()
     configs = [one.config.to_dict() for one in (expected, model)]
     return {
@@ -74,7 +83,37 @@ def make(folder, ids):
     save_file(logits, folder + "/logits.safetensors")
 
 
+def family(folder, ids, renamed):
+    torch.manual_seed(0)
+    config = AutoConfig.from_pretrained(folder)
+    model = class_of(config).from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            around = 1 if parameter.dim() == 1 and name.endswith("weight") else 0
+            parameter.copy_(around + 0.3 * torch.randn_like(parameter))
+        logits = {str(len(row)): model(input_ids=torch.tensor([row])).logits[0] for row in ids}
+    save_file(logits, folder + "/logits.safetensors")
+    model.save_pretrained(folder + "/saved")
+    tensors = {}
+    tied = model.all_tied_weights_keys
+    for name, tensor in model.state_dict().items():
+        for before, after in renamed.items():
+            name = after + name[len(before) :] if name.startswith(before) else name
+        if name not in tied and name not in [renamed.get(key) for key in tied]:
+            tensors[name] = tensor.clone()
+    save_file(tensors, folder + "/model.safetensors")
+
+
+def fields(model_type):
+    return sorted(CONFIG_MAPPING[model_type]().to_dict())
+
+
 work = json.load(sys.stdin)
+for task in work.get("family", []):
+    family(**task)
+if "fields" in work:
+    print(json.dumps({model_type: fields(model_type) for model_type in work["fields"]}))
+    sys.exit()
 for task in work.get("make", []):
     make(**task)
 print(json.dumps([compare(**task) for task in work.get("compare", [])]))

@@ -1,7 +1,7 @@
 import type { Activation } from "../../ops/activation.ts";
 import type { ConfigReader } from "./config-reader.ts";
 
-type Name = keyof typeof activations;
+export type ActivationName = keyof typeof activations;
 
 /** The supported names of `ACT2FN` in transformers 5.23 `activations.py`. */
 const activations = {
@@ -14,9 +14,11 @@ const activations = {
   gelu_python_tanh: "geluTanh",
   gelu_fast: "geluTanh",
   gelu_accurate: "geluTanh",
+  quick_gelu: "quickGelu",
   relu: "relu",
+  relu2: "reluSquared",
 } as const satisfies Readonly<Record<string, Activation>>;
 
-export function activation(config: ConfigReader, key: string, fallback: Name): Activation {
-  return activations[config.oneOf(key, Object.keys(activations) as Name[], fallback)];
+export function activation(config: ConfigReader, key: string, fallback: ActivationName): Activation {
+  return activations[config.oneOf(key, Object.keys(activations) as ActivationName[], fallback)];
 }

@@ -22,6 +22,8 @@ const harmlessSize = 1 << 16;
 interface Place {
   readonly limits?: SizeLimits;
   readonly path?: ValuePath;
+  /** Receives sentences about options that are not used. Default: such options are refused. */
+  readonly notes?: string[];
 }
 
 /**
@@ -33,6 +35,7 @@ export class ConfigReader {
   readonly #where: string;
   readonly #limits: SizeLimits;
   readonly #path: ValuePath;
+  readonly #notes: string[] | undefined;
   readonly #read = new Set<string>();
 
   /**
@@ -42,12 +45,13 @@ export class ConfigReader {
   constructor(
     config: HuggingFaceConfig,
     where: string,
-    { limits = { size: Infinity, layers: Infinity }, path = [] }: Place = {},
+    { limits = { size: Infinity, layers: Infinity }, path = [], notes }: Place = {},
   ) {
     this.#config = config;
     this.#where = where;
     this.#limits = limits;
     this.#path = path;
+    this.#notes = notes;
   }
 
   /** Returns the value of a key; null if it is absent. */
@@ -90,6 +94,13 @@ export class ConfigReader {
     if (!Number.isSafeInteger(value) || (value as number) < 0)
       throw this.valueError(key, "an integer of 0 or more");
     return value as number;
+  }
+
+  nonNegativeNumber(key: string): number {
+    const value = this.get(key);
+    if (typeof value !== "number" || !(value >= 0 && value < Infinity))
+      throw this.valueError(key, "a number of 0 or more");
+    return value;
   }
 
   positiveNumber(key: string, fallback?: number): number {
@@ -152,7 +163,29 @@ export class ConfigReader {
     const value = this.get(key);
     if (value === null) return null;
     if (!isRecord(value)) throw this.valueError(key, "an object");
-    return new ConfigReader(value, this.at(key), { limits: this.#limits, path: [...this.#path, key] });
+    const notes = this.#notes && { notes: this.#notes };
+    return new ConfigReader(value, this.at(key), {
+      limits: this.#limits,
+      path: [...this.#path, key],
+      ...notes,
+    });
+  }
+
+  /**
+   * Reports keys that are not used in one note, which follows their names.
+   *
+   * @throws PeriodicEvalError `model` for the first key if nobody receives notes.
+   */
+  unused(keys: readonly string[], supported: string, note: string): void {
+    const [first] = keys;
+    if (first === undefined) return;
+    if (this.#notes === undefined) throw this.unsupportedError(first, supported);
+    this.#notes.push(`${this.at(keys.join(", "))}: ${note}`);
+  }
+
+  /** Returns the keys that nobody read and that are not null. */
+  unread(): readonly string[] {
+    return Object.keys(this.#config).filter((key) => !this.#read.has(key) && this.#config[key] !== null);
   }
 
   /** Throws for a key that nobody read, unless it matches one of `harmless` or its value switches the option off. */
@@ -196,19 +229,3 @@ export class ConfigReader {
     return modelError({ where: this.at(key), path: [...this.#path, key], got, expected, fix });
   }
 }
-
-/** Keys that any `config.json` may have and that change no logit: names, token ids, generation settings, bookkeeping. */
-export const harmlessKeys: readonly RegExp[] = [
-  /^_/,
-  /^(model_type|architectures|auto_map|transformers_version|transformers\.js_config|is_llama_config)$/,
-  /^(torch_dtype|dtype|initializer_range|use_cache|gradient_checkpointing|attn_implementation)$/,
-  /^(bos|eos|pad|unk|sep|cls|mask|decoder_start|forced_bos|forced_eos)_token_id$/,
-  /^(output_hidden_states|output_attentions|output_scores|return_dict|return_dict_in_generate|use_return_dict)$/,
-  /^(max_length|min_length|max_new_tokens|do_sample|early_stopping|num_beams|num_beam_groups|diversity_penalty)$/,
-  /^(temperature|top_k|top_p|typical_p|repetition_penalty|length_penalty|no_repeat_ngram_size)$/,
-  /^(encoder_no_repeat_ngram_size|bad_words_ids|num_return_sequences|begin_suppress_tokens|suppress_tokens)$/,
-  /^(exponential_decay_length_penalty|remove_invalid_values|prefix|task_specific_params|finetuning_task)$/,
-  /^(id2label|label2id|num_labels|problem_type|classifier_dropout|tokenizer_class|torchscript|tf_legacy_loss)$/,
-  /^(is_encoder_decoder|is_decoder|tie_encoder_decoder|cross_attention_hidden_size|pruned_heads)$/,
-  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp|cache_implementation|unsloth_fixed|unsloth_version)$/,
-];

@@ -1,17 +1,27 @@
 import type { RotaryDescription } from "../../decoder/description.ts";
 import { ConfigReader } from "./config-reader.ts";
+import type { LayerType } from "./windows.ts";
 
 export interface RopeOptions {
   readonly headDim: number;
   readonly contextLength: number;
-  /** Default of the base; `key` is its name in the layout of transformers 4, by default `rope_theta`. */
-  readonly theta: { readonly key?: string; readonly fallback: number };
+  readonly theta: ThetaOptions;
   /** Families that rotate a part of each head: its key in the layout of transformers 4, and its default. */
   readonly partial?: { readonly key: string; readonly fallback: number };
   /** Families with `original_max_position_embeddings` outside the rotary options: its default. */
   readonly originalContext?: number;
+  /** Default: `"halves"`. */
+  readonly pairs?: RotaryDescription["pairs"];
+  /** Rotary options that the caller reads. */
+  readonly alsoRead?: readonly string[];
   /** Maps older names to kinds. */
   readonly aliases?: Readonly<Record<string, Kind>>;
+}
+
+/** Default of the base; `key` is its name in the layout of transformers 4, by default `rope_theta`; null for none. */
+interface ThetaOptions {
+  readonly key?: string | null;
+  readonly fallback: number;
 }
 
 type Kind = (typeof kinds)[number];
@@ -26,6 +36,26 @@ export function rotary(config: ConfigReader, options: RopeOptions): RotaryDescri
 }
 
 /**
+ * Reads the rotary options of a family whose layers rotate by their type: `rope_parameters` by type (transformers 5), or
+ * `rope_scaling` and `rope_theta`, which apply to full attention only (transformers 4).
+ */
+export function rotationsByType(
+  config: ConfigReader,
+  sizes: Pick<RopeOptions, "headDim" | "contextLength">,
+  thetas: Readonly<Record<LayerType, ThetaOptions>>,
+): Readonly<Record<LayerType, RotaryDescription>> {
+  const byType = config.nested("rope_parameters");
+  const full = byType === null ? config.nested("rope_scaling") : byType.nested("full_attention");
+  const sliding = byType?.nested("sliding_attention") ?? null;
+  const rotations = {
+    full_attention: rotaryOf(config, full, { ...sizes, theta: thetas.full_attention }),
+    sliding_attention: rotaryOf(config, sliding, { ...sizes, theta: thetas.sliding_attention }),
+  };
+  byType?.finish();
+  return rotations;
+}
+
+/**
  * Reads the rotary options in `given`; null stands for a configuration without such an object. Follows transformers 5.23
  * `modeling_rope_utils.py`: `default`, `linear`, `dynamic`, `yarn`, `longrope` and `llama3`.
  *
@@ -37,11 +67,11 @@ export function rotaryOf(
   options: RopeOptions,
 ): RotaryDescription {
   const parameters = given ?? new ConfigReader({}, config.at("rope_parameters"));
-  const thetaKey = options.theta.key ?? "rope_theta";
-  const oldTheta = config.get(thetaKey) === null ? null : config.positiveNumber(thetaKey);
-  const theta = parameters.positiveNumber("rope_theta", oldTheta ?? options.theta.fallback);
+  const { key = "rope_theta", fallback } = options.theta;
+  const oldTheta = key === null || config.get(key) === null ? null : config.positiveNumber(key);
+  const theta = parameters.positiveNumber("rope_theta", oldTheta ?? fallback);
   if (oldTheta !== null && oldTheta !== theta)
-    throw config.valueError(thetaKey, `${theta}, as in rope_parameters`);
+    throw config.valueError(key!, `${theta}, as in rope_parameters`);
   const dimensions = rotatedDimensions(config, parameters, options);
   const names = [...kinds, ...Object.keys(options.aliases ?? {})];
   const named = parameters.oneOf("rope_type", names, parameters.oneOf("type", names, "default"));
@@ -59,8 +89,9 @@ export function rotaryOf(
       return outer ?? inner;
     },
   });
+  for (const key of options.alsoRead ?? []) parameters.get(key);
   parameters.finish();
-  return { long: null, factor: 1, ...scaled };
+  return { pairs: options.pairs ?? "halves", long: null, factor: 1, ...scaled };
 }
 
 function rotatedDimensions(

@@ -16,14 +16,14 @@ export interface SizeDefaults extends Omit<ModelSizes, "keyValueHeads" | "headDi
   readonly headDim: number | null;
 }
 
-/** Reads the sizes from the keys that all families except GPT-2 share. */
+/** Reads the sizes from the keys that most families share. */
 export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelSizes {
   const hiddenSize = config.size("hidden_size", defaults.hiddenSize);
   const heads = config.size("num_attention_heads", defaults.heads);
   const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
   if (heads % keyValueHeads !== 0)
     throw config.valueError("num_key_value_heads", `a divisor of ${heads} heads`);
-  const headDim = config.get("head_dim") === null ? defaults.headDim : config.size("head_dim");
+  const headDim = config.sizeOrNull("head_dim", defaults.headDim);
   if (headDim === null && hiddenSize % heads !== 0)
     throw config.valueError("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
   return {
@@ -35,6 +35,12 @@ export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelS
     keyValueHeads,
     headDim: headDim ?? hiddenSize / heads,
   };
+}
+
+/** Throws for a `head_dim` that differs from the size of a head, in families that compute heads without it. */
+export function requireWholeHeads(config: ConfigReader, { hiddenSize, heads, headDim }: ModelSizes): void {
+  if (headDim * heads !== hiddenSize)
+    throw config.valueError("head_dim", `${hiddenSize / heads}, hidden_size / num_attention_heads`);
 }
 
 /**

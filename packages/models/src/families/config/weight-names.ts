@@ -22,18 +22,24 @@ export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () 
   };
 }
 
-/** Returns the names in a checkpoint of the model without its head, which omit the prefix. */
-export function withoutPrefix(names: WeightNames, prefix: string): WeightNames {
-  const cut = (name: string) => (name.startsWith(prefix) ? name.slice(prefix.length) : name);
+/** Returns names with another prefix and another head. */
+export function withPrefix(
+  names: WeightNames,
+  prefix: string,
+  other: { readonly prefix: string; readonly head: string },
+): WeightNames {
+  const changed = (name: string) =>
+    name.startsWith(prefix) ? `${other.prefix}${name.slice(prefix.length)}` : name;
   return {
     ...names,
-    embedding: cut(names.embedding),
-    ...(names.positions !== undefined && { positions: cut(names.positions) }),
-    finalNorm: cut(names.finalNorm),
+    head: other.head,
+    embedding: changed(names.embedding),
+    ...(names.positions !== undefined && { positions: changed(names.positions) }),
+    finalNorm: changed(names.finalNorm),
     layer: (index) => {
       const entries = Object.entries(names.layer(index)).map(([key, name]: [string, string | string[]]) => [
         key,
-        typeof name === "string" ? cut(name) : name.map(cut),
+        typeof name === "string" ? changed(name) : name.map(changed),
       ]);
       return Object.fromEntries(entries) as LayerNames;
     },
