@@ -19,6 +19,7 @@ export type * from "./contracts/session.ts";
 export type {
   Evidence,
   Layout,
+  MeasurementWarning,
   MetricValue,
   Paired,
   Snapshot,

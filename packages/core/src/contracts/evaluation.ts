@@ -1,7 +1,7 @@
 import type { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { Ability, CallOptions, ModelWith, Prompt } from "./model.ts";
-import type { MetricValue, Row } from "./snapshot.ts";
+import type { MeasurementWarning, MetricValue, Row } from "./snapshot.ts";
 
 export type { Row };
 
@@ -70,6 +70,14 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
    */
   failure?(rows: readonly G[]): PeriodicEvalError | null;
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
+  /**
+   * Returns reasons to read the metrics with care, or not to judge them at all (`void`), such as answers that are mostly
+   * incoherent. A pure function of the graded rows.
+   */
+  warnings?(
+    rows: readonly G[],
+    metrics: Readonly<Record<string, MetricValue>>,
+  ): readonly MeasurementWarning[];
   /** Returns keys for the top level of the snapshot, for existing scripts that read them. */
   plainKeys?(
     metrics: Readonly<Record<string, MetricValue>>,

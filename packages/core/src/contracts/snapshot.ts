@@ -89,6 +89,24 @@ export const pairedSchema = z.object({
     .describe("Whether the comparison is outside of the planned ones, whose error rate is 5 %."),
 });
 
+export const measurementWarningSchema = z.object({
+  kind: nameSchema.describe(
+    "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, …",
+  ),
+  metrics: z
+    .array(z.string())
+    .nullable()
+    .describe("The metrics that it concerns, with their groups; null for all."),
+  count: z.int().nonnegative().nullable().describe("Rows or items that it concerns; null if it counts none."),
+  total: z.int().nonnegative().nullable().describe("Rows or items that were looked at; null if none were."),
+  void: z
+    .boolean()
+    .describe(
+      "True: these metrics cannot be judged and have no verdict. False: a warning beside the verdict.",
+    ),
+  message: z.string().describe("One sentence with the share and the consequence."),
+});
+
 /** Options of the session's budget that can decide the size of a measurement, as snapshots and YAML spell them. */
 export const budgetLimitSchema = z.enum([
   "grace_seconds",
@@ -156,6 +174,10 @@ export const snapshotSchema = z
           .describe("Comparisons with the previous measurement; null if there is none."),
       })
       .describe("Comparisons with other snapshots, by metric."),
+    warnings: z
+      .array(measurementWarningSchema)
+      .default([])
+      .describe("Reasons to read the metrics with care, or not to judge them; empty if there are none."),
     timing: z
       .object({
         total_seconds: z
@@ -261,6 +283,7 @@ export const snapshotSchema = z
 export type MetricValue = z.infer<typeof metricValueSchema>;
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
+export type MeasurementWarning = z.infer<typeof measurementWarningSchema>;
 export type BudgetLimit = z.infer<typeof budgetLimitSchema>;
 export type SnapshotStatus = z.infer<typeof statusSchema>;
 /** The JSON record of one measurement. Published as a JSON Schema (`@periodic-eval/core/schema.json`). */

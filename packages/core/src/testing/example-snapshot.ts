@@ -34,6 +34,7 @@ export function exampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
     },
     primary_metric: "accuracy",
     paired: { baseline: null, previous: null },
+    warnings: [],
     timing: {
       total_seconds: 1,
       guards_seconds: 0.1,

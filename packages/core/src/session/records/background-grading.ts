@@ -6,6 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
+import { addWarnings } from "../../snapshots/warnings.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
 import { computeResults, failureOf, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
@@ -123,11 +124,15 @@ export class BackgroundGrading {
   }
 
   async #withResults({ base, evaluation, plan }: Ungraded, rows: readonly Row[]): Promise<Snapshot> {
-    const { metrics, values, primary, plain } = computeResults(evaluation, rows, this.#seedOf(base));
+    const { metrics, values, primary, warnings, plain } = computeResults(
+      evaluation,
+      rows,
+      this.#seedOf(base),
+    );
     const whenGraded = (id: string) => this.#whenGraded(id);
     const paired = await this.#options.comparisons.compare(base, metrics, rows, plan, whenGraded);
     // Plain keys come first, so that they cannot replace a key of the schema.
-    return { ...plain, ...base, metrics: values, primary_metric: primary, paired };
+    return addWarnings({ ...plain, ...base, metrics: values, primary_metric: primary, paired }, warnings);
   }
 
   /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */

@@ -64,6 +64,7 @@ export function newSnapshot(
     metrics: {},
     primary_metric: null,
     paired: { baseline: null, previous: null },
+    warnings: [],
     timing: { ...noTiming },
     receipt: [],
     provenance: unknownProvenance(seed),

@@ -1,7 +1,7 @@
 import type { AnyEvaluation, Metric, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { CallOptions } from "../../contracts/model.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
@@ -80,6 +80,7 @@ interface Results {
   readonly metrics: Readonly<Record<string, Metric<Row>>>;
   readonly values: Snapshot["metrics"];
   readonly primary: string | null;
+  readonly warnings: readonly MeasurementWarning[];
   /** Keys that existing scripts read. */
   readonly plain: Readonly<Record<string, Json>>;
 }
@@ -99,6 +100,7 @@ export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], 
     );
     const values = deepFreeze(summarize(metrics, deepFreeze(rows)));
     const plain = noPromise(`${where} plainKeys`, evaluation.plainKeys?.(values, rows)) ?? {};
-    return { metrics, values, primary: primaryMetric(metrics), plain };
+    const warnings = noPromise(`${where} warnings`, evaluation.warnings?.(rows, values)) ?? [];
+    return { metrics, values, primary: primaryMetric(metrics), warnings, plain };
   });
 }

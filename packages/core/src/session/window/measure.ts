@@ -6,6 +6,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { seedOf } from "../../random/streams.ts";
+import { addWarnings } from "../../snapshots/warnings.ts";
 import { computeResults, failureOf, gradeRows } from "../records/results.ts";
 import { newSnapshot } from "../records/new-snapshot.ts";
 import { measureOnce, timingOf } from "./measure-once.ts";
@@ -101,7 +102,7 @@ export async function measure(
   if (measured.kind === "failed") throw measured.error;
   const raw = measured.kind === "measured" ? measured.rows : [];
   const { rows, gradeSeconds } = await gradeMeasured(evaluation, raw, calls);
-  const { values, primary, plain } = computeResults(evaluation, rows, measurementSeed);
+  const { values, primary, warnings, plain } = computeResults(evaluation, rows, measurementSeed);
   const isPartial = raw.length < expected;
   const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const record = newSnapshot(
@@ -118,7 +119,7 @@ export async function measure(
       timing: { ...timingOf(measured, raw.length), grade_seconds: gradeSeconds },
     },
   );
-  return { snapshot: { ...plain, ...record }, rows };
+  return { snapshot: addWarnings({ ...plain, ...record }, warnings), rows };
 }
 
 /** Grades rows, if the evaluation grades. Throws the error of its `failure`. */

@@ -1,0 +1,33 @@
+// What a measurement's warnings mean for its metrics. Pages, terminals and gates ask only these functions.
+import type { MeasurementWarning, Paired, Snapshot } from "../contracts/snapshot.ts";
+
+type Warned = Pick<Snapshot, "warnings">;
+
+/** Returns the warnings that concern a metric or its group: a warning on `leakage_rate` concerns `leakage_rate/doctor`. */
+export const warningsOf = ({ warnings }: Warned, metric: string): readonly MeasurementWarning[] =>
+  warnings.filter(
+    ({ metrics }) => metrics?.some((name) => metric === name || metric.startsWith(`${name}/`)) ?? true,
+  );
+
+/** Whether a metric cannot be judged. It then has a value, but no verdict. */
+export const isVoid = (snapshot: Warned, metric: string): boolean => voidReason(snapshot, metric) !== null;
+
+/** Returns the sentence that says why a metric cannot be judged; null if it can. */
+export const voidReason = (snapshot: Warned, metric: string): string | null =>
+  warningsOf(snapshot, metric).find((warning) => warning.void)?.message ?? null;
+
+/** Returns the snapshot with further warnings, and without verdicts of the metrics that cannot be judged. */
+export function addWarnings(snapshot: Snapshot, added: readonly MeasurementWarning[]): Snapshot {
+  if (added.length === 0) return snapshot;
+  const warnings = [...snapshot.warnings, ...added];
+  const judgeable = (paired: Record<string, Paired> | null) =>
+    paired &&
+    Object.fromEntries(
+      Object.entries(paired).map(([metric, one]) => [
+        metric,
+        isVoid({ warnings }, metric) ? { ...one, verdict: null } : one,
+      ]),
+    );
+  const { baseline, previous } = snapshot.paired;
+  return { ...snapshot, warnings, paired: { baseline: judgeable(baseline), previous: judgeable(previous) } };
+}
