@@ -1,5 +1,6 @@
 import type { TemplateMessage } from "../contracts/model.ts";
 import type { TemplateRendering } from "./chat.ts";
+import type { TrainingForm } from "./training-forms.ts";
 
 export type Render = (messages: readonly TemplateMessage[], generationPrompt: boolean) => TemplateRendering;
 
@@ -18,8 +19,8 @@ export interface ChatToRender {
   readonly messages: readonly TemplateMessage[];
   readonly generationPrompt: boolean;
   readonly render: Render;
-  /** Writes each answer as the template writes the last one, if the template writes earlier answers otherwise. */
-  readonly training: boolean;
+  /** How training writes and scores answers; null for a prompt of a measurement. */
+  readonly training: TrainingForm | null;
   /** Returns the start of the special token of `text` that contains the position, or the position. */
   readonly tokenStart: (text: string, position: number) => number;
 }
@@ -33,20 +34,60 @@ export interface ChatToRender {
  * thinking block that it writes for the last answer (Qwen3, Qwen3.5), each answer gets the block.
  */
 export function renderAnswers(chat: ChatToRender): AnswerText {
+  const { training, render } = chat;
+  if (training === null) return answersIn(chat);
+  if (!training.keepsThinking) return withScoredCue(answersIn(chat), training, render);
+  const messages = chat.messages.map((message) => hideTag(message));
+  const { text, spoken, isRewritten } = withScoredCue(answersIn({ ...chat, messages }), training, render);
+  const whole = text.replaceAll(hiddenTag, closingTag);
+  return { text: whole, spoken, isRewritten: isRewritten || whole !== text };
+}
+
+function answersIn(chat: ChatToRender): AnswerText {
   const { messages, generationPrompt, render, training } = chat;
   const { text, generated } = render(messages, generationPrompt);
   const unchanged = (spoken: AnswerText["spoken"]) => ({ text, spoken, isRewritten: false });
   if (generated !== null) return unchanged(generated);
   try {
-    const spoken = spokenByPrefixes(chat, text);
+    const isAsked = messages[0] === undefined || !isAnswer(messages[0]);
+    const asLast = () => training !== null && hidesThinking(render);
+    const spoken = isAsked || !asLast() ? spokenByPrefixes(chat, text) : null;
     if (spoken !== null) return unchanged(spoken);
-    const pieced = pieceTogether(chat, training && hidesThinking(render));
+    const pieced = isAsked ? pieceTogether(chat, asLast()) : pieceAfterQuestion(chat, text, asLast());
     return { ...pieced, isRewritten: pieced.text !== text };
   } catch {
     // A template may refuse parts of a chat that it accepts as a whole.
     return unchanged(null);
   }
 }
+
+const closingTag = "</think>";
+/** Noncharacters in the place of the tag, by which a template would find the thinking. */
+const hiddenTag = "\uFDD8".repeat(closingTag.length);
+
+const hideTag = (message: TemplateMessage): TemplateMessage =>
+  isAnswer(message) && typeof message.content === "string"
+    ? { ...message, content: message.content.replaceAll(closingTag, hiddenTag) }
+    : message;
+
+/** Adds the end of the generation prompt to the answers, as far as TRL scores it. */
+function withScoredCue(answers: AnswerText, { scoredCue }: TrainingForm, render: Render): AnswerText {
+  if (scoredCue === 0 || answers.spoken === null) return answers;
+  const { text } = answers;
+  const cue = withoutThinking(cueOf(render, (_, position) => position)).slice(-scoredCue);
+  const spoken = answers.spoken.map(
+    ([start, end]) => [text.slice(0, start).endsWith(cue) ? start - cue.length : start, end] as const,
+  );
+  return { ...answers, spoken };
+}
+
+/** Returns the generation prompt. */
+function cueOf(render: Render, tokenStart: ChatToRender["tokenStart"]): string {
+  const [unprompted, prompted] = [false, true].map((prompt) => render([ask], prompt).text) as [string, string];
+  return prompted.slice(tokenStart(unprompted, commonStart(unprompted, prompted)));
+}
+
+const ask: TemplateMessage = { role: "user", content: "Hi" };
 
 const isAnswer = ({ role }: TemplateMessage): boolean => role === "assistant";
 
@@ -61,9 +102,15 @@ function spokenByPrefixes(
   const spans: Span[] = [];
   for (const [i, message] of messages.entries()) {
     if (!isAnswer(message)) continue;
-    const before = withoutThinking(render(messages.slice(0, i), true).text);
     const isWhole = i === messages.length - 1 && !generationPrompt;
-    const after = isWhole ? text : render(messages.slice(0, i + 1), false).text;
+    let before: string;
+    let after: string;
+    try {
+      before = withoutThinking(render(messages.slice(0, i), true).text);
+      after = isWhole ? text : render(messages.slice(0, i + 1), false).text;
+    } catch {
+      return null;
+    }
     if (!text.startsWith(before) || !text.startsWith(after)) return null;
     spans.push([before.length, after.length]);
   }
@@ -75,7 +122,6 @@ const mark = "\uFDD7";
 
 /** Whether the template begins the last answer with something that it leaves out of earlier ones. */
 function hidesThinking(render: Render): boolean {
-  const ask = { role: "user", content: "Hi" };
   const asked = [ask, { role: "assistant", content: mark }];
   const [last, earlier] = [asked, [...asked, ask]].map((messages) => render(messages, false).text.split(mark)[0]!);
   return last !== earlier && last!.startsWith(earlier!);
@@ -89,31 +135,26 @@ function hidesThinking(render: Render): boolean {
  */
 function pieceTogether({ messages, generationPrompt, render, tokenStart }: ChatToRender, asLast: boolean) {
   const count = messages.length;
-  const write = (length: number, prompt: boolean) => render(messages.slice(0, length), prompt).text;
   /** Returns the text of the first `length` messages after the words of the answer at `i`. */
   const textAfter = (length: number, prompt: boolean, i: number | null): string => {
-    const text = write(length, prompt);
+    const some = messages.slice(0, length);
+    const { text } = render(some, prompt);
     if (i === null) return text;
-    const changed = render(messages.slice(0, length).with(i, changedAnswer(messages[i]!)), prompt).text;
+    const changed = render(some.with(i, lengthened(messages[i]!)), prompt).text;
     if (changed === text) throw new Error("the template does not write an answer");
     return text.slice(text.length - commonEnd(text, changed));
   };
-  const answers = messages.flatMap((message, i) => (isAnswer(message) ? [i] : []));
-  const first = answers[0]!;
-  const unprompted = write(first, false);
-  const prompted = write(first, true);
-  const cue = prompted.slice(tokenStart(unprompted, commonStart(unprompted, prompted)));
-
+  const cue = cueOf(render, tokenStart);
   let text = "";
   let previous: number | null = null;
   const turns: { readonly start: number; readonly end: number; readonly closing: string | null }[] = [];
-  for (const i of answers) {
-    const lead = withoutThinking(textAfter(i, true, previous));
+  for (const [i, message] of messages.entries()) {
+    if (!isAnswer(message)) continue;
     const source = asLast ? ([i + 1, false] as const) : ([count, generationPrompt] as const);
     const from = textAfter(...source, previous);
     const piece = from.slice(0, from.length - textAfter(...source, i).length);
-    if (!piece.startsWith(lead)) throw new Error("the template writes an answer otherwise than its prompt");
-    const start = text.length + lead.length;
+    const lead = withoutThinking(textAfter(i, true, previous));
+    const start = text.length + (piece.startsWith(lead) ? lead.length : afterCue(piece, cue));
     text += piece;
     const isWhole = i === count - 1 && !generationPrompt;
     const closing = isWhole ? null : textAfter(i + 1, true, i);
@@ -130,22 +171,43 @@ function pieceTogether({ messages, generationPrompt, render, tokenStart }: ChatT
   return { text, spoken };
 }
 
-/** Returns the answer with a mark at the end of all that a template may write of it. */
-function changedAnswer(message: TemplateMessage): TemplateMessage {
-  const { content, tool_calls: calls } = message as TemplateMessage & { readonly tool_calls?: unknown };
+/** Pieces a chat together that begins with an answer: a template may refuse an answer before a question. */
+function pieceAfterQuestion(chat: ChatToRender, text: string, asLast: boolean) {
+  const cue = withoutThinking(cueOf(chat.render, chat.tokenStart));
+  const asked = pieceTogether({ ...chat, messages: [ask, ...chat.messages] }, asLast);
+  const at = afterCue(text.slice(0, text.indexOf(cue) + cue.length), cue);
+  const moved = at - asked.spoken[0]![0];
   return {
-    ...message,
-    ...(typeof content === "string" || !Array.isArray(calls) ? { content: `${String(content ?? "")}${mark}` } : {}),
-    ...(Array.isArray(calls) && { tool_calls: calls.map(changedCall) }),
+    text: text.slice(0, at) + asked.text.slice(at - moved),
+    spoken: asked.spoken.map(([start, end]): Span => [start + moved, end + moved]),
   };
 }
 
-function changedCall(call: {
-  readonly name?: unknown;
-  readonly function?: { readonly name?: unknown };
-}): object {
-  if (call.function === undefined) return { ...call, name: `${String(call.name)}${mark}` };
-  return { ...call, function: { ...call.function, name: `${String(call.function.name)}${mark}` } };
+/** Returns where the answer begins in the text between the words of the answer before and its end. */
+function afterCue(piece: string, prompt: string): number {
+  const cue = withoutThinking(prompt);
+  const at = piece.indexOf(cue);
+  if (cue === "" || at < 0 || piece.includes(cue, at + 1))
+    throw new Error("the template writes an answer otherwise than its prompt");
+  return at + cue.length;
+}
+
+/** Returns the answer with a mark at the end of its words and of the arguments of its calls. */
+function lengthened(message: TemplateMessage): TemplateMessage {
+  const { content, tool_calls: calls } = message as TemplateMessage & { readonly tool_calls?: unknown };
+  return {
+    ...message,
+    ...((typeof content === "string" || !Array.isArray(calls)) && { content: `${String(content ?? "")}${mark}` }),
+    ...(Array.isArray(calls) && { tool_calls: calls.map(lengthenedCall) }),
+  };
+}
+
+function lengthenedCall(call: Readonly<Record<string, unknown>>): object {
+  const { function: inner, arguments: given } = call;
+  if (typeof inner === "object" && inner !== null)
+    return { ...call, function: lengthenedCall(inner as typeof call) };
+  const longer = typeof given === "object" ? { ...given, [mark]: mark } : `${String(given ?? "")}${mark}`;
+  return { ...call, arguments: longer };
 }
 
 function commonStart(a: string, b: string): number {

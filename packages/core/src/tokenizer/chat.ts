@@ -6,6 +6,7 @@ import { errorMessage } from "../internal/error-message.ts";
 import { shortMessage } from "../internal/quote-value.ts";
 import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "./answers.ts";
 import { templateMessages } from "./template-messages.ts";
+import { trainingForm } from "./training-forms.ts";
 
 export interface TemplateRendering {
   readonly text: string;
@@ -25,7 +26,9 @@ export interface TemplateInput {
 export type ChatTemplate = (input: TemplateInput) => TemplateRendering;
 
 /** How a chat is rendered besides its ending. */
-export interface ChatOptions extends Partial<Pick<ChatToRender, "training" | "tokenStart">> {
+export interface ChatOptions extends Partial<Pick<ChatToRender, "tokenStart">> {
+  /** Whether the chat is a training row. Default: false. */
+  readonly training?: boolean;
   readonly kwargs?: TemplateKwargs;
   /** JSON schemas of the tools that the chat offers. Default: null. */
   readonly tools?: readonly Json[] | null;
@@ -34,8 +37,14 @@ export interface ChatOptions extends Partial<Pick<ChatToRender, "training" | "to
 const tag = "PERIODIC_EVAL_OPEN_END ";
 const probe = "PERIODIC_EVAL_PROBE";
 
-/** Returns a function that renders chats with one template; `where` names the template in errors. */
-export function chatRenderer(template: ChatTemplate, where: string) {
+/**
+ * Returns a function that renders chats with one template.
+ *
+ * @param where Names the template in errors.
+ * @param source The template's text; null if it has none.
+ */
+export function chatRenderer(template: ChatTemplate, where: string, source: string | null = null) {
+  const form = trainingForm(source);
   const renderWith = (input: TemplateInput): TemplateRendering => {
     try {
       return template(input);
@@ -62,8 +71,11 @@ export function chatRenderer(template: ChatTemplate, where: string) {
     const render: Render = (some, addGenerationPrompt) =>
       renderWith({ messages: some, addGenerationPrompt, tools, kwargs });
     const chat = withSystem(templateMessages(messages, render), system, render, where);
-    const answersOf = (some: readonly TemplateMessage[], generationPrompt: boolean) =>
-      renderAnswers({ messages: some, generationPrompt, render, training, tokenStart });
+    const answersOf = (some: readonly TemplateMessage[], generationPrompt: boolean): AnswerText => {
+      const how = { render, training: training ? form : null, tokenStart };
+      const answers = renderAnswers({ messages: some, generationPrompt, ...how });
+      return training && form === null ? { ...answers, spoken: null } : answers;
+    };
     if (ending === "continue") return continued(chat, (some) => answersOf(some, false), where);
     return answersOf(chat, ending === "generation");
   };
