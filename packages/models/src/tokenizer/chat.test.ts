@@ -121,8 +121,13 @@ describe("the assistant's text", () => {
     expect(text).not.toMatch(/[\uFDD0\uFDD1]/);
   });
 
-  it("is null if the text before a message depends on later messages", async () => {
+  it("is found if the text before a message depends on later messages", async () => {
     const chat = await render(`{{ messages | length }}${chatml}`);
+    expect(chat(talk, "omit", "complete").spoken).toEqual([[23, 28]]);
+  });
+
+  it("is null if the template does not write an answer", async () => {
+    const chat = await render(`{{ messages | length }}{% if messages | length > 2 %}{{ messages[2].content }}{% endif %}`);
     expect(chat(talk, "omit", "complete").spoken).toBeNull();
   });
 });

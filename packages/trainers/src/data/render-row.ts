@@ -161,7 +161,8 @@ function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Faul
     .filter(({ role }) => loss === "full" || role === "assistant");
   if (learnt.length === 0 && loss !== "full") {
     const roles = [...new Set(messages.map(({ role }) => role))].join(", ");
-    return { reason: "no_assistant_turn", got: `only ${roles}; answers have the role assistant` };
+    const got = `only ${roles}; name the role of the answers "assistant", or set loss to "full"`;
+    return { reason: "no_assistant_turn", got };
   }
   if (learnt.some(saysSomething)) return null;
   return {
