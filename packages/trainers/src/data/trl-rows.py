@@ -1,9 +1,11 @@
-"""Prints the ids and scored positions that TRL's SFTTrainer prepares for rows, as JSON.
+"""Prints the ids and scored positions that TRL's trainers prepare for rows, as JSON.
 
-Reads {"tokenizer": folder, "cases": [{"template": name or null, "row": {...}, "assistant": bool}]} from stdin. `template` is a
-file of TRL's package, which replaces the tokenizer's template.
+Reads {"tokenizer": folder, "cases": [{"template": name, "row": {...}, "trainer": "sft" or "dpo", "assistant": bool}]} from stdin.
+`template` is a file of TRL's package, which replaces the tokenizer's template; `assistant` is SFT's `assistant_only_loss`.
+Without cases, prints the templates of which the package has a training version, with their texts.
 """
 
+import datetime
 import json
 import logging
 import os
@@ -16,12 +18,16 @@ logging.disable(logging.CRITICAL)
 import trl
 from transformers import AutoTokenizer
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
+from trl.trainer.dpo_trainer import DPOTrainer
 from trl.trainer.sft_trainer import SFTTrainer
 
-request = json.load(sys.stdin)
-tokenizer = AutoTokenizer.from_pretrained(request["tokenizer"])
-own_template = tokenizer.chat_template
 templates = Path(trl.__file__).parent / "chat_templates"
+request = json.load(sys.stdin)
+if "cases" not in request:
+    names = [path.name.replace("_training", "") for path in sorted(templates.glob("*_training.jinja"))]
+    print(json.dumps({name: (templates / name).read_text(encoding="utf-8") for name in names}))
+    sys.exit()
+tokenizer = AutoTokenizer.from_pretrained(request["tokenizer"])
 
 
 class Rows(list):
@@ -43,9 +49,24 @@ class Rows(list):
         return Rows(rows)
 
 
-def prepared(case):
-    name = case["template"]
-    tokenizer.chat_template = own_template if name is None else (templates / name).read_text(encoding="utf-8")
+class Arguments:
+    dataset_text_field = "text"
+    max_length = None
+    dataset_num_proc = None
+    shuffle_dataset = False
+    packing_strategy = "bfd"
+    use_liger_kernel = False
+    loss_type = "nll"
+
+
+def prepared_pair(case):
+    trainer = DPOTrainer.__new__(DPOTrainer)
+    trainer._tokenizer = tokenizer
+    (made,) = trainer._prepare_dataset(Rows([case["row"]]), tokenizer, Arguments, "train")
+    return {name: list(made[name]) for name in ("prompt_ids", "chosen_ids", "rejected_ids")}
+
+
+def prepared_row(case):
     row = case["row"]
     trainer = SFTTrainer.__new__(SFTTrainer)
     trainer.chat_template = None
@@ -54,19 +75,9 @@ def prepared(case):
     trainer.completion_only_loss = "prompt" in row and "completion" in row
     trainer._tokenizer = tokenizer
     trainer._is_vlm = False
-
-    class args:
-        assistant_only_loss = case["assistant"]
-        dataset_text_field = "text"
-        max_length = None
-        dataset_num_proc = None
-        shuffle_dataset = False
-        packing_strategy = "bfd"
-        use_liger_kernel = False
-        loss_type = "nll"
-
-    rows = trainer._prepare_dataset(Rows([row]), tokenizer, args, False, None, "train")
-    (made,) = rows
+    arguments = Arguments()
+    arguments.assistant_only_loss = case["assistant"]
+    (made,) = trainer._prepare_dataset(Rows([row]), tokenizer, arguments, False, None, "train")
     scored = [i for i, label in enumerate(made["labels"]) if label != -100 and i > 0]
     return {"ids": list(made["input_ids"]), "scored": scored}
 
@@ -74,7 +85,8 @@ def prepared(case):
 results = []
 for case in request["cases"]:
     try:
-        results.append(prepared(case))
+        tokenizer.chat_template = (templates / case["template"]).read_text(encoding="utf-8")
+        results.append(prepared_pair(case) if case["trainer"] == "dpo" else prepared_row(case))
     except Exception as error:  # noqa: BLE001
         results.append({"error": f"{type(error).__name__}: {error}"})
-print(json.dumps(results))
+print(json.dumps({"date": str(datetime.date.today()), "results": results}))
