@@ -70,20 +70,22 @@ const hideTag = (message: TemplateMessage): TemplateMessage =>
     ? { ...message, content: message.content.replaceAll(closingTag, hiddenTag) }
     : message;
 
-/** Adds the end of the generation prompt to the answers, as far as TRL scores it. */
+/** Adds the end of the generation prompt to the answers, as far as TRL scores it; null if an answer comes after other text. */
 function withScoredCue(answers: AnswerText, { scoredCue }: TrainingForm, render: Render): AnswerText {
   if (scoredCue === 0 || answers.spoken === null) return answers;
   const { text } = answers;
   const cue = withoutThinking(cueOf(render, (_, position) => position)).slice(-scoredCue);
-  const spoken = answers.spoken.map(
-    ([start, end]) => [text.slice(0, start).endsWith(cue) ? start - cue.length : start, end] as const,
-  );
-  return { ...answers, spoken };
+  const isAfterCue = ([start]: Span) => text.slice(0, start).endsWith(cue);
+  if (!answers.spoken.every(isAfterCue)) return { ...answers, spoken: null };
+  return { ...answers, spoken: answers.spoken.map(([start, end]) => [start - cue.length, end] as const) };
 }
 
 /** Returns the generation prompt. */
 function cueOf(render: Render, tokenStart: ChatToRender["tokenStart"]): string {
-  const [unprompted, prompted] = [false, true].map((prompt) => render([ask], prompt).text) as [string, string];
+  const [unprompted, prompted] = [false, true].map((prompt) => render([ask], prompt).text) as [
+    string,
+    string,
+  ];
   return prompted.slice(tokenStart(unprompted, commonStart(unprompted, prompted)));
 }
 
@@ -123,7 +125,9 @@ const mark = "\uFDD7";
 /** Whether the template begins the last answer with something that it leaves out of earlier ones. */
 function hidesThinking(render: Render): boolean {
   const asked = [ask, { role: "assistant", content: mark }];
-  const [last, earlier] = [asked, [...asked, ask]].map((messages) => render(messages, false).text.split(mark)[0]!);
+  const [last, earlier] = [asked, [...asked, ask]].map(
+    (messages) => render(messages, false).text.split(mark)[0]!,
+  );
   return last !== earlier && last!.startsWith(earlier!);
 }
 
@@ -159,7 +163,11 @@ function pieceTogether({ messages, generationPrompt, render, tokenStart }: ChatT
     const isWhole = i === count - 1 && !generationPrompt;
     const closing = isWhole ? null : textAfter(i + 1, true, i);
     if (closing?.endsWith(cue) === false) throw new Error("the template writes another generation prompt");
-    turns.push({ start, end: text.length, closing: closing && closing.slice(0, closing.length - cue.length) });
+    turns.push({
+      start,
+      end: text.length,
+      closing: closing && closing.slice(0, closing.length - cue.length),
+    });
     previous = i;
   }
   text += textAfter(count, generationPrompt, previous);
@@ -197,7 +205,9 @@ function lengthened(message: TemplateMessage): TemplateMessage {
   const { content, tool_calls: calls } = message as TemplateMessage & { readonly tool_calls?: unknown };
   return {
     ...message,
-    ...((typeof content === "string" || !Array.isArray(calls)) && { content: `${String(content ?? "")}${mark}` }),
+    ...((typeof content === "string" || !Array.isArray(calls)) && {
+      content: `${String(content ?? "")}${mark}`,
+    }),
     ...(Array.isArray(calls) && { tool_calls: calls.map(lengthenedCall) }),
   };
 }

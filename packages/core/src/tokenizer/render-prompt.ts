@@ -26,7 +26,12 @@ export function promptRenderer(
     const options = { kwargs, tools, training, tokenStart };
     const { text, spoken, isRewritten } = renderChat(messages, system, ending, options);
     const ids = codec.encode(text, false);
-    return { text, ids, assistantMask: maskOf(codec, text, ids, spoken), ...(isRewritten && { isRewritten }) };
+    return {
+      text,
+      ids,
+      assistantMask: maskOf(codec, text, ids, spoken),
+      ...(isRewritten && { isRewritten }),
+    };
   };
 }
 

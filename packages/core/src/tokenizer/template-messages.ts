@@ -21,7 +21,8 @@ export function templateMessages(
 function withReasoning(message: TemplateMessage): TemplateMessage {
   const fields = Object.fromEntries(Object.entries(message).filter(([, value]) => value != null));
   const reasoning = fields["reasoning_content"] ?? fields["thinking"] ?? fields["reasoning"];
-  const both = reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
+  const both =
+    reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
   return both as unknown as TemplateMessage;
 }
 
@@ -38,6 +39,6 @@ function readsParts(render: Render): boolean {
       return null;
     }
   };
-  const parts = write([{ type: "text", text }]);
-  return parts?.includes(text) === true && [null, parts].includes(write(text));
+  const [parts, string] = [write([{ type: "text", text }]), write(text)];
+  return parts?.includes(text) === true && (parts === string || string?.includes(text) !== true);
 }

@@ -21,9 +21,13 @@ describe("template kwargs", () => {
     const chat = await render(thinking);
     expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
     const off = { enable_thinking: false };
-    expect(chat(ask, "omit", "generation", { kwargs: off }).text).toBe("<user>Hi</><assistant><think></think>");
+    expect(chat(ask, "omit", "generation", { kwargs: off }).text).toBe(
+      "<user>Hi</><assistant><think></think>",
+    );
     expect(chat(ask, "no_system_block", "complete", { kwargs: off }).text).toBe("<user>Hi</><think></think>");
-    expect(chat(ask, "omit", "generation", { kwargs: { enable_thinking: true } }).text).toBe("<user>Hi</><assistant>");
+    expect(chat(ask, "omit", "generation", { kwargs: { enable_thinking: true } }).text).toBe(
+      "<user>Hi</><assistant>",
+    );
   });
 
   it.each(["messages", "add_generation_prompt", "tools", "a b", ""])(
@@ -127,7 +131,9 @@ describe("the assistant's text", () => {
   });
 
   it("is null if the template does not write an answer", async () => {
-    const chat = await render(`{{ messages | length }}{% if messages | length > 2 %}{{ messages[2].content }}{% endif %}`);
+    const chat = await render(
+      `{{ messages | length }}{% if messages | length > 2 %}{{ messages[2].content }}{% endif %}`,
+    );
     expect(chat(talk, "omit", "complete").spoken).toBeNull();
   });
 });

@@ -63,7 +63,12 @@ describe("loadDataset", () => {
       { text: " \n\t" },
       { prompt: "p", completion: "\u3000" },
       { messages: [user("hi"), assistant("  ")] },
-      { conversations: [{ from: "human", value: "hi" }, { from: "gpt", value: "yo" }] },
+      {
+        conversations: [
+          { from: "human", value: "hi" },
+          { from: "gpt", value: "yo" },
+        ],
+      },
       { messages: [user("hi"), assistant("yo")], tools: 3 },
     ];
     const path = await fileOf(rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))));
@@ -122,7 +127,8 @@ describe("loadDataset", () => {
       render: (prompt, options) => ({ ...tokenizer.render(prompt, options), ...changes }),
     });
     const warnings = async (changes: object) =>
-      (await loadDataset([row, {} as never, row], other(changes), { maxLength: 100, onBadRow: "drop" })).warnings;
+      (await loadDataset([row, {} as never, row], other(changes), { maxLength: 100, onBadRow: "drop" }))
+        .warnings;
     expect(await warnings({})).toEqual([]);
     expect(await warnings({ isRewritten: true })).toEqual([
       "earlier answers of 2 of 3 rows (first: dataset[0]) are written with their thinking, as the chat template writes the last " +

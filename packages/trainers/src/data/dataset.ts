@@ -87,7 +87,14 @@ export async function loadDataset(
       listed,
     });
   const badRowsListed = badRows.length === 0 ? null : listed;
-  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings: [...surprises.warnings(), ...forms.warnings(rowsRead)] };
+  return {
+    rows,
+    badRows,
+    badRowsListed,
+    rowsRead,
+    hash: hasher.digest(),
+    warnings: [...surprises.warnings(), ...forms.warnings(rowsRead)],
+  };
 }
 
 /** Counts the rows that training writes or scores otherwise than the template does. */
@@ -101,7 +108,8 @@ function collectForms() {
       counts[form] += 1;
     },
     warnings(rowsRead: number): readonly string[] {
-      const of = (form: "rewritten" | "whole") => `${counts[form]} of ${rowsRead} rows (first: ${first[form]})`;
+      const of = (form: "rewritten" | "whole") =>
+        `${counts[form]} of ${rowsRead} rows (first: ${first[form]})`;
       return [
         ...(counts.rewritten > 0
           ? [

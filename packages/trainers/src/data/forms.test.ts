@@ -84,7 +84,9 @@ describe("parseRow", () => {
       messages: expected,
       unused: ["messages"],
     });
-    expect(parseRow({ conversations: [user, assistant] }, "row")).toMatchObject({ messages: [user, assistant] });
+    expect(parseRow({ conversations: [user, assistant] }, "row")).toMatchObject({
+      messages: [user, assistant],
+    });
     const [prompt, completion] = [conversations.slice(0, 1), conversations.slice(1)];
     expect(parseRow({ prompt, completion }, "row")).toMatchObject({ messages: expected, promptCount: 1 });
   });
@@ -109,14 +111,16 @@ describe("parseRow", () => {
   it("marks the numbers of a row's JSON that JavaScript reads as other numbers than Python", () => {
     const of = (json: string) => (parseRow(JSON.parse(json), "row", json) as Conversation).marked;
     const message = (x: string) => `{"messages": [{"role": "assistant", "tool_calls": [{"x": ${x}}]}]}`;
-    const marked = of(message("[1.0, 1, 0.5, 1e3, 9007199254740993, -2.50, \"1.0 \\\" 2.0\"]"))!;
+    const marked = of(message('[1.0, 1, 0.5, 1e3, 9007199254740993, -2.50, "1.0 \\" 2.0"]'))!;
     expect(marked.messages[0]).toEqual({
       role: "assistant",
       tool_calls: [{ x: ["\uFDD91.0", 1, 0.5, "\uFDD91e3", "\uFDD99007199254740993", -2.5, '1.0 " 2.0'] }],
     });
-    expect(of(message("[1, 0.5, \"2.0\"]"))).toBeNull();
+    expect(of(message('[1, 0.5, "2.0"]'))).toBeNull();
     const row = { messages: [user, assistant], tools: '[{"minimum": 0.0}]' };
-    expect((parseRow(row, "row") as Conversation).marked).toMatchObject({ tools: [{ minimum: "\uFDD90.0" }] });
+    expect((parseRow(row, "row") as Conversation).marked).toMatchObject({
+      tools: [{ minimum: "\uFDD90.0" }],
+    });
     expect(parseRow(row, "row")).toMatchObject({ tools: [{ minimum: 0 }] });
   });
 

@@ -88,7 +88,12 @@ export function parseRow(value: unknown, where: string, json?: string): ParsedRo
   const chat = marked === null ? null : { marked: parseForm(marked, form[0]) as Conversation };
   const used: readonly string[] = content.kind === "text" ? form : [...form, ...templateColumns];
   const isUsed = (name: string) => used.includes(name);
-  return { where, unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)), ...content, ...chat };
+  return {
+    where,
+    unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)),
+    ...content,
+    ...chat,
+  };
 }
 
 type Content = Omit<Conversation, keyof Row> | Omit<PlainText, keyof Row>;
@@ -112,7 +117,9 @@ function chat(list: readonly unknown[], promptCount: number | null, columns: Col
   const messages = parseMessages(list);
   if ("reason" in messages) return messages;
   const inputs = parseTemplateColumns(columns);
-  return "reason" in inputs ? inputs : { kind: "conversation", messages, promptCount, marked: null, ...inputs };
+  return "reason" in inputs
+    ? inputs
+    : { kind: "conversation", messages, promptCount, marked: null, ...inputs };
 }
 
 function plain(prompt: string | null, text: unknown): Content | Fault {

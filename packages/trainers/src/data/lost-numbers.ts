@@ -10,14 +10,11 @@ const mark = "\uFDD9";
  */
 export function markLostNumbers(json: string): string | null {
   let hasLost = false;
-  const marked = json.replace(
-    /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs,
-    (token) => {
-      if (token.startsWith('"') || !isLost(token)) return token;
-      hasLost = true;
-      return `"${mark}${token}"`;
-    },
-  );
+  const marked = json.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs, (token) => {
+    if (token.startsWith('"') || !isLost(token)) return token;
+    hasLost = true;
+    return `"${mark}${token}"`;
+  });
   return hasLost ? marked : null;
 }
 

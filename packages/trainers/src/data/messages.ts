@@ -114,8 +114,14 @@ function parseParts(parts: readonly unknown[]): string | Fault {
 
 /** Whether an answer has words, thinking or a tool call. */
 export function saysSomething(message: TemplateMessage): boolean {
-  const { content, tool_calls: calls, ...others } = message as TemplateMessage & Readonly<Record<string, unknown>>;
-  const parts = Array.isArray(content) ? content.map((part) => (part as { readonly text: string }).text) : [content];
+  const {
+    content,
+    tool_calls: calls,
+    ...others
+  } = message as TemplateMessage & Readonly<Record<string, unknown>>;
+  const parts = Array.isArray(content)
+    ? content.map((part) => (part as { readonly text: string }).text)
+    : [content];
   const thoughts = [others["reasoning_content"], others["thinking"], others["reasoning"]];
   return (
     (Array.isArray(calls) && calls.length > 0) ||

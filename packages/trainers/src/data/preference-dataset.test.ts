@@ -151,8 +151,16 @@ describe("loadPreferences", () => {
     const tools = [{ type: "function" }];
     const rows = [
       { ...good, prompt: [user("hi"), assistant("yo")] },
-      { prompt: [{ from: "user", value: "hi" }], chosen: [{ from: "assistant", value: "yes" }], rejected: good.rejected },
-      { prompt: [user("hi"), call], chosen: [{ role: "tool", content: "4" }, assistant("yes")], rejected: [assistant("no")] },
+      {
+        prompt: [{ from: "user", value: "hi" }],
+        chosen: [{ from: "assistant", value: "yes" }],
+        rejected: good.rejected,
+      },
+      {
+        prompt: [user("hi"), call],
+        chosen: [{ role: "tool", content: "4" }, assistant("yes")],
+        rejected: [assistant("no")],
+      },
       { ...good, chosen: [call], tools: JSON.stringify(tools), chat_template_kwargs: { a: 1 } },
     ];
     const { badRows } = await loadPreferences(rows as never, recording, {

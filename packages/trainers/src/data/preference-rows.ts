@@ -49,7 +49,11 @@ export interface Preference extends TemplateInputs {
  */
 export function parsePreference(
   value: unknown,
-  { where, json, isPrecomputed }: { readonly where: string; readonly json?: string; readonly isPrecomputed: boolean },
+  {
+    where,
+    json,
+    isPrecomputed,
+  }: { readonly where: string; readonly json?: string; readonly isPrecomputed: boolean },
 ): Preference | BadRow {
   const given = (typeof value === "object" && value !== null ? value : {}) as Columns;
   const answers = parseAnswers(given) ?? unknownForm(value, withPrompt(given));
@@ -92,8 +96,10 @@ function parseAnswers(columns: Columns): Answers | Fault | null {
 }
 
 function chatsOf({ prompt, chosen, rejected, ...inputs }: Answers): readonly TemplateChat[] {
-  const whole = (completion: unknown) =>
-    [...(prompt as readonly TemplateMessage[]), ...(completion as readonly TemplateMessage[])];
+  const whole = (completion: unknown) => [
+    ...(prompt as readonly TemplateMessage[]),
+    ...(completion as readonly TemplateMessage[]),
+  ];
   return [chosen, rejected].map((completion) => ({ messages: whole(completion), ...inputs }));
 }
 

@@ -76,7 +76,10 @@ describe("renderRow", () => {
       render: (prompt, options) => ({ ...tokenizer.render(prompt, options), assistantMask: null }),
     };
     const messages = [user("h"), assistant("y")];
-    expect(render({ messages }, null, opaque)).toMatchObject({ form: "whole", scored: Int32Array.of(1, 2, 3, 4, 5) });
+    expect(render({ messages }, null, opaque)).toMatchObject({
+      form: "whole",
+      scored: Int32Array.of(1, 2, 3, 4, 5),
+    });
     const pair = { prompt: [user("h")], completion: [assistant("y")] };
     expect(render(pair, null, opaque)).toMatchObject({ form: "whole", scored: Int32Array.of(4, 5) });
     expect(render({ messages }, "assistant", opaque)).toMatchObject({
@@ -123,10 +126,12 @@ describe("renderRow", () => {
     };
     const call = { role: "assistant", tool_calls: [{ function: { name: "add", arguments: {} } }] };
     expect(scoredOf({ messages: [user("h"), call] }, null, silent)).toEqual([4, 5]);
-    expect(scoredOf({ messages: [user("h"), { ...call, content: null } as never] }, null, silent)).toEqual([4, 5]);
-    expect(scoredOf({ messages: [user("h"), { role: "assistant", thinking: "Hm" } as never] }, null, silent)).toEqual(
-      [4, 5],
-    );
+    expect(scoredOf({ messages: [user("h"), { ...call, content: null } as never] }, null, silent)).toEqual([
+      4, 5,
+    ]);
+    expect(
+      scoredOf({ messages: [user("h"), { role: "assistant", thinking: "Hm" } as never] }, null, silent),
+    ).toEqual([4, 5]);
     const nothing = { role: "assistant", content: null, tool_calls: [] } as never;
     expect(render({ messages: [user("h"), nothing] }, null, silent)).toMatchObject({ reason: "empty" });
   });
@@ -135,8 +140,15 @@ describe("renderRow", () => {
     const writing: Tokenizer = {
       ...tokenizer,
       render: (prompt, options) => {
-        const messages = (prompt as TemplateChat).messages as readonly { role: string; content: string; x?: unknown }[];
-        const written = messages.map(({ role, content, x = "" }) => ({ role, content: `${content}${String(x)}` }));
+        const messages = (prompt as TemplateChat).messages as readonly {
+          role: string;
+          content: string;
+          x?: unknown;
+        }[];
+        const written = messages.map(({ role, content, x = "" }) => ({
+          role,
+          content: `${content}${String(x)}`,
+        }));
         return tokenizer.render({ messages: written }, options);
       },
     };
@@ -144,7 +156,8 @@ describe("renderRow", () => {
       const row = parseRow(JSON.parse(json), "row", json) as ParsedRow;
       return renderRow(writing, row, { maxLength: 100, truncate: false, loss: null });
     };
-    const row = (fields: string) => `{"messages": [{"role": "user", "content": "h"}, {"role": "assistant", ${fields}}]}`;
+    const row = (fields: string) =>
+      `{"messages": [{"role": "user", "content": "h"}, {"role": "assistant", ${fields}}]}`;
     expect(of(row('"content": "y", "x": 2.0'))).toMatchObject({
       reason: "lost_number",
       got: "the number 2.0, which JavaScript reads as 2; write it as a string or as an integer up to 2⁵³ − 1",
@@ -155,7 +168,10 @@ describe("renderRow", () => {
 
   it("reports rows without an assistant turn, unless all is scored, and rows without text", () => {
     const monologue = { messages: [user("h")] };
-    expect(render(monologue)).toMatchObject({ reason: "no_assistant_turn", got: 'only user; name the role of the answers "assistant", or set loss to "full"' });
+    expect(render(monologue)).toMatchObject({
+      reason: "no_assistant_turn",
+      got: 'only user; name the role of the answers "assistant", or set loss to "full"',
+    });
     expect(scoredOf(monologue, "full")).toEqual([1, 2]);
     const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
     expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });

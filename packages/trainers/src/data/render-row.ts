@@ -126,8 +126,11 @@ function ofConversation(
   const fault = emptyFault(row, loss);
   if (fault !== null) return fault;
   const training = loss === "assistant";
-  const render = (some: readonly TemplateMessage[], ending: "complete" | "generation", asTraining = training) =>
-    tokenizer.render({ messages: some, tools, templateKwargs }, { ending, training: asTraining });
+  const render = (
+    some: readonly TemplateMessage[],
+    ending: "complete" | "generation",
+    asTraining = training,
+  ) => tokenizer.render({ messages: some, tools, templateKwargs }, { ending, training: asTraining });
   const startOf = (ids: readonly number[], asTraining?: boolean) =>
     promptCount === null || promptCount === 0 || loss === "full"
       ? 0
