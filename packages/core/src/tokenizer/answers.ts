@@ -1,5 +1,5 @@
 import type { TemplateMessage } from "../contracts/model.ts";
-import type { TemplateRendering } from "./chat.ts";
+import type { TemplateRendering } from "./chat-template.ts";
 import type { TrainingForm } from "./training-forms.ts";
 
 export type Render = (messages: readonly TemplateMessage[], generationPrompt: boolean) => TemplateRendering;
@@ -206,7 +206,7 @@ function lengthened(message: TemplateMessage): TemplateMessage {
   return {
     ...message,
     ...((typeof content === "string" || !Array.isArray(calls)) && {
-      content: `${String(content ?? "")}${mark}`,
+      content: `${typeof content === "string" ? content : ""}${mark}`,
     }),
     ...(Array.isArray(calls) && { tool_calls: calls.map(lengthenedCall) }),
   };
@@ -216,8 +216,8 @@ function lengthenedCall(call: Readonly<Record<string, unknown>>): object {
   const { function: inner, arguments: given } = call;
   if (typeof inner === "object" && inner !== null)
     return { ...call, function: lengthenedCall(inner as typeof call) };
-  const longer = typeof given === "object" ? { ...given, [mark]: mark } : `${String(given ?? "")}${mark}`;
-  return { ...call, arguments: longer };
+  const isText = typeof given === "string";
+  return { ...call, arguments: isText ? given + mark : { ...(given as object | undefined), [mark]: mark } };
 }
 
 function commonStart(a: string, b: string): number {

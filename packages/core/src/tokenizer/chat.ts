@@ -5,25 +5,9 @@ import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { shortMessage } from "../internal/quote-value.ts";
 import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "./answers.ts";
+import type { ChatTemplate, TemplateInput, TemplateRendering } from "./chat-template.ts";
 import { templateMessages } from "./template-messages.ts";
 import { trainingForm } from "./training-forms.ts";
-
-export interface TemplateRendering {
-  readonly text: string;
-  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null if the template has no such tag. */
-  readonly generated: readonly (readonly [start: number, end: number])[] | null;
-}
-
-export interface TemplateInput {
-  readonly messages: readonly TemplateMessage[];
-  readonly addGenerationPrompt: boolean;
-  /** Default: null, as in `apply_chat_template`. */
-  readonly tools?: readonly Json[] | null;
-  readonly kwargs?: TemplateKwargs;
-}
-
-/** Renders a chat. Throws the template's own errors unchanged. */
-export type ChatTemplate = (input: TemplateInput) => TemplateRendering;
 
 /** How a chat is rendered besides its ending. */
 export interface ChatOptions extends Partial<Pick<ChatToRender, "tokenStart">> {

@@ -126,9 +126,7 @@ describe("renderRow", () => {
     };
     const call = { role: "assistant", tool_calls: [{ function: { name: "add", arguments: {} } }] };
     expect(scoredOf({ messages: [user("h"), call] }, null, silent)).toEqual([4, 5]);
-    expect(scoredOf({ messages: [user("h"), { ...call, content: null } as never] }, null, silent)).toEqual([
-      4, 5,
-    ]);
+    expect(scoredOf({ messages: [user("h"), { ...call, content: null }] }, null, silent)).toEqual([4, 5]);
     expect(
       scoredOf({ messages: [user("h"), { role: "assistant", thinking: "Hm" } as never] }, null, silent),
     ).toEqual([4, 5]);
