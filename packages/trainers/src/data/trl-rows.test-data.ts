@@ -35,7 +35,14 @@ const talk = [
   assistant("Because\n"),
 ];
 const thoughts = [user("Hi"), thought("Hm.", "Ho!"), user("Who?"), thought("Who?", "Me.")];
-const toolTalk = [user("2+b?"), calls, reply, assistant("It is 2b."), user("Thanks"), assistant("Welcome")];
+const toolTalk = [
+  user("Add 2 and b"),
+  calls,
+  reply,
+  assistant("It is 2b."),
+  user("Thanks"),
+  assistant("Welcome"),
+];
 
 export const rows: readonly NamedRow[] = [
   { name: "one answer", row: { messages: talk.slice(0, 2) } },
@@ -68,13 +75,13 @@ export const rows: readonly NamedRow[] = [
   },
   {
     name: "an empty content",
-    row: { messages: [user("2+b?"), { ...calls, content: "" }, reply, assistant("It is 2b.")] },
+    row: { messages: [user("Add 2 and b"), { ...calls, content: "" }, reply, assistant("It is 2b.")] },
   },
   {
     name: "a call with words",
-    row: { messages: [user("2+b?"), { ...calls, content: "Well." }, reply, assistant("So 2b.")] },
+    row: { messages: [user("Add 2 and b"), { ...calls, content: "Well." }, reply, assistant("So 2b.")] },
   },
-  { name: "only a call", row: { messages: [user("2+b?"), calls], tools: [tool] } },
+  { name: "only a call", row: { messages: [user("Add 2 and b"), calls], tools: [tool] } },
   {
     name: "a call to learn after an answer",
     row: { prompt: talk.slice(0, 3), completion: [calls], tools: [tool] },
