@@ -213,11 +213,11 @@ function lengthened(message: TemplateMessage): TemplateMessage {
 }
 
 function lengthenedCall(call: Readonly<Record<string, unknown>>): object {
-  const { function: inner, arguments: given } = call;
+  const { function: inner, arguments: input } = call;
   if (typeof inner === "object" && inner !== null)
     return { ...call, function: lengthenedCall(inner as typeof call) };
-  const isText = typeof given === "string";
-  return { ...call, arguments: isText ? given + mark : { ...(given as object | undefined), [mark]: mark } };
+  const isText = typeof input === "string";
+  return { ...call, arguments: isText ? input + mark : { ...(input as object | undefined), [mark]: mark } };
 }
 
 function commonStart(a: string, b: string): number {

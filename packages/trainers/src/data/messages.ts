@@ -22,12 +22,12 @@ export const templateColumns = ["tools", "chat_template_kwargs"] as const satisf
 
 /** Parses TRL's `tools` and `chat_template_kwargs`. */
 export function parseTemplateColumns(columns: Columns): TemplateInputs | Fault {
-  const { tools: given = null, chat_template_kwargs: templateKwargs } = columns;
-  const tools = typeof given === "string" ? parsedJson(given) : given;
+  const { tools: listed = null, chat_template_kwargs: templateKwargs } = columns;
+  const tools = typeof listed === "string" ? parsedJson(listed) : listed;
   if (tools !== null && !(Array.isArray(tools) && tools.every(isRecord)))
     return {
       reason: "broken_tools",
-      got: `tools ${describeValue(given)} instead of an array of JSON schemas, or its JSON as a string`,
+      got: `tools ${describeValue(listed)} instead of an array of JSON schemas, or its JSON as a string`,
     };
   if (templateKwargs != null && !isRecord(templateKwargs))
     return {
@@ -122,7 +122,7 @@ export function saysSomething(message: TemplateMessage): boolean {
   const parts = Array.isArray(content)
     ? content.map((part) => (part as { readonly text: string }).text)
     : [content];
-  const thoughts = [others["reasoning_content"], others["thinking"], others["reasoning"]];
+  const thoughts = [fields["reasoning_content"], fields["thinking"], fields["reasoning"]];
   return (
     (Array.isArray(calls) && calls.length > 0) ||
     [...parts, ...thoughts].some((text) => typeof text === "string" && !isBlank(text))
