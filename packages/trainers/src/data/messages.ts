@@ -117,7 +117,7 @@ export function saysSomething(message: TemplateMessage): boolean {
   const {
     content,
     tool_calls: calls,
-    ...others
+    ...fields
   } = message as TemplateMessage & Readonly<Record<string, unknown>>;
   const parts = Array.isArray(content)
     ? content.map((part) => (part as { readonly text: string }).text)
