@@ -43,7 +43,9 @@ export { checkDatasets, checkSources, countSteps, type CountOptions } from "./pi
 export type { OutlinedLM } from "./trainer/check-parts.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
+export type { TemplateColumns } from "./data/messages.ts";
 export type {
+  ConversationsRow,
   MessagesRow,
   PromptCompletionRow,
   PromptCompletionTextRow,

@@ -22,6 +22,16 @@ export interface TemplateMessage {
 /** Variables for a chat template, by name. */
 export type TemplateKwargs = Readonly<Record<string, Json>>;
 
+/** A chat of training data: messages with every field and role that its template reads. */
+export interface TemplateChat {
+  readonly messages: readonly TemplateMessage[];
+  readonly system?: SystemPrompt;
+  /** JSON schemas of the tools that the chat offers. */
+  readonly tools?: readonly Json[] | null;
+  /** Further template variables, as in `Prompt`. */
+  readonly templateKwargs?: TemplateKwargs;
+}
+
 /**
  * The input of a model: raw text, token ids (used unchanged), or a chat that the tokenizer's template renders. If the last
  * message of a chat is the assistant's, the model continues that message.
@@ -48,8 +58,13 @@ export interface RenderedPrompt {
   /** The text before encoding; null if the prompt was given as ids. */
   readonly text: string | null;
   readonly ids: readonly number[];
-  /** One boolean per id, true for tokens of an assistant turn; null if the prompt is not a chat. */
+  /**
+   * One boolean per id, true for tokens of an assistant turn; null if the prompt is not a chat, or if its template does not
+   * reveal them.
+   */
   readonly assistantMask: readonly boolean[] | null;
+  /** True if `training` changed the text of earlier answers. */
+  readonly isRewritten?: boolean;
 }
 
 export interface Tokenizer {
@@ -64,8 +79,15 @@ export interface Tokenizer {
   encode(text: string, options?: { readonly specialTokens?: boolean }): readonly number[];
   /** Returns the text. `specialTokens` (default true) keeps special tokens in it. */
   decode(ids: readonly number[], options?: { readonly specialTokens?: boolean }): string;
-  /** Renders and encodes a prompt. A chat gets only the special tokens that its template writes. */
-  render(prompt: Prompt, options?: { readonly ending?: ChatEnding }): RenderedPrompt;
+  /**
+   * Renders and encodes a prompt. A chat gets only the special tokens that its template writes. `training` (default false)
+   * writes earlier answers with the thinking block that the template writes for the last answer alone, as TRL 1.16.0's training
+   * templates do.
+   */
+  render(
+    prompt: Prompt | TemplateChat,
+    options?: { readonly ending?: ChatEnding; readonly training?: boolean },
+  ): RenderedPrompt;
 }
 
 export interface CallOptions {

@@ -78,12 +78,8 @@ export { wrapModel, type Ask } from "../model/wrap-model.ts";
 export { mapInTurns, nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
 export { tokenByteRanges } from "../tokenizer/align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "../tokenizer/auto-tokenizer.ts";
-export {
-  chatRenderer,
-  type ChatTemplate,
-  type TemplateInput,
-  type TemplateRendering,
-} from "../tokenizer/chat.ts";
+export type { ChatTemplate, TemplateInput, TemplateRendering } from "../tokenizer/chat-template.ts";
+export { chatRenderer } from "../tokenizer/chat.ts";
 export type { Codec } from "../tokenizer/codec.ts";
 export { endOfTurnId } from "../tokenizer/end-of-turn.ts";
 export { promptRenderer } from "../tokenizer/render-prompt.ts";

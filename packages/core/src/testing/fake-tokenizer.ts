@@ -60,6 +60,7 @@ export function fakeTokenizer(options: FakeTokenizerOptions = {}): Tokenizer {
     for (const [at, { role, content }] of turns.entries()) {
       if (!idOf.has(`<|${role}|>`) || role === "begin" || role === "end")
         throw new Error(`the template has no role "${role}"`);
+      if (typeof content !== "string") throw new Error("the template needs a string as the content");
       const isOpen = ending === "continue" && at === turns.length - 1;
       write(`<|${role}|>`, false);
       write(isOpen ? content : `${content}<|end|>`, role === "assistant");

@@ -9,38 +9,54 @@ export function tokenByteRanges(
   text: string,
   ids: readonly number[],
 ): readonly (readonly [start: number, end: number])[] | null {
-  const bytes = new TextEncoder().encode(text);
+  const bytes = utf8.encode(text);
   const ranges: [number, number][] = [];
   let at = 0;
   for (const id of ids) {
     const token = codec.tokenOf(id);
     if (token === undefined) return null;
-    let spelled = spelling(codec, id, token);
-    // Metaspace pipelines add a leading space that is not in the text.
-    if (!startsWith(bytes, at, spelled) && !codec.isByteLevel && spelled[0] === 0x20)
-      spelled = spelled.subarray(1);
-    if (!startsWith(bytes, at, spelled)) return null;
-    ranges.push([at, at + spelled.length]);
-    at += spelled.length;
+    const length = spelledLength(codec, { id, token }, bytes.subarray(at));
+    if (length === null) return null;
+    ranges.push([at, at + length]);
+    at += length;
   }
   return at === bytes.length ? ranges : null;
 }
 
-function spelling(codec: Codec, id: number, token: string): Uint8Array {
-  if (codec.specialIds.has(id)) return new TextEncoder().encode(token);
+/** Returns how many of the bytes the token spells from the first one; null if it spells others. */
+function spelledLength(
+  codec: Codec,
+  { id, token }: { readonly id: number; readonly token: string },
+  bytes: Uint8Array,
+): number | null {
+  if (codec.specialIds.has(id)) return lengthIf(bytes, utf8.encode(token));
   if (codec.isByteLevel) {
-    const bytes = [...token].map((letter) => byteOfLetter.get(letter));
+    const letters = [...token].map((letter) => byteOfLetter.get(letter));
     // Added tokens that are not special do not use the byte alphabet.
-    return bytes.includes(undefined) ? new TextEncoder().encode(token) : Uint8Array.from(bytes as number[]);
+    return lengthIf(
+      bytes,
+      letters.includes(undefined) ? utf8.encode(token) : Uint8Array.from(letters as number[]),
+    );
   }
   const byte = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1];
-  if (byte !== undefined) return Uint8Array.of(Number.parseInt(byte, 16));
-  return new TextEncoder().encode(token.replaceAll("▁", " "));
+  if (byte !== undefined) return lengthIf(bytes, Uint8Array.of(Number.parseInt(byte, 16)));
+  let at = 0;
+  for (const [i, part] of token.split(/(▁)/).entries()) {
+    const spellings = part === "▁" ? [" ", "▁"] : [part];
+    const length = spellings
+      .map((spelling) => lengthIf(bytes.subarray(at), utf8.encode(spelling)))
+      .find((some) => some !== null);
+    // Metaspace pipelines add a leading space that is not in the text.
+    if (length === undefined && !(part === "▁" && i === 1 && at === 0)) return null;
+    at += length ?? 0;
+  }
+  return at;
 }
 
-function startsWith(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
-  return part.every((byte, i) => bytes[at + i] === byte);
-}
+const utf8 = new TextEncoder();
+
+const lengthIf = (bytes: Uint8Array, start: Uint8Array): number | null =>
+  start.every((byte, i) => bytes[i] === byte) ? start.length : null;
 
 /** GPT-2's byte alphabet: printable bytes map to themselves, the others to U+0100 and following, in order. */
 export const byteLetters: readonly string[] = (() => {

@@ -5,7 +5,8 @@ import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { limitedTime, type TimeLimits } from "../internal/limited-time.ts";
 import { hashText } from "../random/hash.ts";
-import { chatRenderer, type ChatTemplate } from "./chat.ts";
+import type { ChatTemplate } from "./chat-template.ts";
+import { chatRenderer } from "./chat.ts";
 import type { Codec } from "./codec.ts";
 import { endOfTurnId } from "./end-of-turn.ts";
 import { promptRenderer } from "./render-prompt.ts";
@@ -85,7 +86,7 @@ function adapt(auto: AutoTokenizer, limits?: TimeLimits): Tokenizer {
   const codec = codecOf(auto);
   const where = "the chat template of the AutoTokenizer";
   const template = templateOf(auto, limits);
-  const renderChat = template === null ? null : chatRenderer(template, where);
+  const renderChat = template === null ? null : chatRenderer(template, where, templateSource(auto));
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
   const stopIds = [...new Set([eosId, endOfTurn])].filter((id) => id !== null);
@@ -141,10 +142,13 @@ function codecOf(auto: AutoTokenizer): Codec {
 
 const dateName = "periodic_eval_strftime";
 
+/** Returns the text of the default template. */
+const templateSource = ({ chat_template: given }: AutoTokenizer): string | null =>
+  typeof given === "string" ? given : (given?.["default"] ?? null);
+
 /** Returns the default template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
 function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | null {
-  const { chat_template: given } = auto;
-  const source = typeof given === "string" ? given : (given?.["default"] ?? null);
+  const source = templateSource(auto);
   if (source === null) return null;
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);

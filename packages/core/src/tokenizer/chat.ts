@@ -1,58 +1,45 @@
 import type { Json } from "../contracts/json.ts";
-import type {
-  ChatEnding,
-  Message,
-  SystemPrompt,
-  TemplateKwargs,
-  TemplateMessage,
-} from "../contracts/model.ts";
+import type { ChatEnding, SystemPrompt, TemplateKwargs, TemplateMessage } from "../contracts/model.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { shortMessage } from "../internal/quote-value.ts";
+import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "./answers.ts";
+import type { ChatTemplate, TemplateInput, TemplateRendering } from "./chat-template.ts";
+import { templateMessages } from "./template-messages.ts";
+import { trainingForm } from "./training-forms.ts";
 
-export interface TemplateRendering {
-  readonly text: string;
-  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null if the template has no such tag. */
-  readonly generated: readonly (readonly [start: number, end: number])[] | null;
-}
-
-export interface TemplateInput {
-  readonly messages: readonly TemplateMessage[];
-  readonly addGenerationPrompt: boolean;
-  /** Default: null, as in `apply_chat_template`. */
-  readonly tools?: readonly Json[] | null;
+/** How a chat is rendered besides its ending. */
+export interface ChatOptions extends Partial<Pick<ChatToRender, "tokenStart">> {
+  /** Whether the chat is a training row. Default: false. */
+  readonly training?: boolean;
   readonly kwargs?: TemplateKwargs;
-}
-
-/** Renders a chat. Throws the template's own errors unchanged. */
-export type ChatTemplate = (input: TemplateInput) => TemplateRendering;
-
-export interface RenderedChat {
-  readonly text: string;
-  /** Half-open ranges of UTF-16 units that the assistant wrote; null if the template does not reveal them. */
-  readonly spoken: readonly (readonly [start: number, end: number])[] | null;
+  /** JSON schemas of the tools that the chat offers. Default: null. */
+  readonly tools?: readonly Json[] | null;
 }
 
 const tag = "PERIODIC_EVAL_OPEN_END ";
 const probe = "PERIODIC_EVAL_PROBE";
 
-/** Returns a function that renders chats with one template; `where` names the template in errors. */
-export function chatRenderer(template: ChatTemplate, where: string) {
-  const renderWith = (
-    messages: readonly Message[],
-    generationPrompt: boolean,
-    kwargs: TemplateKwargs,
-  ): TemplateRendering => {
+/**
+ * Returns a function that renders chats with one template.
+ *
+ * @param where Names the template in errors.
+ * @param source The template's text; null if it has none.
+ */
+export function chatRenderer(template: ChatTemplate, where: string, source: string | null = null) {
+  const form = trainingForm(source);
+  const renderWith = (input: TemplateInput): TemplateRendering => {
     try {
-      return template({ messages, addGenerationPrompt: generationPrompt, kwargs });
+      return template(input);
     } catch (cause) {
       if (PeriodicEvalError.is(cause, "config")) throw cause;
+      const roles = input.messages.map(({ role }) => role).join(", ");
       throw new PeriodicEvalError({
         code: "model",
         where,
         got: `the template's error "${shortMessage(errorMessage(cause))}"`,
-        expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
+        expected: `a template that renders ${roles || "an empty chat"}`,
         fix: "Pass the chat in the form that this template accepts.",
         cause,
       });
@@ -60,27 +47,30 @@ export function chatRenderer(template: ChatTemplate, where: string) {
   };
 
   return (
-    messages: readonly Message[],
+    messages: readonly TemplateMessage[],
     system: SystemPrompt,
     ending: ChatEnding,
-    kwargs: TemplateKwargs = {},
-  ): RenderedChat => {
-    const render: Render = (some, generationPrompt) => renderWith(some, generationPrompt, kwargs);
-    const chat = withSystem(messages, system, render, where);
-    if (ending === "continue") return continued(chat, render, where);
-    const { text, generated } = render(chat, ending === "generation");
-    return { text, spoken: generated ?? spokenByPrefixes(chat, text, render) };
+    { kwargs = {}, tools = null, training = false, tokenStart = (_, at) => at }: ChatOptions = {},
+  ): AnswerText => {
+    const render: Render = (some, addGenerationPrompt) =>
+      renderWith({ messages: some, addGenerationPrompt, tools, kwargs });
+    const chat = withSystem(templateMessages(messages, render), system, render, where);
+    const answersOf = (some: readonly TemplateMessage[], generationPrompt: boolean): AnswerText => {
+      const how = { render, training: training ? form : null, tokenStart };
+      const answers = renderAnswers({ messages: some, generationPrompt, ...how });
+      return training && form === null ? { ...answers, spoken: null } : answers;
+    };
+    if (ending === "continue") return continued(chat, (some) => answersOf(some, false), where);
+    return answersOf(chat, ending === "generation");
   };
 }
 
-type Render = (messages: readonly Message[], generationPrompt: boolean) => TemplateRendering;
-
 function withSystem(
-  messages: readonly Message[],
+  messages: readonly TemplateMessage[],
   system: SystemPrompt,
   render: Render,
   where: string,
-): readonly Message[] {
+): readonly TemplateMessage[] {
   if (system === "omit") return messages;
   if (messages[0]?.role === "system") {
     throw configError({
@@ -109,7 +99,7 @@ function withSystem(
  * without an added block, the second is the first plus a whole block, of which the probe is only a part. A template that
  * rejects or ignores system messages adds no block.
  */
-function injectsSystemBlock(messages: readonly Message[], render: Render): boolean {
+function injectsSystemBlock(messages: readonly TemplateMessage[], render: Render): boolean {
   const without = render(messages, false).text;
   let probed: string;
   try {
@@ -125,13 +115,17 @@ function injectsSystemBlock(messages: readonly Message[], render: Render): boole
 }
 
 /** Follows `continue_final_message` of transformers: a tag after the last message marks where to cut the text. */
-function continued(messages: readonly Message[], render: Render, where: string): RenderedChat {
+function continued(
+  messages: readonly TemplateMessage[],
+  answersOf: (messages: readonly TemplateMessage[]) => AnswerText,
+  where: string,
+): AnswerText {
   const last = messages.at(-1);
-  const open: readonly Message[] =
-    last === undefined ? [] : [...messages.slice(0, -1), { ...last, content: last.content + tag }];
-  const { text: whole, generated } = render(open, false);
+  const content = typeof last?.content === "string" ? last.content : "";
+  const open = last === undefined ? [] : [...messages.slice(0, -1), { ...last, content: content + tag }];
+  const { text: whole, spoken } = answersOf(open);
   const at = whole.lastIndexOf(tag.trimEnd());
-  if (last === undefined || at < 0 || !whole.includes(last.content.trim())) {
+  if (last === undefined || at < 0 || !whole.includes(content.trim())) {
     throw new PeriodicEvalError({
       code: "model",
       where,
@@ -142,37 +136,10 @@ function continued(messages: readonly Message[], render: Render, where: string):
   }
   const keepsSpaces = whole.startsWith(tag, at);
   const text = keepsSpaces ? whole.slice(0, at) : whole.slice(0, at).trimEnd();
-  const spans = generated ?? spokenByPrefixes(open, whole, render);
-  const cut = spans
+  const cut = spoken
     ?.map(([start, end]) => [start, Math.min(end, text.length)] as const)
     .filter(([start, end]) => start < end);
-  return { text, spoken: cut ?? null };
-}
-
-/**
- * Finds the assistant's text for templates without `{% generation %}`: the text that its message adds to the chat with a
- * generation prompt. Null if the text before a message depends on later messages.
- */
-function spokenByPrefixes(
-  messages: readonly Message[],
-  text: string,
-  render: Render,
-): RenderedChat["spoken"] {
-  const spans: [number, number][] = [];
-  for (const [i, { role }] of messages.entries()) {
-    if (role !== "assistant") continue;
-    let before: string;
-    let after: string;
-    try {
-      before = render(messages.slice(0, i), true).text;
-      after = render(messages.slice(0, i + 1), false).text;
-    } catch {
-      return null;
-    }
-    if (!text.startsWith(before) || !text.startsWith(after)) return null;
-    spans.push([before.length, after.length]);
-  }
-  return spans;
+  return { text, spoken: cut ?? null, isRewritten: false };
 }
 
 function commonPrefix(a: string, b: string): number {

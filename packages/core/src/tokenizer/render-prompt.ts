@@ -1,7 +1,8 @@
-import type { ChatEnding, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
+import type { RenderedPrompt, TemplateChat, Tokenizer } from "../contracts/model.ts";
 import type { PeriodicEvalError } from "../errors.ts";
 import { tokenByteRanges } from "./align.ts";
-import type { chatRenderer, RenderedChat } from "./chat.ts";
+import type { AnswerText } from "./answers.ts";
+import type { chatRenderer } from "./chat.ts";
 import type { Codec } from "./codec.ts";
 
 /**
@@ -14,17 +15,34 @@ export function promptRenderer(
   renderChat: ReturnType<typeof chatRenderer> | null,
   noTemplate: () => PeriodicEvalError,
 ): Tokenizer["render"] {
-  const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
+  return (prompt, { ending = "generation", training = false } = {}): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
     if ("text" in prompt)
       return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
     if (renderChat === null) throw noTemplate();
-    const { messages, system = "omit", templateKwargs } = prompt;
-    const { text, spoken } = renderChat(messages, system, ending, templateKwargs);
+    const chat: TemplateChat = prompt;
+    const { messages, system = "omit", tools = null, templateKwargs: kwargs = {} } = chat;
+    const tokenStart = (text: string, position: number) => specialStart(codec, text, position);
+    const options = { kwargs, tools, training, tokenStart };
+    const { text, spoken, isRewritten } = renderChat(messages, system, ending, options);
     const ids = codec.encode(text, false);
-    return { text, ids, assistantMask: maskOf(codec, text, ids, spoken) };
+    return {
+      text,
+      ids,
+      assistantMask: maskOf(codec, text, ids, spoken),
+      ...(isRewritten && { isRewritten }),
+    };
   };
-  return (prompt, { ending = "generation" } = {}) => render(prompt, ending);
+}
+
+/** Returns the start of the special token of `text` that contains the position, or the position. */
+function specialStart(codec: Codec, text: string, position: number): number {
+  for (const id of codec.specialIds) {
+    const token = codec.tokenOf(id) ?? "";
+    const at = text.lastIndexOf(token, position - 1);
+    if (at >= 0 && at + token.length > position) return at;
+  }
+  return position;
 }
 
 /** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
@@ -32,7 +50,7 @@ function maskOf(
   codec: Codec,
   text: string,
   ids: readonly number[],
-  spoken: RenderedChat["spoken"],
+  spoken: AnswerText["spoken"],
 ): boolean[] | null {
   if (spoken === null) return null;
   if (spoken.length === 0) return ids.map(() => false);

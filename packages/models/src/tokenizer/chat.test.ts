@@ -21,16 +21,20 @@ describe("template kwargs", () => {
     const chat = await render(thinking);
     expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
     const off = { enable_thinking: false };
-    expect(chat(ask, "omit", "generation", off).text).toBe("<user>Hi</><assistant><think></think>");
-    expect(chat(ask, "no_system_block", "complete", off).text).toBe("<user>Hi</><think></think>");
-    expect(chat(ask, "omit", "generation", { enable_thinking: true }).text).toBe("<user>Hi</><assistant>");
+    expect(chat(ask, "omit", "generation", { kwargs: off }).text).toBe(
+      "<user>Hi</><assistant><think></think>",
+    );
+    expect(chat(ask, "no_system_block", "complete", { kwargs: off }).text).toBe("<user>Hi</><think></think>");
+    expect(chat(ask, "omit", "generation", { kwargs: { enable_thinking: true } }).text).toBe(
+      "<user>Hi</><assistant>",
+    );
   });
 
   it.each(["messages", "add_generation_prompt", "tools", "a b", ""])(
     "cannot have the name %j",
     async (name) => {
       const chat = await render(thinking);
-      const thrown = caught(() => chat(ask, "omit", "generation", { [name]: 1 }));
+      const thrown = caught(() => chat(ask, "omit", "generation", { kwargs: { [name]: 1 } }));
       expect(PeriodicEvalError.is(thrown, "config")).toBe(true);
       expect(thrown).toMatchObject({ path: [name], got: `the name ${JSON.stringify(name)}` });
     },
@@ -121,8 +125,15 @@ describe("the assistant's text", () => {
     expect(text).not.toMatch(/[\uFDD0\uFDD1]/);
   });
 
-  it("is null if the text before a message depends on later messages", async () => {
+  it("is found if the text before a message depends on later messages", async () => {
     const chat = await render(`{{ messages | length }}${chatml}`);
+    expect(chat(talk, "omit", "complete").spoken).toEqual([[23, 28]]);
+  });
+
+  it("is null if the template does not write an answer", async () => {
+    const chat = await render(
+      `{{ messages | length }}{% if messages | length > 2 %}{{ messages[2].content }}{% endif %}`,
+    );
     expect(chat(talk, "omit", "complete").spoken).toBeNull();
   });
 });

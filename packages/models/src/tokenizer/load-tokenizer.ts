@@ -55,7 +55,9 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
   const renderChat =
-    files.chatTemplate === null ? null : chatRenderer(await compile(files, where, date), where);
+    files.chatTemplate === null
+      ? null
+      : chatRenderer(await compile(files, where, date), where, files.chatTemplate);
 
   const noTemplate = () =>
     modelError({

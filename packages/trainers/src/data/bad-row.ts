@@ -10,11 +10,15 @@ export type BadRowReason =
   | "unknown_form"
   | "broken_roles"
   | "broken_content"
+  /** `tools` or `chat_template_kwargs` that no template reads. */
+  | "broken_tools"
   | "empty"
   | "no_assistant_turn"
   | "template_failed"
   | "too_long"
   | "no_preference"
+  /** A number in tools or calls that JavaScript reads as another number than Python. */
+  | "lost_number"
   /** Reference log-probs above 0. */
   | "broken_reference";
 

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
@@ -55,7 +55,7 @@ describe("loadDataset", () => {
       { messages: [user("hi"), assistant("")] },
       { messages: [{ role: "alien", content: "hi" }, assistant("yo")] },
       { messages: [user("hi"), { role: "assistant", content: 3 }] },
-      { messages: [user("hi"), assistant("yo"), { role: "system", content: "late" }] },
+      { messages: [{ content: "hi" }, assistant("yo")] },
       { prompt: [user("hi"), assistant("yo")], completion: [user("again")] },
       { messages: [user("hi"), assistant("y".repeat(200))] },
       { messages: [{ role: "tool", content: "the fake template knows no tools" }, assistant("yo")] },
@@ -63,9 +63,13 @@ describe("loadDataset", () => {
       { text: " \n\t" },
       { prompt: "p", completion: "\u3000" },
       { messages: [user("hi"), assistant("  ")] },
-      { messages: [user("hi"), assistant("yo"), assistant("yo again")] },
-      { messages: [user("hi"), user("are you there?"), assistant("yo")] },
-      { prompt: [user("hi"), assistant("yo")], completion: [assistant("again")] },
+      {
+        conversations: [
+          { from: "human", value: "hi" },
+          { from: "gpt", value: "yo" },
+        ],
+      },
+      { messages: [user("hi"), assistant("yo")], tools: 3 },
     ];
     const path = await fileOf(rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))));
     const { rows: kept, badRows } = await load(path);
@@ -76,7 +80,7 @@ describe("loadDataset", () => {
       `${path}:4 empty`,
       `${path}:5 no_assistant_turn`,
       `${path}:6 empty`,
-      `${path}:7 broken_roles`,
+      `${path}:7 template_failed`,
       `${path}:8 broken_content`,
       `${path}:9 broken_roles`,
       `${path}:10 no_assistant_turn`,
@@ -86,18 +90,53 @@ describe("loadDataset", () => {
       `${path}:14 empty`,
       `${path}:15 empty`,
       `${path}:16 empty`,
-      `${path}:17 broken_roles`,
-      `${path}:18 broken_roles`,
-      `${path}:19 broken_roles`,
+      `${path}:17 no_assistant_turn`,
+      `${path}:18 broken_tools`,
     ]);
     expect(badRows[9]!.got).toBe("206 tokens, 100 fit");
     expect(badRows.slice(12).map(({ got }) => got)).toEqual([
       "only white space",
       "only white space",
       "assistant turns without text",
-      "messages 1 and 2 both have the role assistant",
-      "messages 0 and 1 both have the role user",
-      "messages 1 and 2 both have the role assistant",
+      'only human, gpt; name the role of the answers "assistant", or set loss to "full"',
+      "tools 3 instead of an array of JSON schemas, or its JSON as a string",
+    ]);
+  });
+
+  it("reads turns of a role in a row, a later system turn, and a conversation that begins with an answer", async () => {
+    const { rows, badRows } = await load([
+      { messages: [user("hi"), assistant("yo"), assistant("z")] },
+      { messages: [user("hi"), user("x"), assistant("yo")] },
+      { messages: [user("hi"), assistant("yo"), { role: "system", content: "late" }] },
+      { messages: [assistant("yo"), user("hi")] },
+      { prompt: [user("hi"), assistant("yo")], completion: [assistant("z")] },
+    ]);
+    expect(badRows).toEqual([]);
+    // <|user|> h i <|end|> <|assistant|> y o <|end|> <|assistant|> z <|end|>
+    expect([...rows[0]!.scored]).toEqual([5, 6, 7, 9, 10]);
+    expect([...rows[1]!.scored]).toEqual([8, 9, 10]);
+    expect([...rows[2]!.scored]).toEqual([5, 6, 7]);
+    expect([...rows[3]!.scored]).toEqual([1, 2, 3]);
+    expect([...rows[4]!.scored]).toEqual([9, 10]);
+  });
+
+  it("says in one line which rows training rewrites, and in one which rows it scores whole", async () => {
+    const row = { messages: [user("hi"), assistant("yo")] };
+    const other = (changes: object): Tokenizer => ({
+      ...tokenizer,
+      render: (prompt, options) => ({ ...tokenizer.render(prompt, options), ...changes }),
+    });
+    const warnings = async (changes: object) =>
+      (await loadDataset([row, {} as never, row], other(changes), { maxLength: 100, onBadRow: "drop" }))
+        .warnings;
+    expect(await warnings({})).toEqual([]);
+    expect(await warnings({ isRewritten: true })).toEqual([
+      "earlier answers of 2 of 3 rows (first: dataset[0]) are written with their thinking, as the chat template writes the last " +
+        "answer: the template leaves it out, TRL's training templates do not",
+    ]);
+    expect(await warnings({ assistantMask: null })).toEqual([
+      "all tokens of 2 of 3 rows (first: dataset[0]) are scored, or all of their completion: the chat template does not " +
+        "reveal which the assistant writes; mark them in it with {% generation %}",
     ]);
   });
 
@@ -131,7 +170,8 @@ describe("loadDataset", () => {
       return "They are kept.";
     };
     await expect(load(path, { onBadRow: "error", keepBadRows })).rejects.toThrow(
-      `${path}:2: got no_assistant_turn: only user; and 2 more bad rows, expected a row that can be trained on unchanged. ` +
+      `${path}:2: got no_assistant_turn: only user; name the role of the answers "assistant", or set loss to "full"; and 2 more bad rows, ` +
+        "expected a row that can be trained on unchanged. " +
         'Correct the rows, or set onBadRow to "drop" or "truncate". They are kept.',
     );
     expect(reasons(kept[0]!)).toEqual([
@@ -148,7 +188,7 @@ describe("loadDataset", () => {
   it("throws if no row is left, or the file is missing", async () => {
     await expect(load([])).rejects.toMatchObject({ got: "no rows" });
     await expect(load([{ messages: [user("hi")] }])).rejects.toMatchObject({
-      got: "1 rows, all bad (dataset[0]: no_assistant_turn (only user))",
+      got: expect.stringContaining("1 rows, all bad (dataset[0]: no_assistant_turn (only user; "),
     });
     const missing = await load("no/such/file.jsonl").catch((error: unknown) => error);
     expect(PeriodicEvalError.is(missing, "data")).toBe(true);

@@ -55,11 +55,12 @@ export async function loadDataset(
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
   const surprises = collectSurprises(tokenizer);
+  const forms = collectForms();
   const hasher = createHasher();
   let rowsRead = 0;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : parseRow(read.value, read.where);
+    const parsed = isBadRow(read) ? read : parseRow(read.value, read.where, read.json);
     if (!isBadRow(parsed)) surprises.see(parsed);
     const row = isBadRow(parsed)
       ? parsed
@@ -68,6 +69,7 @@ export async function loadDataset(
       const { where, ids, scored, cutFrom } = row;
       checkIds(where, ids, vocabSize);
       rows.push(row);
+      forms.see(row);
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
       if (cutFrom !== null)
         badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${ids.length}` });
@@ -85,7 +87,45 @@ export async function loadDataset(
       listed,
     });
   const badRowsListed = badRows.length === 0 ? null : listed;
-  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
+  return {
+    rows,
+    badRows,
+    badRowsListed,
+    rowsRead,
+    hash: hasher.digest(),
+    warnings: [...surprises.warnings(), ...forms.warnings(rowsRead)],
+  };
+}
+
+/** Counts the rows that training writes or scores otherwise than the template does. */
+function collectForms() {
+  const counts = { rewritten: 0, whole: 0 };
+  const first = { rewritten: "", whole: "" };
+  return {
+    see({ form, where }: TrainingRow): void {
+      if (form === null) return;
+      if (counts[form] === 0) first[form] = where;
+      counts[form] += 1;
+    },
+    warnings(rowsRead: number): readonly string[] {
+      const of = (form: "rewritten" | "whole") =>
+        `${counts[form]} of ${rowsRead} rows (first: ${first[form]})`;
+      return [
+        ...(counts.rewritten > 0
+          ? [
+              `earlier answers of ${of("rewritten")} are written with their thinking, as the chat template writes the last ` +
+                "answer: the template leaves it out, TRL's training templates do not",
+            ]
+          : []),
+        ...(counts.whole > 0
+          ? [
+              `all tokens of ${of("whole")} are scored, or all of their completion: the chat template does not reveal which ` +
+                "the assistant writes; mark them in it with {% generation %}",
+            ]
+          : []),
+      ];
+    },
+  };
 }
 
 /** A file can have a new column in every row, so the list is bounded. */

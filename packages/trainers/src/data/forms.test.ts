@@ -37,7 +37,7 @@ describe("parseRow", () => {
   });
 
   it("suggests the nearest column for a misspelt one", () => {
-    const expected = "instead of prompt and completion, messages, or text";
+    const expected = "instead of prompt and completion, messages, conversations, or text";
     expect(fault({ promt: "p", completion: "c" })).toBe(
       `unknown_form: promt, completion ${expected}; did you mean "prompt" by "promt"?`,
     );
@@ -48,21 +48,84 @@ describe("parseRow", () => {
     expect(fault({ prompt: "p" })).toBe(`unknown_form: prompt ${expected}`);
   });
 
-  it("joins text parts, and treats null fields of a message as absent", () => {
-    const parts = [
-      { type: "text", text: "h" },
-      { type: "text", text: "i" },
-    ];
+  it("passes messages to the template as they are: roles, their order, parts, fields", () => {
+    const call = { type: "function", function: { name: "add", arguments: { x: 2 } } };
     const messages = [
-      { role: "user", content: parts, name: null },
-      { ...assistant, name: "bot" },
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: [{ type: "text", text: "h" }], name: null },
+      user,
+      { role: "assistant", tool_calls: [call] },
+      { role: "ipython", content: "2", tool_call_id: "a" },
+      { role: "environment", content: null },
+      { role: "system", content: "Now longer." },
+      assistant,
+      { ...assistant, reasoning_content: "Hm." },
     ];
-    expect(parseRow({ messages }, "row")).toMatchObject({ messages: [user, { ...assistant, name: "bot" }] });
-    expect((parseRow({ messages }, "row") as Conversation).messages[0]).toEqual(user);
+    expect(parseRow({ messages }, "row")).toEqual({
+      where: "row",
+      unused: [],
+      kind: "conversation",
+      messages,
+      promptCount: null,
+      tools: null,
+      templateKwargs: {},
+      marked: null,
+    });
+  });
+
+  // TRL 1.16.0: maybe_convert_to_chatml({"conversations": [{"from": "user", "value": "hi"}, …]}) renames keys, not roles.
+  it("reads ShareGPT's conversations, from and value, before messages, and in every column", () => {
+    const conversations = [
+      { from: "user", value: "hi" },
+      { from: "gpt", value: "yo", weight: 1 },
+    ];
+    const expected = [user, { role: "gpt", content: "yo", weight: 1 }];
+    expect(parseRow({ conversations, messages: [user] }, "row")).toMatchObject({
+      messages: expected,
+      unused: ["messages"],
+    });
+    expect(parseRow({ conversations: [user, assistant] }, "row")).toMatchObject({
+      messages: [user, assistant],
+    });
+    const [prompt, completion] = [conversations.slice(0, 1), conversations.slice(1)];
+    expect(parseRow({ prompt, completion }, "row")).toMatchObject({ messages: expected, promptCount: 1 });
+  });
+
+  it("reads tools as an array or its JSON, and template variables", () => {
+    const tools = [{ type: "function", function: { name: "add", parameters: {} } }];
+    const messages = [user, assistant];
+    const row = { messages, tools, chat_template_kwargs: { enable_thinking: false }, id: 1 };
+    expect(parseRow(row, "row")).toMatchObject({
+      tools,
+      templateKwargs: { enable_thinking: false },
+      unused: ["id"],
+    });
+    expect(parseRow({ messages, tools: JSON.stringify(tools) }, "row")).toMatchObject({ tools });
+    expect(parseRow({ messages, tools: "null", chat_template_kwargs: null }, "row")).toMatchObject({
+      tools: null,
+      templateKwargs: {},
+    });
+    expect(parseRow({ messages, tools: "[]" }, "row")).toMatchObject({ tools: [] });
+  });
+
+  it("marks the numbers of a row's JSON that JavaScript reads as other numbers than Python", () => {
+    const of = (json: string) => (parseRow(JSON.parse(json), "row", json) as Conversation).marked;
+    const message = (x: string) => `{"messages": [{"role": "assistant", "tool_calls": [{"x": ${x}}]}]}`;
+    const marked = of(message('[1.0, 1, 0.5, 1e3, 9007199254740993, -2.50, "1.0 \\" 2.0"]'))!;
+    expect(marked.messages[0]).toEqual({
+      role: "assistant",
+      tool_calls: [{ x: ["\uFDD91.0", 1, 0.5, "\uFDD91e3", "\uFDD99007199254740993", -2.5, '1.0 " 2.0'] }],
+    });
+    expect(of(message('[1, 0.5, "2.0"]'))).toBeNull();
+    const row = { messages: [user, assistant], tools: '[{"minimum": 0.0}]' };
+    expect((parseRow(row, "row") as Conversation).marked).toMatchObject({
+      tools: [{ minimum: "\uFDD90.0" }],
+    });
+    expect(parseRow(row, "row")).toMatchObject({ tools: [{ minimum: 0 }] });
   });
 
   it.each([
-    [null, "unknown_form: null instead of prompt and completion, messages, or text"],
+    [null, "unknown_form: null instead of prompt and completion, messages, conversations, or text"],
     [7n, "unknown_form: 7 instead of"],
     [[user], "unknown_form: an array of 1 instead of"],
     [{}, "unknown_form: no columns instead of"],
@@ -74,26 +137,26 @@ describe("parseRow", () => {
     [{ messages: [] }, "empty: no messages"],
     [{ messages: [null] }, "broken_roles: message 0: null instead of an object with role and content"],
     [{ messages: [[user]] }, "broken_roles: message 0: an array of 1 instead of an object"],
-    [
-      { messages: [{ content: "hi" }] },
-      "broken_roles: message 0: the role nothing instead of one of system,",
-    ],
+    [{ messages: [{ content: "hi" }] }, "broken_roles: message 0: the role nothing instead of a string"],
     [{ messages: [user, { role: 3 }] }, "broken_roles: message 1: the role 3"],
     [{ messages: [user, { role: { a: 1 } }] }, "broken_roles: message 1: the role an object of a"],
-    [{ messages: [user, { role: "system", content: "" }] }, "broken_roles: message 1: a system message"],
-    [{ messages: [user, { role: "assistant" }] }, "broken_content: message 1: nothing instead of a string"],
-    [{ messages: [{ ...user, content: null }] }, "broken_content: message 0: null instead of a string"],
+    [{ messages: [{ from: "user", content: 3 }] }, "broken_content: message 0: 3 instead of a string"],
+    [{ conversations: "hi" }, 'unknown_form: the conversations "hi" instead of an array of messages'],
+    [{ messages: [user], tools: { a: 1 } }, "broken_tools: tools an object of a instead of an array of JSON"],
+    [{ messages: [user], tools: "[1" }, 'broken_tools: tools "[1" instead of an array of JSON schemas'],
+    [{ messages: [user], tools: ["add"] }, "broken_tools: tools an array of 1 instead of"],
+    [{ messages: [user], chat_template_kwargs: [] }, "broken_tools: chat_template_kwargs an empty array"],
     [
       { messages: [{ ...user, content: [{ type: "image_url", image_url: {} }] }] },
-      "broken_content: message 0: the part an object of type, image_url instead of a text part",
+      'broken_content: message 0: the part an object of type, image_url instead of {"type": "text"',
     ],
     [
       { messages: [{ ...user, content: ["hi"] }] },
-      'broken_content: message 0: the part "hi" instead of a text part',
+      'broken_content: message 0: the part "hi" instead of {"type": "text"',
     ],
     [
       { messages: [{ ...user, content: [null] }] },
-      "broken_content: message 0: the part null instead of a text part",
+      'broken_content: message 0: the part null instead of {"type": "text"',
     ],
     [{ messages: [{ ...user, content: "\uD800" }] }, "invalid_text: message 0: half of a surrogate pair"],
     [{ text: "a \uDC00 b" }, "invalid_text: half of a surrogate pair"],

@@ -1,18 +1,32 @@
-import type { Message } from "@periodic-eval/core";
+import type { TemplateChat, TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { isRecord, nearest } from "@periodic-eval/core/internal";
 import { describeValue, listKeys } from "./describe-value.ts";
-import { parseMessages, parseText, repeatedTurn } from "./messages.ts";
+import {
+  markedColumns,
+  parseMessages,
+  parseTemplateColumns,
+  parseText,
+  templateColumns,
+  type Columns,
+  type TemplateColumns,
+  type TemplateInputs,
+} from "./messages.ts";
 
 /** A whole chat. */
-export interface MessagesRow {
-  readonly messages: readonly Message[];
+export interface MessagesRow extends TemplateColumns {
+  readonly messages: readonly TemplateMessage[];
+}
+
+/** A whole chat in ShareGPT's form. Its roles go to the template as they are, as in TRL. */
+export interface ConversationsRow extends TemplateColumns {
+  readonly conversations: readonly { readonly from: string; readonly value: string }[];
 }
 
 /** A chat prompt, and the completion to learn. */
-export interface PromptCompletionRow {
-  readonly prompt: readonly Message[];
-  readonly completion: readonly Message[];
+export interface PromptCompletionRow extends TemplateColumns {
+  readonly prompt: readonly TemplateMessage[];
+  readonly completion: readonly TemplateMessage[];
 }
 
 /** Prompt and completion as plain text, without a chat template. */
@@ -27,7 +41,7 @@ export interface TextRow {
 }
 
 /** A row in one of TRL's dataset formats for supervised fine-tuning. */
-export type SFTRow = MessagesRow | PromptCompletionRow | PromptCompletionTextRow | TextRow;
+export type SFTRow = MessagesRow | ConversationsRow | PromptCompletionRow | PromptCompletionTextRow | TextRow;
 
 interface Row {
   readonly where: string;
@@ -35,11 +49,13 @@ interface Row {
   readonly unused: readonly string[];
 }
 
-export interface Conversation extends Row {
+export interface Conversation extends Row, TemplateInputs {
   readonly kind: "conversation";
-  readonly messages: readonly Message[];
+  readonly messages: readonly TemplateMessage[];
   /** Number of leading messages that form the prompt; null for a row without a prompt. */
   readonly promptCount: number | null;
+  /** The same chat with marks in the place of numbers that JavaScript reads as others; null if there are none. */
+  readonly marked: TemplateChat | null;
 }
 
 export interface PlainText extends Row {
@@ -51,47 +67,59 @@ export interface PlainText extends Row {
 
 export type ParsedRow = Conversation | PlainText;
 
-/** Columns of each form, in the order in which TRL tests for them. */
-const forms = [["prompt", "completion"], ["messages"], ["text"]] as const;
-const known: readonly string[] = forms.flat();
+/** Columns of each form, in the order in which TRL tests for them; `conversations` replaces `messages`. */
+const forms = [["prompt", "completion"], ["conversations"], ["messages"], ["text"]] as const;
+const known: readonly string[] = [...forms.flat(), ...templateColumns];
 
 /**
  * Parses a row, or returns why it is bad. A null column counts as absent. A row that fits several forms has the first, as in
  * TRL.
+ *
+ * @param json The row's JSON, if it comes from JSON.
  */
-export function parseRow(value: unknown, where: string): ParsedRow | BadRow {
+export function parseRow(value: unknown, where: string, json?: string): ParsedRow | BadRow {
   const columns = isRecord(value) ? value : null;
   const has = (name: string) => columns?.[name] != null;
   const form = forms.find((names) => names.every(has));
   if (columns === null || form === undefined) return { where, ...unknownForm(value) };
   const content = parseForm(columns, form[0]);
   if ("reason" in content) return { where, ...content };
-  const isUsed = (name: string) => (form as readonly string[]).includes(name);
-  return { where, unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)), ...content };
+  const marked = content.kind === "text" ? null : markedColumns(columns, json);
+  const chat = marked === null ? null : { marked: parseForm(marked, form[0]) as Conversation };
+  const used: readonly string[] = content.kind === "text" ? form : [...form, ...templateColumns];
+  const isUsed = (name: string) => used.includes(name);
+  return {
+    where,
+    unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)),
+    ...content,
+    ...chat,
+  };
 }
 
-type SFTColumns = Readonly<Partial<Record<(typeof forms)[number][number], unknown>>>;
 type Content = Omit<Conversation, keyof Row> | Omit<PlainText, keyof Row>;
 
-function parseForm(
-  { prompt, completion, messages, text }: SFTColumns,
-  first: "prompt" | "messages" | "text",
-): Content | Fault {
-  if (first === "messages")
-    return Array.isArray(messages) ? chat(messages, null) : notAnArray("messages", messages);
-  if (first === "text") return plain(null, text);
+function parseForm(columns: Columns, first: (typeof forms)[number][0]): Content | Fault {
+  const { prompt, completion } = columns;
+  if (first === "text") return plain(null, columns["text"]);
+  if (first !== "prompt") {
+    const list = columns[first];
+    return Array.isArray(list) ? chat(list, null, columns) : notAnArray(first, list);
+  }
   if (Array.isArray(prompt) && Array.isArray(completion))
-    return chat([...prompt, ...completion], prompt.length);
+    return chat([...prompt, ...completion], prompt.length, columns);
   if (typeof prompt === "string" && typeof completion === "string") return plain(prompt, completion);
   const got = `the prompt ${describeValue(prompt)} and the completion ${describeValue(completion)}`;
   return { reason: "unknown_form", got: `${got} instead of two strings or two arrays of messages` };
 }
 
-function chat(list: readonly unknown[], promptCount: number | null): Content | Fault {
+function chat(list: readonly unknown[], promptCount: number | null, columns: Columns): Content | Fault {
   if (list.length === 0) return { reason: "empty", got: "no messages" };
   const messages = parseMessages(list);
   if ("reason" in messages) return messages;
-  return repeatedTurn(messages) ?? { kind: "conversation", messages, promptCount };
+  const inputs = parseTemplateColumns(columns);
+  return "reason" in inputs
+    ? inputs
+    : { kind: "conversation", messages, promptCount, marked: null, ...inputs };
 }
 
 function plain(prompt: string | null, text: unknown): Content | Fault {
@@ -112,7 +140,7 @@ function notAnArray(column: string, value: unknown): Fault {
 function unknownForm(value: unknown): Fault {
   const isObject = isRecord(value);
   const got = isObject ? listKeys(value) || "no columns" : describeValue(value);
-  const expected = "prompt and completion, messages, or text";
+  const expected = "prompt and completion, messages, conversations, or text";
   return { reason: "unknown_form", got: `${got} instead of ${expected}${isObject ? hint(value) : ""}` };
 }
 

@@ -1,77 +1,132 @@
-import type { Message } from "@periodic-eval/core";
+import type { Json, TemplateChat, TemplateMessage } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/core/internal";
 import type { Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";
+import { markLostNumbers } from "./lost-numbers.ts";
 
-const roles = ["system", "user", "assistant", "tool"];
+/** TRL's columns of a conversation besides its messages. */
+export interface TemplateColumns {
+  /** JSON schemas of the tools that the chat offers, or their JSON as a string. */
+  readonly tools?: readonly Json[] | string | null;
+  /** Variables for the chat template, such as `enable_thinking`. */
+  readonly chat_template_kwargs?: TemplateChat["templateKwargs"] | null;
+}
+
+export type Columns = Readonly<Record<string, unknown>>;
+
+/** What a template reads besides the messages. */
+export type TemplateInputs = Required<Pick<TemplateChat, "tools" | "templateKwargs">>;
+
+/** Names of the columns that every form with messages may have. */
+export const templateColumns = ["tools", "chat_template_kwargs"] as const satisfies (keyof TemplateColumns)[];
+
+/** Parses TRL's `tools` and `chat_template_kwargs`. */
+export function parseTemplateColumns(columns: Columns): TemplateInputs | Fault {
+  const { tools: listed = null, chat_template_kwargs: templateKwargs } = columns;
+  const tools = typeof listed === "string" ? parsedJson(listed) : listed;
+  if (tools !== null && !(Array.isArray(tools) && tools.every(isRecord)))
+    return {
+      reason: "broken_tools",
+      got: `tools ${describeValue(listed)} instead of an array of JSON schemas, or its JSON as a string`,
+    };
+  if (templateKwargs != null && !isRecord(templateKwargs))
+    return {
+      reason: "broken_tools",
+      got: `chat_template_kwargs ${describeValue(templateKwargs)} instead of an object of template variables`,
+    };
+  return {
+    tools: tools as TemplateInputs["tools"],
+    templateKwargs: (templateKwargs ?? {}) as TemplateInputs["templateKwargs"],
+  };
+}
 
 /**
- * Parses the messages of a row for a chat template, or describes the first bad one. A content that is an array of text parts,
- * as in OpenAI's API, becomes the concatenation of their texts. Other fields go to the template unchanged, except null ones:
- * columnar files store missing fields as null.
+ * Returns the columns with marked numbers in the place of those that JavaScript reads as other numbers; null if there are none.
  *
- * @param before Messages of the conversation that come before these.
+ * @param json The row's JSON, if it comes from JSON.
  */
-export function parseMessages(list: readonly unknown[], before = 0): readonly Message[] | Fault {
-  const messages: Message[] = [];
-  for (const [i, given] of list.entries()) {
-    const message = parseMessage(given, before + i);
+export function markedColumns(columns: Columns, json: string | undefined): Columns | null {
+  const { tools } = columns;
+  const row = json === undefined ? null : markLostNumbers(json);
+  const markedTools = typeof tools === "string" ? markLostNumbers(tools) : null;
+  if (row === null && markedTools === null) return null;
+  const read = row === null ? columns : (JSON.parse(row) as Columns);
+  return markedTools === null ? read : { ...read, tools: markedTools };
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Parses the messages of a row for a chat template, or describes the first bad one. `from` and `value` become `role` and
+ * `content`, as in TRL's `maybe_convert_to_chatml`. Roles, their order and all further fields are the template's to judge.
+ */
+export function parseMessages(list: readonly unknown[]): readonly TemplateMessage[] | Fault {
+  const messages: TemplateMessage[] = [];
+  for (const [i, value] of list.entries()) {
+    const message = parseMessage(value);
     if ("reason" in message) return { ...message, got: `message ${i}: ${message.got}` };
     messages.push(message);
   }
   return messages;
 }
 
-function parseMessage(given: unknown, index: number): Message | Fault {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+function parseMessage(value: unknown): TemplateMessage | Fault {
+  if (!isRecord(value)) {
     return {
       reason: "broken_roles",
-      got: `${describeValue(given)} instead of an object with role and content`,
+      got: `${describeValue(value)} instead of an object with role and content`,
     };
   }
-  const { role, content, ...others } = given as { readonly role?: unknown; readonly content?: unknown };
-  if (typeof role !== "string" || !roles.includes(role)) {
-    return {
-      reason: "broken_roles",
-      got: `the role ${describeValue(role)} instead of one of ${roles.join(", ")}`,
-    };
-  }
-  if (role === "system" && index > 0) {
-    return { reason: "broken_roles", got: "a system message that is not the first" };
-  }
-  const text = Array.isArray(content) ? parseParts(content) : parseText(content);
+  const { from, value: said, ...fields } = value;
+  const message = {
+    ...fields,
+    ...(from !== undefined && { role: from }),
+    ...(said !== undefined && { content: said }),
+  } as Readonly<Record<string, unknown>>;
+  const { role, content = null } = message;
+  if (typeof role !== "string")
+    return { reason: "broken_roles", got: `the role ${describeValue(role)} instead of a string` };
+  const text = Array.isArray(content) ? parseParts(content) : content === null ? "" : parseText(content);
   if (typeof text !== "string") return text;
-  return {
-    role,
-    content: text,
-    ...Object.fromEntries(Object.entries(others).filter(([, value]) => value !== null)),
-  };
+  return message as unknown as TemplateMessage;
 }
 
 function parseParts(parts: readonly unknown[]): string | Fault {
   let text = "";
   for (const part of parts) {
-    const { type, text: own } = (part ?? {}) as { readonly type?: unknown; readonly text?: unknown };
-    if (type !== "text" || typeof own !== "string") {
-      return { reason: "broken_content", got: `the part ${describeValue(part)} instead of a text part` };
+    const { type, text: words } = (part ?? {}) as { readonly type?: unknown; readonly text?: unknown };
+    if (type !== "text" || typeof words !== "string") {
+      return {
+        reason: "broken_content",
+        got: `the part ${describeValue(part)} instead of {"type": "text", "text": …}`,
+      };
     }
-    text += own;
+    text += words;
   }
   return parseText(text);
 }
 
-/**
- * Reports two consecutive turns of the user or of the assistant: a turn between them was most likely lost. Several tools may
- * answer one turn.
- */
-export function repeatedTurn(messages: readonly Message[]): Fault | null {
-  const at = messages.findIndex(
-    ({ role }, i) => i > 0 && role === messages[i - 1]!.role && (role === "user" || role === "assistant"),
+/** Whether an answer has words, thinking or a tool call. */
+export function saysSomething(message: TemplateMessage): boolean {
+  const {
+    content,
+    tool_calls: calls,
+    ...fields
+  } = message as TemplateMessage & Readonly<Record<string, unknown>>;
+  const parts = Array.isArray(content)
+    ? content.map((part) => (part as { readonly text: string }).text)
+    : [content];
+  const thoughts = [fields["reasoning_content"], fields["thinking"], fields["reasoning"]];
+  return (
+    (Array.isArray(calls) && calls.length > 0) ||
+    [...parts, ...thoughts].some((text) => typeof text === "string" && !isBlank(text))
   );
-  if (at < 0) return null;
-  return {
-    reason: "broken_roles",
-    got: `messages ${at - 1} and ${at} both have the role ${messages[at]!.role}`,
-  };
 }
 
 /** Whether a string is empty or only white space. */

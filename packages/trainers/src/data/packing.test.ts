@@ -8,6 +8,7 @@ const row = (length: number, i: number) => ({
   ids: new Int32Array(length).fill(i),
   scored: Int32Array.from({ length: length - 1 }, (_, at) => at + 1),
   cutFrom: null,
+  form: null,
 });
 const pack = (lengths: readonly number[], maxLength: number) => packRows(lengths.map(row), maxLength);
 

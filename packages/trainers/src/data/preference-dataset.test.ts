@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type TemplateChat, type Tokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
@@ -88,7 +88,7 @@ describe("loadPreferences", () => {
       { ...good, chosen: [] },
       { ...good, rejected: [assistant("")] },
       { ...good, chosen: [{ role: "alien", content: "yo" }] },
-      { ...good, chosen: [{ role: "system", content: "late" }] },
+      { ...good, chosen: [{ content: "late" }] },
       { ...good, rejected: [user("again")] },
       { ...good, chosen: [assistant("y".repeat(200))] },
       { ...good, rejected: good.chosen },
@@ -96,9 +96,7 @@ describe("loadPreferences", () => {
       7,
       { ...text, chosen: " \n" },
       { ...good, rejected: [assistant(" ")] },
-      { ...good, prompt: [user("hi"), user("again")] },
-      { ...good, prompt: [user("hi"), assistant("yo")] },
-      { ...good, rejected: [assistant("no"), assistant("never")] },
+      { ...good, tools: 3 },
     ];
     await writeFile(
       path,
@@ -106,7 +104,7 @@ describe("loadPreferences", () => {
     );
     const data = await load(path);
     expect(data.rows).toHaveLength(1);
-    expect(data.rowsRead).toBe(20);
+    expect(data.rowsRead).toBe(18);
     const reasons = data.badRows.map(({ where, reason }) => `${where.slice(path.length + 1)} ${reason}`);
     expect(reasons).toEqual([
       "2 not_json",
@@ -116,7 +114,7 @@ describe("loadPreferences", () => {
       "6 empty",
       "7 empty",
       "8 empty",
-      "9 broken_roles",
+      "9 no_assistant_turn",
       "10 broken_roles",
       "11 no_assistant_turn",
       "12 too_long",
@@ -125,23 +123,57 @@ describe("loadPreferences", () => {
       "15 unknown_form",
       "16 empty",
       "17 empty",
-      "18 broken_roles",
-      "19 broken_roles",
-      "20 broken_roles",
-    ]);
-    expect(data.badRows.slice(-3).map(({ got }) => got)).toEqual([
-      "prompt: messages 0 and 1 both have the role user",
-      "chosen: messages 1 and 2 both have the role assistant",
-      "rejected: messages 1 and 2 both have the role assistant",
+      "18 broken_tools",
     ]);
     expect(data.badRows[2]!.got).toContain(
       'prompt "hi", chosen an array of 1, rejected an array of 1 instead of',
     );
     await expect(load(path, { onBadRow: "error" })).rejects.toMatchObject({
       where: `${path}:2`,
-      got: "not_json: {not json; and 18 more bad rows",
+      got: "not_json: {not json; and 16 more bad rows",
       expected: "a prompt and two completions that fit",
     });
+  });
+
+  it("reads turns of a role in a row, from and value, tool calls, and completions that begin with a tool's reply", async () => {
+    const asked: unknown[] = [];
+    const recording: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => {
+        asked.push(prompt);
+        const messages = (prompt as TemplateChat).messages.map(({ role, content }) =>
+          role === "tool" ? user("tool") : { role, content: (content ?? "") as string },
+        );
+        return tokenizer.render({ messages }, options);
+      },
+    };
+    const call = { role: "assistant", tool_calls: [{ function: { name: "add", arguments: {} } }] };
+    const tools = [{ type: "function" }];
+    const rows = [
+      { ...good, prompt: [user("hi"), assistant("yo")] },
+      {
+        prompt: [{ from: "user", value: "hi" }],
+        chosen: [{ from: "assistant", value: "yes" }],
+        rejected: good.rejected,
+      },
+      {
+        prompt: [user("hi"), call],
+        chosen: [{ role: "tool", content: "4" }, assistant("yes")],
+        rejected: [assistant("no")],
+      },
+      { ...good, chosen: [call], tools: JSON.stringify(tools), chat_template_kwargs: { a: 1 } },
+    ];
+    const { badRows } = await loadPreferences(rows as never, recording, {
+      maxLength: 100,
+      onBadRow: "drop",
+      isPrecomputed: false,
+    });
+    expect(badRows).toEqual([]);
+    expect(asked.slice(3, 5)).toEqual([
+      { messages: [user("hi")], tools: null, templateKwargs: {} },
+      { messages: [user("hi"), assistant("yes")], tools: null, templateKwargs: {} },
+    ]);
+    expect(asked.at(-2)).toEqual({ messages: [user("hi"), call], tools, templateKwargs: { a: 1 } });
   });
 
   it(`truncates each sequence of a pair that is too long, with onBadRow "truncate"`, async () => {

@@ -34,7 +34,7 @@ export async function loadPreferences(
   let cutError: PeriodicEvalError | null = null;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : parsePreference(read.value, read.where, isPrecomputed);
+    const parsed = isBadRow(read) ? read : parsePreference(read.value, { ...read, isPrecomputed });
     const pair = isBadRow(parsed)
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });

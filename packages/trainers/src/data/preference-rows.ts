@@ -1,19 +1,29 @@
 import { isDeepStrictEqual } from "@periodic-eval/core/platform";
-import type { Message } from "@periodic-eval/core";
+import type { TemplateChat, TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";
-import { isBlank, parseMessages, parseText, repeatedTurn } from "./messages.ts";
+import {
+  isBlank,
+  markedColumns,
+  parseMessages,
+  parseTemplateColumns,
+  parseText,
+  saysSomething,
+  type Columns,
+  type TemplateColumns,
+  type TemplateInputs,
+} from "./messages.ts";
 import type { RowSource } from "./read-rows.ts";
 
 /** A row in TRL's format: a prompt and two completions, of which `chosen` is preferred. */
-export interface PreferenceRow {
+export interface PreferenceRow extends TemplateColumns {
   /**
    * Messages or a string; all three have the same type. Without a prompt of that type, `chosen` and `rejected` are whole
    * conversations or strings, and the prompt is what both begin with.
    */
-  readonly prompt?: readonly Message[] | string;
-  readonly chosen: readonly Message[] | string;
-  readonly rejected: readonly Message[] | string;
+  readonly prompt?: readonly TemplateMessage[] | string;
+  readonly chosen: readonly TemplateMessage[] | string;
+  readonly rejected: readonly TemplateMessage[] | string;
   /** Σ log p of the completion under the reference, in nats; read if `reference` is `"precomputed"`. */
   readonly ref_chosen_logps?: number;
   readonly ref_rejected_logps?: number;
@@ -22,31 +32,35 @@ export interface PreferenceRow {
 export type PreferenceSource = RowSource<PreferenceRow>;
 
 /** A valid row. */
-export interface Preference {
+export interface Preference extends TemplateInputs {
   readonly where: string;
-  readonly prompt: readonly Message[] | string;
-  readonly chosen: readonly Message[] | string;
-  readonly rejected: readonly Message[] | string;
+  readonly prompt: readonly TemplateMessage[] | string;
+  readonly chosen: readonly TemplateMessage[] | string;
+  readonly rejected: readonly TemplateMessage[] | string;
   readonly reference: { readonly chosen: number; readonly rejected: number } | null;
+  /** Both chats with marks in the place of numbers that JavaScript reads as others; empty if there are none. */
+  readonly marked: readonly TemplateChat[];
 }
 
 /**
  * Parses a row, or returns why it is bad.
  *
- * @param isPrecomputed Whether the row must have the reference's log-probs.
+ * @param row Where it is, its JSON if it comes from JSON, and whether it must have the reference's log-probs.
  */
-export function parsePreference(value: unknown, where: string, isPrecomputed: boolean): Preference | BadRow {
-  const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<
-    Record<string, unknown>
-  >;
-  const parts = withPrompt({
-    prompt: given["prompt"],
-    chosen: given["chosen"],
-    rejected: given["rejected"],
-  });
-  const answers = parseParts(parts) ?? unknownForm(value, parts);
+export function parsePreference(
+  value: unknown,
+  {
+    where,
+    json,
+    isPrecomputed,
+  }: { readonly where: string; readonly json?: string; readonly isPrecomputed: boolean },
+): Preference | BadRow {
+  const given = (typeof value === "object" && value !== null ? value : {}) as Columns;
+  const answers = parseAnswers(given) ?? unknownForm(value, withPrompt(given));
   if ("reason" in answers) return { where, ...answers };
-  if (!isPrecomputed) return { where, ...answers, reference: null };
+  const marked = typeof answers.prompt === "string" ? null : markedColumns(given, json);
+  const row = { where, ...answers, marked: marked === null ? [] : chatsOf(parseAnswers(marked) as Answers) };
+  if (!isPrecomputed) return { ...row, reference: null };
   const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
   if (!isLogProb(chosen) || !isLogProb(rejected)) {
     return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
@@ -61,7 +75,7 @@ export function parsePreference(value: unknown, where: string, isPrecomputed: bo
         reason: "broken_reference",
         got: `${name} ${value}, above 0, the log-prob of a certain text`,
       };
-  return { where, ...answers, reference: { chosen, rejected } };
+  return { ...row, reference: { chosen, rejected } };
 }
 
 /** Rounding can lift a sum of log-probs this far above 0, in nats. */
@@ -71,13 +85,30 @@ const isLogProb = (value: unknown): value is number => typeof value === "number"
 
 const partNames = ["prompt", "chosen", "rejected"] as const;
 type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;
+type Answers = (Parts<string> | Parts<readonly TemplateMessage[]>) & TemplateInputs;
+
+/** Returns null if the parts are neither all arrays nor all strings. */
+function parseAnswers(columns: Columns): Answers | Fault | null {
+  const parts = parseParts(withPrompt(columns));
+  if (parts === null || "reason" in parts) return parts;
+  const inputs = parseTemplateColumns(columns);
+  return "reason" in inputs ? inputs : { ...parts, ...inputs };
+}
+
+function chatsOf({ prompt, chosen, rejected, ...inputs }: Answers): readonly TemplateChat[] {
+  const whole = (completion: unknown) => [
+    ...(prompt as readonly TemplateMessage[]),
+    ...(completion as readonly TemplateMessage[]),
+  ];
+  return [chosen, rejected].map((completion) => ({ messages: whole(completion), ...inputs }));
+}
 
 /**
  * Splits `chosen` and `rejected` after their common beginning if the prompt is missing or of another type, as TRL 1.16.0's
  * `maybe_extract_prompt`. A space before the first difference belongs to the completions. Returns other parts unchanged.
  */
-function withPrompt(parts: Parts<unknown>): Parts<unknown> {
-  const { prompt, chosen, rejected } = parts;
+function withPrompt({ prompt, chosen, rejected }: Columns): Parts<unknown> {
+  const parts = { prompt, chosen, rejected };
   if (typeof chosen === "string" && typeof rejected === "string") {
     if (typeof prompt === "string") return parts;
     const found = commonLength([...chosen], [...rejected]);
@@ -108,7 +139,7 @@ function commonLength(one: readonly unknown[], other: readonly unknown[]): numbe
 }
 
 /** Returns null if the parts are neither all arrays nor all strings. */
-function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Message[]> | Fault | null {
+function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly TemplateMessage[]> | Fault | null {
   const all = Object.values(parts);
   if (all.every((part) => typeof part === "string")) return parseTexts(parts as Parts<string>);
   return all.every(Array.isArray) ? parseChats(parts as Parts<readonly unknown[]>) : null;
@@ -123,22 +154,20 @@ function parseTexts(parts: Parts<string>): Parts<string> | Fault {
   return parts;
 }
 
-function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]> | Fault {
-  const chats: Partial<Record<(typeof partNames)[number], readonly Message[]>> = {};
+function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly TemplateMessage[]> | Fault {
+  const chats: Partial<Record<(typeof partNames)[number], readonly TemplateMessage[]>> = {};
   for (const name of partNames) {
     if (parts[name].length === 0) return { reason: "empty", got: `no messages in ${name}` };
-    const messages = parseMessages(parts[name], name === "prompt" ? 0 : parts.prompt.length);
+    const messages = parseMessages(parts[name]);
     if ("reason" in messages) return { ...messages, got: `${name}, ${messages.got}` };
-    const [first] = messages;
-    if (name !== "prompt" && first!.role !== "assistant")
-      return { reason: "no_assistant_turn", got: `${name} that begins with the role ${first!.role}` };
-    if (name !== "prompt" && isBlank(first!.content))
-      return { reason: "empty", got: `${name} with an empty first turn` };
-    const repeated = repeatedTurn([...(chats.prompt ?? []), ...messages]);
-    if (repeated !== null) return { ...repeated, got: `${name}: ${repeated.got}` };
+    const learnt = messages.filter(({ role }) => role === "assistant");
+    if (name !== "prompt" && learnt.length === 0)
+      return { reason: "no_assistant_turn", got: `${name} without a turn of the role assistant` };
+    if (name !== "prompt" && !learnt.some(saysSomething))
+      return { reason: "empty", got: `${name} without text` };
     chats[name] = messages;
   }
-  return chats as Parts<readonly Message[]>;
+  return chats as Parts<readonly TemplateMessage[]>;
 }
 
 function unknownForm(value: unknown, parts: Parts<unknown>): Fault {

@@ -128,8 +128,8 @@ describe("readRows of Parquet", () => {
     });
     expect(rows.map(({ where }) => where)).toEqual([`${path}:row 1`, `${path}:row 3`]);
     expect(String.fromCharCode(...rows[1]!.ids.filter((id) => id < 256))).toBe("hoya");
-    expect(badRows).toMatchObject([{ where: `${path}:row 2`, reason: "broken_roles" }]);
-    expect(badRows[0]!.got).toContain('message 1: the role "alien"');
+    expect(badRows).toMatchObject([{ where: `${path}:row 2`, reason: "no_assistant_turn" }]);
+    expect(badRows[0]!.got).toContain("only user, alien");
     expect(warnings).toEqual(["unused columns: id"]);
   });
 

@@ -18,6 +18,8 @@ export type RowSource<Row> = string | readonly Row[];
 export interface SourceRow {
   readonly where: string;
   readonly value: unknown;
+  /** The row's JSON; absent for other sources. */
+  readonly json?: string;
 }
 
 export interface ReadRowsOptions {
@@ -119,7 +121,7 @@ function parseJson(text: string, where: string): SourceRow | BadRow {
     return { where, reason: "not_json", got: abbreviate(text) };
   }
   const key = repeatedKey(text);
-  if (key === null) return { where, value };
+  if (key === null) return { where, value, json: text };
   return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
 }
 

@@ -1,6 +1,8 @@
-import type { Message, Tokenizer } from "@periodic-eval/core";
+import type { TemplateMessage, Tokenizer } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
+import { lostNumber } from "./lost-numbers.ts";
+import type { TemplateInputs } from "./messages.ts";
 import type { Preference } from "./preference-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
 import { encodeEnded, sharedStart } from "./token-ids.ts";
@@ -31,15 +33,19 @@ export interface PreferencePair {
  */
 export function renderPreference(
   tokenizer: Tokenizer,
-  { where, prompt, chosen, rejected, reference }: Preference,
+  { where, prompt, chosen, rejected, reference, marked, ...inputs }: Preference,
   { maxLength, truncate }: Omit<RenderOptions, "loss">,
 ): PreferencePair | BadRow {
   let encoded: readonly [prompt: readonly number[], chosen: readonly number[], rejected: readonly number[]];
   try {
+    for (const chat of marked) {
+      const lost = lostNumber(tokenizer, chat);
+      if (lost !== null) return { where, ...lost };
+    }
     encoded = [
-      encodePrompt(tokenizer, prompt),
-      encodeWhole(tokenizer, prompt, chosen),
-      encodeWhole(tokenizer, prompt, rejected),
+      encodePrompt(tokenizer, prompt, inputs),
+      encodeWhole(tokenizer, { prompt, completion: chosen }, inputs),
+      encodeWhole(tokenizer, { prompt, completion: rejected }, inputs),
     ];
   } catch (error) {
     return { where, reason: "template_failed", got: errorMessage(error) };
@@ -70,21 +76,21 @@ export function renderPreference(
   };
 }
 
-const encodePrompt = (tokenizer: Tokenizer, prompt: readonly Message[] | string): readonly number[] =>
+type Part = readonly TemplateMessage[] | string;
+
+const encodePrompt = (tokenizer: Tokenizer, prompt: Part, inputs: TemplateInputs): readonly number[] =>
   typeof prompt === "string"
     ? tokenizer.encode(prompt)
-    : tokenizer.render({ messages: prompt }, { ending: "generation" }).ids;
+    : tokenizer.render({ messages: prompt, ...inputs }, { ending: "generation" }).ids;
 
 function encodeWhole(
   tokenizer: Tokenizer,
-  prompt: readonly Message[] | string,
-  completion: readonly Message[] | string,
+  { prompt, completion }: { readonly prompt: Part; readonly completion: Part },
+  inputs: TemplateInputs,
 ): readonly number[] {
-  if (typeof prompt !== "string") {
-    const messages = [...prompt, ...(completion as readonly Message[])];
-    return tokenizer.render({ messages }, { ending: "complete" }).ids;
-  }
-  return encodeEnded(tokenizer, prompt + (completion as string));
+  if (typeof prompt === "string") return encodeEnded(tokenizer, prompt + (completion as string));
+  const messages = [...prompt, ...(completion as readonly TemplateMessage[])];
+  return tokenizer.render({ messages, ...inputs }, { ending: "complete" }).ids;
 }
 
 const sequenceOf = (ids: readonly number[], start: number): PreferenceSequence => ({

@@ -1,5 +1,5 @@
 import { fakeTokenizer } from "@periodic-eval/core/testing";
-import type { Tokenizer } from "@periodic-eval/core";
+import type { TemplateChat, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
@@ -70,22 +70,106 @@ describe("renderRow", () => {
     expect(scoredOf({ prompt: "ab", completion: "c" }, "full")).toEqual([1, 2, 3]);
   });
 
-  it("can score all tokens with a template that does not mark the assistant's", () => {
+  it("scores all tokens, or the completion, if the template does not reveal the answers, unless loss asks for them", () => {
     const opaque: Tokenizer = {
       ...tokenizer,
       render: (prompt, options) => ({ ...tokenizer.render(prompt, options), assistantMask: null }),
     };
     const messages = [user("h"), assistant("y")];
-    expect(render({ messages }, null, opaque)).toMatchObject({ reason: "template_failed" });
+    expect(render({ messages }, null, opaque)).toMatchObject({
+      form: "whole",
+      scored: Int32Array.of(1, 2, 3, 4, 5),
+    });
+    const pair = { prompt: [user("h")], completion: [assistant("y")] };
+    expect(render(pair, null, opaque)).toMatchObject({ form: "whole", scored: Int32Array.of(4, 5) });
+    expect(render({ messages }, "assistant", opaque)).toMatchObject({
+      reason: "template_failed",
+      got: expect.stringContaining('mark them with {% generation %}, or set loss to "full"'),
+    });
     expect(scoredOf({ messages }, "full", opaque)).toEqual([1, 2, 3, 4, 5]);
-    expect(scoredOf({ prompt: [user("h")], completion: [assistant("y")] }, "completion", opaque)).toEqual([
-      4, 5,
+    expect(scoredOf(pair, "completion", opaque)).toEqual([4, 5]);
+  });
+
+  it("passes tools and variables to the template, and training's text only for the assistant's answers", () => {
+    const asked: unknown[] = [];
+    const recording: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => {
+        asked.push([prompt, options]);
+        return tokenizer.render(prompt, options);
+      },
+    };
+    const tools = [{ type: "function" }];
+    const pair = { prompt: [user("h")], completion: [assistant("y")], tools, chat_template_kwargs: { a: 1 } };
+    const input = (messages: unknown) => ({ messages, tools, templateKwargs: { a: 1 } });
+    const whole = [...pair.prompt, ...pair.completion];
+    render(pair, null, recording);
+    expect(asked).toEqual([
+      [input(whole), { ending: "complete", training: true }],
+      [input(pair.prompt), { ending: "generation", training: true }],
     ]);
+    asked.length = 0;
+    render(pair, "completion", recording);
+    expect(asked).toEqual([
+      [input(whole), { ending: "complete", training: false }],
+      [input(pair.prompt), { ending: "generation", training: false }],
+    ]);
+  });
+
+  it("reads answers that are only a tool call or thinking", () => {
+    const silent: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => {
+        const { messages } = prompt as TemplateChat;
+        return tokenizer.render({ messages: messages.map(({ role }) => ({ role, content: "x" })) }, options);
+      },
+    };
+    const call = { role: "assistant", tool_calls: [{ function: { name: "add", arguments: {} } }] };
+    expect(scoredOf({ messages: [user("h"), call] }, null, silent)).toEqual([4, 5]);
+    expect(scoredOf({ messages: [user("h"), { ...call, content: null }] }, null, silent)).toEqual([4, 5]);
+    expect(
+      scoredOf({ messages: [user("h"), { role: "assistant", thinking: "Hm" } as never] }, null, silent),
+    ).toEqual([4, 5]);
+    const nothing = { role: "assistant", content: null, tool_calls: [] } as never;
+    expect(render({ messages: [user("h"), nothing] }, null, silent)).toMatchObject({ reason: "empty" });
+  });
+
+  it("reports a number that the template would write otherwise than in Python, if it writes it", () => {
+    const writing: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => {
+        const messages = (prompt as TemplateChat).messages as readonly {
+          role: string;
+          content: string;
+          x?: unknown;
+        }[];
+        const written = messages.map(({ role, content, x = "" }) => ({
+          role,
+          content: `${content}${String(x)}`,
+        }));
+        return tokenizer.render({ messages: written }, options);
+      },
+    };
+    const of = (json: string) => {
+      const row = parseRow(JSON.parse(json), "row", json) as ParsedRow;
+      return renderRow(writing, row, { maxLength: 100, truncate: false, loss: null });
+    };
+    const row = (fields: string) =>
+      `{"messages": [{"role": "user", "content": "h"}, {"role": "assistant", ${fields}}]}`;
+    expect(of(row('"content": "y", "x": 2.0'))).toMatchObject({
+      reason: "lost_number",
+      got: "the number 2.0, which JavaScript reads as 2; write it as a string or as an integer up to 2⁵³ − 1",
+    });
+    expect(of(row('"content": "y 2.0", "weight": 1.0'))).toMatchObject({ form: null });
+    expect(of(row('"content": "y", "x": 2.5'))).toMatchObject({ form: null });
   });
 
   it("reports rows without an assistant turn, unless all is scored, and rows without text", () => {
     const monologue = { messages: [user("h")] };
-    expect(render(monologue)).toMatchObject({ reason: "no_assistant_turn", got: "only user" });
+    expect(render(monologue)).toMatchObject({
+      reason: "no_assistant_turn",
+      got: 'only user; name the role of the answers "assistant", or set loss to "full"',
+    });
     expect(scoredOf(monologue, "full")).toEqual([1, 2]);
     const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
     expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });

@@ -1,8 +1,9 @@
-import type { Message, PeriodicEvalError, Tokenizer } from "@periodic-eval/core";
+import type { PeriodicEvalError, TemplateMessage, Tokenizer } from "@periodic-eval/core";
 import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
-import { isBlank } from "./messages.ts";
+import { lostNumber } from "./lost-numbers.ts";
+import { isBlank, saysSomething } from "./messages.ts";
 import { encodeEnded, sharedStart } from "./token-ids.ts";
 
 /** A row as token ids with its scored positions: at most eight bytes per token. */
@@ -13,6 +14,11 @@ export interface TrainingRow {
   readonly scored: Int32Array;
   /** Tokens before truncation; null if the row is complete. */
   readonly cutFrom: number | null;
+  /**
+   * `"rewritten"` if earlier answers are written as the template writes the last one; `"whole"` if all tokens are scored, or all of
+   * the completion, because the template does not reveal the answers. Null for other rows.
+   */
+  readonly form: "rewritten" | "whole" | null;
 }
 
 /**
@@ -32,7 +38,8 @@ export interface RenderOptions {
 
 /**
  * The assistant's turns for conversations, the completion for text with a prompt, everything for plain text. TRL 1.x scores all
- * tokens of a conversation, or everything after its prompt, unless `assistant_only_loss` is set.
+ * tokens of a conversation, or everything after its prompt, unless `assistant_only_loss` is set; with it, the tokens are those
+ * of `"assistant"`.
  */
 const defaultLoss = (row: ParsedRow): LossOn =>
   row.kind === "conversation" ? "assistant" : row.prompt === null ? "full" : "completion";
@@ -51,9 +58,12 @@ export function renderRow(
 ): TrainingRow | BadRow {
   const { where } = row;
   const loss = given ?? defaultLoss(row);
-  const rendered = row.kind === "text" ? ofText(tokenizer, row, loss) : ofConversation(tokenizer, row, loss);
+  const rendered =
+    row.kind === "text"
+      ? ofText(tokenizer, row, loss)
+      : ofConversation(tokenizer, row, loss, { canScoreAll: given === null });
   if ("reason" in rendered) return { where, ...rendered };
-  const { ids, isScored } = rendered;
+  const { ids, isScored, form = null } = rendered;
   if (ids.length > maxLength && !truncate) {
     return { where, reason: "too_long", got: `${ids.length} tokens, ${maxLength} fit` };
   }
@@ -66,6 +76,7 @@ export function renderRow(
       ids: Int32Array.from(ids.slice(0, kept)),
       scored: Int32Array.from(scored),
       cutFrom: kept < ids.length ? ids.length : null,
+      form,
     };
   }
   if (kept < ids.length) {
@@ -85,6 +96,7 @@ export function renderRow(
 interface Rendered {
   readonly ids: readonly number[];
   isScored(position: number): boolean;
+  readonly form?: TrainingRow["form"];
 }
 
 function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | Fault {
@@ -97,29 +109,49 @@ function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | 
   return { ids, isScored: (position) => position >= start };
 }
 
-function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): Rendered | Fault {
-  if (loss === "completion" && row.promptCount === null) throw lossError(row, loss);
+/**
+ * Renders a conversation as TRL 1.16.0 does: with its training template's text for `"assistant"`, with the template's own text for
+ * other losses. A completion begins at the first token that differs from the prompt's.
+ *
+ * @param canScoreAll Whether a template that does not reveal the answers means that all tokens are scored, not that the row is bad.
+ */
+function ofConversation(
+  tokenizer: Tokenizer,
+  row: Conversation,
+  loss: LossOn,
+  { canScoreAll }: { readonly canScoreAll: boolean },
+): Rendered | Fault {
+  const { messages, promptCount, tools, templateKwargs } = row;
+  if (loss === "completion" && promptCount === null) throw lossError(row, loss);
   const fault = emptyFault(row, loss);
   if (fault !== null) return fault;
-  const prompt = row.messages.slice(0, row.promptCount ?? 0);
+  const training = loss === "assistant";
+  const render = (
+    some: readonly TemplateMessage[],
+    ending: "complete" | "generation",
+    asTraining = training,
+  ) => tokenizer.render({ messages: some, tools, templateKwargs }, { ending, training: asTraining });
+  const startOf = (ids: readonly number[], asTraining?: boolean) =>
+    promptCount === null || promptCount === 0 || loss === "full"
+      ? 0
+      : sharedStart(render(messages.slice(0, promptCount), "generation", asTraining).ids, ids);
   try {
-    const { ids, assistantMask: mask } = tokenizer.render({ messages: row.messages }, { ending: "complete" });
-    const tokensOf = (messages: readonly Message[], ending: "complete" | "generation") =>
-      messages.length === 0 ? [] : tokenizer.render({ messages }, { ending }).ids;
-    if (loss === "full") return { ids, isScored: () => true };
-    if (loss === "completion") {
-      const start = sharedStart(tokensOf(prompt, "generation"), ids);
-      return { ids, isScored: (position) => position >= start };
+    const lost = row.marked && lostNumber(tokenizer, row.marked);
+    if (lost !== null) return lost;
+    const { ids, assistantMask: mask, isRewritten = false } = render(messages, "complete");
+    if (!training || mask !== null) {
+      const start = startOf(ids);
+      const form = isRewritten ? ("rewritten" as const) : null;
+      return { ids, isScored: (at) => at >= start && (!training || mask![at]!), form };
     }
-    if (mask === null) {
+    if (!canScoreAll) {
       return {
         reason: "template_failed",
-        got: "a template that does not mark the assistant's tokens",
+        got: 'a template that does not reveal the assistant\'s tokens; mark them with {% generation %}, or set loss to "full"',
       };
     }
-    const hasSpoken = prompt.some(({ role }) => role === "assistant");
-    const start = hasSpoken ? tokensOf(prompt, "complete").length : 0;
-    return { ids, isScored: (position) => position >= start && mask[position]! };
+    const start = startOf(ids, false);
+    return { ids, isScored: (at) => at >= start, form: "whole" };
   } catch (error) {
     return { reason: "template_failed", got: errorMessage(error) };
   }
@@ -131,9 +163,11 @@ function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Faul
     .slice(promptCount ?? 0)
     .filter(({ role }) => loss === "full" || role === "assistant");
   if (learnt.length === 0 && loss !== "full") {
-    return { reason: "no_assistant_turn", got: `only ${messages.map(({ role }) => role).join(", ")}` };
+    const roles = [...new Set(messages.map(({ role }) => role))].join(", ");
+    const got = `only ${roles}; name the role of the answers "assistant", or set loss to "full"`;
+    return { reason: "no_assistant_turn", got };
   }
-  if (learnt.some(({ content }) => !isBlank(content))) return null;
+  if (learnt.some(saysSomething)) return null;
   return {
     reason: "empty",
     got: loss === "full" ? "turns without text" : "assistant turns without text",

@@ -118,7 +118,9 @@ describe("SFTTrainer", () => {
     const bad = { messages: [{ role: "user", content: "only a question" }] };
     const { sft } = await tinySFT({ dataset: [...rows(8), bad], loggers: [logger], config: { maxSteps: 1 } });
     const { badRows } = await sft.train();
-    expect(badRows).toEqual([{ where: "dataset[8]", reason: "no_assistant_turn", got: "only user" }]);
+    expect(badRows).toEqual([
+      { where: "dataset[8]", reason: "no_assistant_turn", got: expect.stringContaining("only user") },
+    ]);
     expect(logger.warnings[0]).toContain(
       "dataset: 1 of 9 rows cannot be trained on and are left out: dataset[8]: no_assistant_turn",
     );

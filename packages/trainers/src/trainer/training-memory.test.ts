@@ -132,7 +132,7 @@ it("estimates the tensors of a whole step, moments included, within a factor of 
   const runDir = await temporaryFolder();
   const config = { maxSteps: 1, batchSize: 8, maxLength: 64 };
   const dataset = rows(8).map(({ messages: [user, assistant] }) => ({
-    messages: [user!, { ...assistant!, content: assistant!.content.repeat(3) }],
+    messages: [user!, { ...assistant!, content: (assistant!.content as string).repeat(3) }],
   }));
   const before = tf.memory().numBytes;
   const weights = lm.trainables().reduce((sum, variable) => sum + 4 * variable.size, 0);

@@ -1,0 +1,19 @@
+import type { Json } from "../contracts/json.ts";
+import type { TemplateKwargs, TemplateMessage } from "../contracts/model.ts";
+
+export interface TemplateRendering {
+  readonly text: string;
+  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null if the template has no such tag. */
+  readonly generated: readonly (readonly [start: number, end: number])[] | null;
+}
+
+export interface TemplateInput {
+  readonly messages: readonly TemplateMessage[];
+  readonly addGenerationPrompt: boolean;
+  /** Default: null, as in `apply_chat_template`. */
+  readonly tools?: readonly Json[] | null;
+  readonly kwargs?: TemplateKwargs;
+}
+
+/** Renders a chat. Throws the template's own errors unchanged. */
+export type ChatTemplate = (input: TemplateInput) => TemplateRendering;

@@ -1,0 +1,44 @@
+import type { Json } from "../contracts/json.ts";
+import type { TemplateMessage } from "../contracts/model.ts";
+import type { Render } from "./answers.ts";
+
+/**
+ * Returns messages as transformers 5.24 passes them to a template: without null fields, and with the reasoning under the names
+ * `reasoning_content` and `thinking`. A content in text parts stays an array for a template that reads parts; for other
+ * templates, which would write it as Python prints a list or omit it, it becomes one string.
+ */
+export function templateMessages(
+  messages: readonly TemplateMessage[],
+  render: Render,
+): readonly TemplateMessage[] {
+  const plain = messages.map(withReasoning);
+  if (!plain.some(({ content }) => Array.isArray(content)) || readsParts(render)) return plain;
+  return plain.map((message) =>
+    Array.isArray(message.content) ? { ...message, content: joinParts(message.content) } : message,
+  );
+}
+
+function withReasoning(message: TemplateMessage): TemplateMessage {
+  const fields = Object.fromEntries(Object.entries(message).filter(([, value]) => value != null));
+  const reasoning = fields["reasoning_content"] ?? fields["thinking"] ?? fields["reasoning"];
+  const both =
+    reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
+  return both as unknown as TemplateMessage;
+}
+
+/** Joins the texts of a content's parts. */
+export const joinParts = (parts: readonly Json[]): string =>
+  parts.map((part) => (part as { readonly text: string }).text).join("");
+
+function readsParts(render: Render): boolean {
+  const text = "PERIODIC_EVAL_PROBE";
+  const write = (content: Json): string | null => {
+    try {
+      return render([{ role: "user", content }], false).text;
+    } catch {
+      return null;
+    }
+  };
+  const [parts, string] = [write([{ type: "text", text }]), write(text)];
+  return parts?.includes(text) === true && (parts === string || string?.includes(text) !== true);
+}
