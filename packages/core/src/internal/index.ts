@@ -51,6 +51,7 @@ export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
+export { parsePythonJson } from "./python-json.ts";
 export { repeatedKey } from "./repeated-key.ts";
 export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
