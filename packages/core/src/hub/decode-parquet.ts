@@ -100,6 +100,7 @@ function startWorker(mebibytes: number): ChildProcess {
 }
 
 function parquetError(name: string, got: string, cause?: unknown) {
-  const fix = "Check that the file is complete, or write it again with zstd, snappy or without compression.";
+  const fix =
+    "Check that the file is complete; pyarrow writes it again in its usual form: pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), new_path).";
   return dataError(name, got, "a Parquet file", fix, cause);
 }

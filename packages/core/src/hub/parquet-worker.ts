@@ -21,13 +21,21 @@ export type ParquetReply =
   | { readonly kind: "rows"; readonly rows: readonly DecodedRow[] | null }
   | { readonly kind: "failed"; readonly reason: string };
 
+type Decompress = Required<Compressors>["GZIP"];
+
+/** The page of a column of nulls is empty, which not every decompressor accepts. */
+const orEmpty =
+  (decompress: Decompress): Decompress =>
+  (bytes, length) =>
+    length === 0 ? new Uint8Array() : decompress(bytes, length);
+
 /** Snappy is part of hyparquet. */
 const compressors: Compressors = {
-  GZIP: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }),
-  BROTLI: (bytes, maxOutputLength) => brotliDecompressSync(bytes, { maxOutputLength }),
-  ZSTD: (bytes, length) => decompressZstd(bytes, new Uint8Array(length)),
-  LZ4: decompressLz4,
-  LZ4_RAW: decompressLz4Raw,
+  GZIP: orEmpty((bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength })),
+  BROTLI: orEmpty((bytes, maxOutputLength) => brotliDecompressSync(bytes, { maxOutputLength })),
+  ZSTD: orEmpty((bytes, length) => decompressZstd(bytes, new Uint8Array(length))),
+  LZ4: orEmpty(decompressLz4),
+  LZ4_RAW: orEmpty(decompressLz4Raw),
 };
 
 /** The bytes of a column of text that are not UTF-8. */
@@ -72,6 +80,8 @@ function simplify(part: Record<string, unknown>, depth = 1): DecodedRow["invalid
   for (const [name, value] of Object.entries(part)) {
     if (typeof value === "bigint") {
       if (Number.isSafeInteger(Number(value))) part[name] = Number(value);
+    } else if (value === undefined) {
+      part[name] = null;
     } else if (typeof value === "string") {
       if (!isWellFormed(value)) throw new Error("text with half of a surrogate pair");
     } else if (value instanceof InvalidText) {

@@ -23,8 +23,11 @@ describe.skipIf(!isAvailable)(title, () => {
 
   it("returns the rows that datasets 5.2 reads from JSON, gzip and Parquet in every codec, or throws where it fails", async () => {
     expect(Object.keys(expected)).toHaveLength(45);
-    for (const [name, rows] of Object.entries(expected))
+    for (const [name, rows] of Object.entries(expected)) {
       expect.soft(await rowsOf(`${folder}/${name}`), name).toEqual(rows);
+    }
+    // The decoder refuses lists in pages of version 2, which pyarrow writes on request only.
+    expect(await rowsOf(`${folder}/lists-2.0.parquet`)).toBe(null);
   }, 300_000);
 });
 
