@@ -49,6 +49,7 @@ export { didYouMean, nearest } from "./nearest.ts";
 export { parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
+export { shardedCheckpoint, type ShardedCheckpoint } from "./sharded-checkpoint.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { parsePythonJson } from "./python-json.ts";
