@@ -10,7 +10,12 @@ import {
 } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
-import type { SourceRow } from "./read-rows.ts";
+
+/** A row of a source, before parsing. */
+export interface SourceRow {
+  readonly where: string;
+  readonly value: unknown;
+}
 
 type Bytes = AsyncGenerator<Uint8Array, void>;
 

@@ -5,7 +5,7 @@ import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { describeValue } from "./describe-value.ts";
-import { jsonRows } from "./json-rows.ts";
+import { jsonRows, type SourceRow } from "./json-rows.ts";
 import { errorOfSource, filesOf, type RowFile } from "./row-files.ts";
 
 /**
@@ -14,12 +14,6 @@ import { errorOfSource, filesOf, type RowFile } from "./row-files.ts";
  * `validation` or `test` for validation rows; HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE apply.
  */
 export type RowSource<Row> = string | readonly Row[];
-
-/** A row of the source, before parsing. */
-export interface SourceRow {
-  readonly where: string;
-  readonly value: unknown;
-}
 
 export interface ReadRowsOptions {
   /** Maximum bytes per line of JSON Lines. Default 16 MiB; a parsed line can take forty times its bytes. */
