@@ -181,6 +181,8 @@ class Folder {
   readonly #incompleteSince = new Map<string, number | null>();
   /** Since when a checkpoint is as it is, by path. */
   readonly #unchanged = new Map<string, Unchanged>();
+  /** Checkpoints whose blocks of zeros were reported, by path. */
+  readonly #reportedZeros = new Set<string>();
 
   constructor(path: string, options: ParsedOptions) {
     this.path = path;
@@ -250,10 +252,11 @@ class Folder {
     const isFor = (seconds: number) => now - known.since >= seconds * 1000 - 5;
     if (!isFor(this.#options.pollSeconds)) return "settling";
     if (isFor(zerosSeconds) || !(known.hasZeros ?? (await hasZeros(path)))) return "settled";
-    if (known.hasZeros === undefined)
+    if (!this.#reportedZeros.has(path))
       this.#options.log(
         `${path} has blocks of zeros, as a file has that is still copied: it is read if it does not change for ${zerosSeconds} s`,
       );
+    this.#reportedZeros.add(path);
     this.#unchanged.set(path, { ...known, hasZeros: true });
     return "settling";
   }
