@@ -3,6 +3,7 @@
 // development dependency; the build replaces these imports in `dist/`.
 import { build } from "esbuild";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -10,7 +11,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** For each package its bundled libraries, and the names that its sources use of each. */
 export const bundledLibraries = {
-  core: { "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"] },
+  core: {
+    "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"],
+    "hyparquet-compressors": ["decompressLz4", "decompressLz4Raw", "decompressZstd"],
+  },
   dashboard: { "@observablehq/plot": "*", linkedom: ["parseHTML"] },
   loggers: { "@bufbuild/protobuf/wire": ["BinaryReader", "BinaryWriter", "WireType"] },
   models: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
@@ -25,6 +29,17 @@ const buildForBrowsers = { "@huggingface/hub": "dist/browser/index.mjs" };
  * then.
  */
 const external = ["seedrandom"];
+
+/** Leaves out what a library loads beside the names that are used: hyparquet-compressors' own brotli and snappy are 120 kB. */
+const withoutUnused = {
+  name: "without unused",
+  setup: (build) =>
+    build.onResolve({ filter: /brotli|hysnappy|compressors\.js$/ }, ({ importer, resolveDir, path }) =>
+      importer.includes("hyparquet-compressors")
+        ? { path: createRequire(join(resolveDir, "_.js")).resolve(path), sideEffects: false }
+        : undefined,
+    ),
+};
 
 const fileOf = (library) => `${library.replace("@", "").replaceAll("/", "-")}.js`;
 
@@ -54,6 +69,7 @@ export async function bundleLibraries(name, dist) {
       legalComments: "none",
       metafile: true,
       logLevel: "warning",
+      plugins: [withoutUnused],
     });
     for (const input of Object.keys(metafile.inputs)) addLicence(licences, input);
   }

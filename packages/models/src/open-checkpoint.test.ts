@@ -2,7 +2,7 @@ import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
-import { beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
 import { useBackend } from "./backend/use-backend.ts";
 import { loadCausalLM } from "./checkpoint/load-causal-lm.ts";
@@ -123,16 +123,21 @@ it("uses the tokenizer of the checkpoint, otherwise that of the base, unless ano
   }
 });
 
-it("refuses an adapter of another base, by name or by the hash of its weights, and frees the base", async () => {
+it("warns of an adapter of a base with another name, refuses other weights by their hash, and frees the base", async () => {
   const adapter = await writeAdapter("adapter");
   const file = join(adapter, "adapter_config.json");
   const config = JSON.parse(await readFile(file, "utf8")) as object;
   await writeFile(file, JSON.stringify({ ...config, base_model_name_or_path: "owner/other" }));
-  await expect(openCheckpoint(microWorld, adapter)).rejects.toMatchObject({
-    code: "model",
-    got: 'an adapter of "owner/other"',
-    expected: `an adapter of "${microWorld}"`,
-  });
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  await (await openCheckpoint(microWorld, adapter)).dispose();
+  expect(warn.mock.calls).toEqual([
+    [
+      expect.stringContaining(
+        `was trained on "owner/other" and is measured on ${microWorld}: check that it is`,
+      ),
+    ],
+  ]);
+  warn.mockRestore();
   await writeFile(file, JSON.stringify({ ...config, base_model_name_or_path: microWorld }));
   await writeFile(
     join(adapter, "trainer_state.json"),
@@ -141,6 +146,19 @@ it("refuses an adapter of another base, by name or by the hash of its weights, a
   const before = tf.memory().numTensors;
   await expect(openCheckpoint(microWorld, adapter)).rejects.toMatchObject({ code: "model" });
   expect(tf.memory().numTensors).toBe(before);
+});
+
+it("refuses sharded weights by the command that merges them", async () => {
+  const sharded = join(root, "sharded");
+  await mkdir(join(sharded, "pytorch_model_fsdp_0"), { recursive: true });
+  const refusal = {
+    code: "model",
+    where: sharded,
+    got: "pytorch_model_fsdp_0, weights sharded by FSDP",
+    fix: expect.stringContaining(`accelerate merge-weights ${join(sharded, "pytorch_model_fsdp_0")} OUTPUT`),
+  };
+  await expect(openCheckpoint(microWorld, sharded)).rejects.toMatchObject(refusal);
+  await expect(openCheckpoint(sharded)).rejects.toMatchObject(refusal);
 });
 
 it("refuses a folder that is no checkpoint, and frees the base on an abort", async () => {

@@ -5,6 +5,7 @@ import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
 import { hashWeightFiles } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "./checkpoint/model.ts";
+import { rejectSharded } from "./folder/file-names.ts";
 import { modelError } from "./folder/model-error.ts";
 import { modelFolder } from "./hub/model-folder.ts";
 import { loadLora } from "./lora/load-lora.ts";
@@ -117,8 +118,9 @@ async function partsOf(
   path: string | null,
   tokenizer: string | null,
 ): Promise<CheckpointParts> {
+  const names = await readdir(path ?? base).catch(() => null);
+  if (names !== null) rejectSharded(path ?? base, names);
   if (path === null) return { weights: base, adapter: null, tokenizer: tokenizer ?? base };
-  const names = await readdir(path).catch(() => null);
   const own = names?.includes("tokenizer.json") === true ? path : base;
   // A trainer may save the base model's config.json beside an adapter.
   if (names === null || names.includes("adapter_config.json"))

@@ -1,4 +1,4 @@
-export { readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
+export { hasChanged, readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
 export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
 export {
   watchCheckpoints,

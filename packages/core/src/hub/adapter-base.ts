@@ -1,8 +1,9 @@
-import { basename, join, readdir, realpath, resolve, stat } from "#platform";
+import { join, readdir, realpath, resolve, stat } from "#platform";
 import * as z from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { isRecord } from "../internal/is-record.ts";
+import { printable } from "../internal/printable.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
 import { hashFiles } from "../snapshots/storage/hash-files.ts";
 import { readIfPresent } from "../snapshots/storage/read-file.ts";
@@ -19,15 +20,14 @@ interface AdapterBase {
 }
 
 /**
- * Checks that an adapter was trained on a base model. Equal folders or names match. Two folders are compared by the bytes of
- * their weights, and so are a folder and a hub model that is in the cache. Other names are compared by their last segments, and
- * with the name in the base's `config.json`. If the adapter's folder holds the hash of the base's weights (`trainer_state.json`
- * of our trainers), the hash decides instead, once the base is open. An adapter that names no base, and an adapter on the hub, is
- * not checked.
+ * Checks that an adapter was trained on a base model, as far as weights are known: by the hash of the base's weights in
+ * `trainer_state.json` of our trainers, once the base is open; otherwise by the bytes of two folders. Names alone refuse
+ * nothing: a name that is written in another way, names a quantized copy or another model becomes a warning, because loading the
+ * adapter checks its modules and shapes. An adapter that names no base, and an adapter on the hub, is not checked.
  *
  * @param adapter A folder with `adapter_config.json`, or `owner/name` on the hub.
  * @param base A folder, or `owner/name` on the hub.
- * @returns Compares the hashes. Its argument returns the hash of the base's weights; null if unknown.
+ * @returns Compares the hashes, and warns. Its argument returns the hash of the base's weights; null if unknown.
  * @throws PeriodicEvalError `model` for an adapter of another model.
  */
 export async function checkAdapterBase(
@@ -35,14 +35,24 @@ export async function checkAdapterBase(
   base: string,
 ): Promise<(fingerprint: () => Awaitable<string | null>) => Promise<void>> {
   const recorded = await readAdapterBase(adapter);
-  const isSame = recorded === null ? null : await isOfCheckpoint(recorded, base);
-  if (recorded === null || (recorded.weights === null && isSame !== false)) return () => Promise.resolve();
-  if (recorded.weights === null) throw otherBase(recorded, adapter, base);
+  if (recorded === null) return () => Promise.resolve();
+  const { isOther, note } = await compareBases(recorded.name, base);
+  if (isOther && recorded.weights === null) throw otherBase(recorded, adapter, base);
   return async (fingerprint) => {
-    const weights = await fingerprint();
-    const isOther = weights === null ? isSame === false : weights !== recorded.weights;
-    if (isOther) throw otherBase(recorded, adapter, base);
+    const weights = recorded.weights === null ? null : await fingerprint();
+    if (weights === null ? isOther : weights !== recorded.weights) throw otherBase(recorded, adapter, base);
+    if (weights === null && note !== null) warnOnce(`${adapter} was trained on ${note}`);
   };
+}
+
+/** The adapters of a run have the same base. */
+const warned = new Set<string>();
+
+function warnOnce(text: string): void {
+  const key = text.slice(text.indexOf(" was trained on"));
+  if (warned.has(key)) return;
+  warned.add(key);
+  console.warn(printable(`[periodic-eval] ${text}`));
 }
 
 /** Reads the base of an adapter; returns null if the adapter is not a local folder, or has no configuration. */
@@ -86,26 +96,55 @@ function frozenWeights(state: string): string | null {
   }
 }
 
-/** Whether an adapter belongs to a base model, judged by names and the bytes of weights; null if the adapter names none. */
-async function isOfCheckpoint({ name }: AdapterBase, checkpoint: string): Promise<boolean | null> {
-  if (name === null) return null;
-  if (bare(name) === bare(checkpoint)) return true;
-  const [one, other] = [await weightsIn(name), await weightsIn(checkpoint)];
-  if (one !== null && other !== null) {
-    if (one.folder === other.folder || (await hashOf(one)) === (await hashOf(other))) return true;
-    // The hub's copy of a model may have another dtype, so its name may still match.
-    if (!one.isOfHub && !other.isOfHub) return false;
+interface Comparison {
+  /** Whether the weights of two folders differ. */
+  readonly isOther: boolean;
+  /** What a reader should know about the base of the adapter; null for the same name or weights. */
+  readonly note: string | null;
+}
+
+const same: Comparison = { isOther: false, note: null };
+
+/** Compares the name of an adapter's base with a base model. */
+async function compareBases(name: string | null, base: string): Promise<Comparison> {
+  if (name === null || bare(name) === bare(base)) return same;
+  const [own, other] = [await weightsIn(name), await weightsIn(base)];
+  if (own !== null && other !== null) {
+    if (own.folder === other.folder || (await hashOf(own)) === (await hashOf(other))) return same;
+    // The hub's copy of a model may have another dtype.
+    if (!own.isOfHub && !other.isOfHub) return { isOther: true, note: null };
   }
-  const known = [checkpoint, hubNameOf(checkpoint), await nameInConfig(checkpoint)].filter(
-    (is) => is !== null,
-  );
-  return known.some((is) => lastPart(is) === lastPart(name));
+  const known = [base, hubNameOf(base), await nameInConfig(base)].filter((is) => is !== null).map(modelOf);
+  const trained = modelOf(name);
+  const written = JSON.stringify(abbreviated(name, 200));
+  if (!known.some(({ model }) => model === trained.model)) {
+    const advice = "check that it is the same model: only its modules and shapes are compared";
+    return { isOther: false, note: `${written} and is measured on ${base}: ${advice}` };
+  }
+  if (trained.quantized !== null && !known.some(({ quantized }) => quantized === trained.quantized)) {
+    const note = `${written}, a copy of ${base} in ${trained.quantized} bits, and is measured on ${base} itself`;
+    return { isOther: false, note };
+  }
+  if (isHubName(name)) return same;
+  return { isOther: false, note: `${written}, which by its name is ${base}: its weights are not compared` };
 }
 
 /** Removes a revision (`owner/name@revision`) and a trailing slash. */
 const bare = (source: string): string => source.replace(/@[^@/\\]+$/, "").replace(/[/\\]+$/, "");
 
-const lastPart = (source: string): string => basename(bare(hubNameOf(source) ?? source)).toLowerCase();
+const isHubName = (name: string): boolean => /^[\w.-]+\/[\w.-]+$/.test(bare(name));
+
+/**
+ * Returns the model that a name or a path of any system means, in lower case, and the bits of a quantized copy. ModelScope writes
+ * `___` for a dot in its folders; Unsloth adds `-bnb-4bit` or `-unsloth-bnb-4bit` to its copies.
+ */
+function modelOf(source: string): { readonly model: string; readonly quantized: string | null } {
+  const path = bare(source).replaceAll("\\", "/");
+  const [, cached] = /\/models--[^/]+?--([^/]+)\/snapshots\/[^/]+$/.exec(path) ?? [];
+  const last = (cached ?? path.slice(path.lastIndexOf("/") + 1)).replaceAll("___", ".").toLowerCase();
+  const [suffix = "", , bits = null] = /(-unsloth)?-bnb-(\d)bit$/.exec(last) ?? [];
+  return { model: last.slice(0, last.length - suffix.length), quantized: bits };
+}
 
 async function nameInConfig(folder: string): Promise<string | null> {
   const text = await readIfPresent(join(folder, "config.json"));
@@ -125,9 +164,9 @@ interface Weights {
 
 /** Returns the weight files of a folder, or of a hub model in the cache; null if there are none. */
 async function weightsIn(source: string): Promise<Weights | null> {
-  const own = await weightsInFolder(source);
-  const id = own === null ? parseHubId(source) : null;
-  if (id === null) return own;
+  const local = await weightsInFolder(source);
+  const id = local === null ? parseHubId(source) : null;
+  if (id === null) return local;
   const cache = openHubCache({ type: "model", name: id.name });
   const commit = await cache.commitOf(id.revision);
   return commit === null ? null : weightsInFolder(cache.snapshot(commit));
@@ -164,7 +203,7 @@ function otherBase(base: AdapterBase, adapter: string, checkpoint: string): Peri
     expected: `an adapter of "${checkpoint}"`,
     fix:
       base.weights === null
-        ? "Use the model that the adapter was trained on; if it is this model under another name, correct the name there."
+        ? "Use the model that the adapter was trained on: the weights in the two folders differ."
         : `Use the model that ${adapter} was trained on: the weights differ.`,
   });
 }

@@ -8,9 +8,9 @@ export const hubPrefix = "hf:";
 /** Whether a source of rows is a dataset on the hub, rather than a file. */
 export const isHubSource = (source: string): boolean => source.startsWith(hubPrefix);
 
-/** Whether a source holds rows: a dataset on the hub, JSON Lines or Parquet. Any other file holds YAML, JSON or text. */
+/** Whether a source holds rows: a dataset on the hub, JSON Lines, Parquet or a compressed file. Any other file holds YAML, JSON or text. */
 export const isRowSource = (source: string): boolean =>
-  isHubSource(source) || /\.(jsonl|ndjson|parquet)$/i.test(source);
+  isHubSource(source) || /\.(jsonl|ndjson|parquet|gz)$/i.test(source);
 
 /** A dataset as a source names it. */
 export interface DatasetName {

@@ -111,16 +111,6 @@ describe("decodeParquet of a damaged file", () => {
     });
   });
 
-  it("refuses rows that a small file repeats without end", async () => {
-    const data = Array.from({ length: 300 }, () => "x".repeat(1e6));
-    const file = new Uint8Array(parquetWriteBuffer({ columnData: [{ name: "text", data, type: "STRING" }] }));
-    expect(file.length).toBeLessThan(2e6);
-    await expect(decode(await fileOf(file), { seconds: 60, mebibytes: 400 })).rejects.toMatchObject({
-      code: "data",
-      got: "rows that take more than 400 MiB of memory together",
-    });
-  });
-
   // JSON of 2,000 levels overflowed the stack where this process received it, outside of any promise.
   it("refuses JSON that is nested too deep for its readers", async () => {
     const data = [JSON.parse("[".repeat(2000) + "]".repeat(2000)) as unknown];
@@ -198,11 +188,6 @@ describe("decodeParquet of a map", () => {
     file.set(bytes, file.indexOf("__key____"));
     return fileOf(file);
   };
-
-  it("keeps the key __proto__", async () => {
-    const [row] = await decode(await withKey(...Buffer.from("__proto__")));
-    expect(JSON.stringify(row)).toBe('{"map":{"__proto__":1,"b":2}}');
-  });
 
   it("refuses a key that is not UTF-8", async () => {
     await expect(decode(await withKey(0xff))).rejects.toMatchObject({

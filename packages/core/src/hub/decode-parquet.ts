@@ -1,16 +1,13 @@
-import { isUtf8 } from "node:buffer";
-import { spawn } from "node:child_process";
+import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { extname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { dataError } from "../internal/data-error.ts";
 import { invalidUtf8 } from "../snapshots/storage/utf8.ts";
-import { parquetProgram, type ParquetReply, type ParquetRequest } from "./parquet-program.ts";
-
-const require = createRequire(import.meta.url);
+import type { ParquetReply, ParquetRequest } from "./parquet-worker.ts";
 
 /** Limits of decoding a whole file. */
 export interface ParquetLimits {
@@ -19,8 +16,9 @@ export interface ParquetLimits {
 }
 
 export interface ParquetRow {
+  /** Integers of 64 bits are numbers where these are exact, else bigints. */
   readonly value: Record<string, unknown>;
-  /** Describes the first text that is not UTF-8: `"text": bytes that are not UTF-8 (…)`; null if there is none. */
+  /** Describes the first text that is not UTF-8: `"text" with bytes that are not UTF-8 (…)`; null if there is none. */
   readonly invalidText: string | null;
 }
 
@@ -47,7 +45,7 @@ export async function* decodeParquet(
   limits?: ParquetLimits,
 ): AsyncGenerator<ParquetRow, void> {
   const { seconds, mebibytes } = limits ?? limitsFor((await stat(path)).size);
-  const child = startProgram(mebibytes);
+  const child = startWorker(mebibytes);
   const stop = new AbortController();
   child.on("error", (error) => stop.abort(error.message));
   child.on("exit", () => stop.abort(`a file that cannot be decoded in ${mebibytes} MiB of memory`));
@@ -64,8 +62,7 @@ export async function* decodeParquet(
   };
   try {
     await replyWithin(1000 * startSeconds, `no process to decode it within ${startSeconds} s`);
-    const hyparquet = pathToFileURL(require.resolve("hyparquet")).href;
-    const request: ParquetRequest = { hyparquet, path: resolve(path) };
+    const request: ParquetRequest = { path: resolve(path) };
     let msLeft = 1000 * seconds;
     while (true) {
       const asked = performance.now();
@@ -74,51 +71,36 @@ export async function* decodeParquet(
       msLeft -= performance.now() - asked;
       if (reply.kind === "failed") throw parquetError(name, reply.reason);
       if (reply.kind === "ready" || reply.rows === null) return;
-      for (const value of reply.rows) yield { value, invalidText: decodeText(value) };
+      for (const { value, invalid } of reply.rows) {
+        const invalidText = invalid && `${JSON.stringify(invalid.name)} with ${invalidUtf8(invalid.bytes)}`;
+        yield { value, invalidText };
+      }
     }
   } finally {
     child.kill("SIGKILL");
   }
 }
 
-/**
- * Replaces bytes by their text where they are UTF-8: files of old writers do not mark columns of text.
- *
- * @param part A row, or a list or struct in it; changed in place.
- * @returns The description of the first text that is not UTF-8, or null.
- */
-function decodeText(part: Record<string, unknown>): string | null {
-  for (const [name, value] of Object.entries(part)) {
-    if (value === null || typeof value !== "object" || value instanceof Date) continue;
-    if (value instanceof Map)
-      return `${JSON.stringify(name)} with ${invalidUtf8(value.get("bytes") as Uint8Array)}`;
-    if (value instanceof Uint8Array) {
-      if (isUtf8(value)) part[name] = new TextDecoder().decode(value);
-      continue;
-    }
-    const inside = decodeText(value as Record<string, unknown>);
-    if (inside !== null) return inside;
-  }
-  return null;
+function startWorker(mebibytes: number): ChildProcess {
+  const ending = extname(import.meta.url);
+  // The TypeScript source needs a loader.
+  const loader =
+    ending === ".ts" ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
+  return fork(fileURLToPath(new URL(`./parquet-worker${ending}`, import.meta.url)), {
+    execArgv: [...loader, `--max-old-space-size=${mebibytes}`],
+    // A crash may leave a dump in its folder.
+    cwd: tmpdir(),
+    env: {},
+    // JSON has no dates, bytes or 64-bit integers.
+    serialization: "advanced",
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    // A Ctrl-C in the terminal does not reach the process: a file whose process ends counts as damaged.
+    detached: process.platform !== "win32",
+  });
 }
 
-const startProgram = (mebibytes: number) =>
-  spawn(
-    process.execPath,
-    [`--max-old-space-size=${mebibytes}`, "--input-type=module", "--eval", parquetProgram(mebibytes)],
-    {
-      // A crash may leave a dump in its folder.
-      cwd: tmpdir(),
-      env: {},
-      // JSON has no dates, bytes or 64-bit integers.
-      serialization: "advanced",
-      stdio: ["ignore", "ignore", "ignore", "ipc"],
-      // A Ctrl-C in the terminal does not reach the process: a file whose process ends counts as damaged.
-      detached: process.platform !== "win32",
-    },
-  );
-
 function parquetError(name: string, got: string, cause?: unknown) {
-  const fix = "Check that the file is complete, and uncompressed or compressed with snappy, gzip or brotli.";
+  const fix =
+    "Check that the file is complete; pyarrow writes it again in its usual form: pyarrow.parquet.write_table(pyarrow.parquet.read_table(path), new_path).";
   return dataError(name, got, "a Parquet file", fix, cause);
 }

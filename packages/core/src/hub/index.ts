@@ -8,9 +8,10 @@ export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./da
 export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
 export { cacheError, fetchFile, type HubCommit } from "./fetch-file.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub-id.ts";
-export { textFormats, type ParseText } from "./parse-text.ts";
+export { isOpenJson, textFormats, type ParseText } from "./parse-text.ts";
 export { checkCached, readSource, readSplit, type HubProvenance, type SourceRows } from "./read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./repository.ts";
 export { isUnreachable } from "./request-error.ts";
-export type { DataRow, PlacedRow } from "./rows.ts";
+export { checkOnlyRow, type DataRow, type PlacedRow } from "./rows.ts";
+export { unpack } from "./unpack.ts";
 export { invalidUtf8, utf8Text } from "../snapshots/storage/utf8.ts";

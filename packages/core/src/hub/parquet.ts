@@ -5,8 +5,8 @@ import { decodeParquet } from "#decode-parquet";
 import { placed, type PlacedRow } from "./rows.ts";
 
 /**
- * Reads the rows of a Parquet file as JSON, in the file's order: 64-bit integers become numbers, times ISO 8601 strings,
- * missing values null. Pages may be uncompressed, or compressed with snappy, gzip or brotli.
+ * Reads the rows of a Parquet file as JSON, in the file's order: integers beyond 2⁵³ become strings of their digits, times ISO
+ * 8601 strings, missing values, NaN and infinite numbers null.
  *
  * @param file Names the file in errors.
  * @throws PeriodicEvalError `data` for a file that cannot be decoded, text that is not UTF-8, or a value that JSON cannot hold.
@@ -25,8 +25,8 @@ export async function readParquet(path: string, file: string): Promise<readonly 
 function jsonOf(value: unknown, place: string): Json {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" || typeof value === "boolean") return value;
-  if (typeof value === "number" && Number.isFinite(value)) return value;
-  if (typeof value === "bigint" && Number.isSafeInteger(Number(value))) return Number(value);
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "bigint") return String(value);
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
   if (Array.isArray(value)) return value.map((one) => jsonOf(one, place));
   if (typeof value === "object" && !ArrayBuffer.isView(value) && !(value instanceof Date)) {

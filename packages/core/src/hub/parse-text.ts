@@ -1,7 +1,8 @@
 import { dataError } from "../internal/data-error.ts";
-import { abbreviated, quoteValue } from "../internal/quote-value.ts";
 import { strictJson } from "../internal/strict-json.ts";
-import { placed, type PlacedRow } from "./rows.ts";
+import { parsePythonJson } from "../internal/python-json.ts";
+import { walkJson } from "../internal/walk-json.ts";
+import { checkOnlyRow, placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
 export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
@@ -18,50 +19,70 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
       ? []
       : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
   });
-const parseJsonLines: ParseText = async (text, file) => jsonLines(text, file);
 
-const parseJsonList: ParseText = async (text, file) => {
-  const value = parseJson(text, file, "Write an array of objects, or rename a JSON Lines file to .jsonl.");
+/**
+ * Parses an array of objects, one object, or one object per line: the content decides, as in `datasets`.
+ *
+ * @throws PeriodicEvalError `data` with the place of the first row that is not an object, and for rows inside of an object.
+ */
+const parseJsonRows: ParseText = async (text, file) => {
+  const [first = ""] = text.trimStart().split("\n", 1);
+  if (!first.startsWith("[") && !isOpenJson(first)) {
+    const rows = jsonLines(text, file);
+    if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);
+    return rows;
+  }
+  const value = parseJson(text, file, "Write one array of objects, [{…}, {…}], or one object per line.");
   if (Array.isArray(value)) return value.map((row, at) => placed(`${file}[${at}]`, row));
-  const got = abbreviated(quoteValue(value));
-  const fix = "Write [{…}, {…}], or rename a JSON Lines file to .jsonl.";
-  throw dataError(file, got, "an array of objects", fix);
+  checkOnlyRow(file, value);
+  return [placed(file, value)];
 };
+
+/** Whether arrays or objects of a line do not end in it. */
+export function isOpenJson(line: string): boolean {
+  let level = 0;
+  walkJson(line, (sign, at) => {
+    if (sign !== ":") level = sign === "{" || sign === "[" ? at + 1 : at;
+    return true;
+  });
+  return level > 0;
+}
 
 /** Parsers of text files, by extension. */
 export const textFormats: Readonly<Record<string, ParseText>> = {
-  jsonl: parseJsonLines,
-  ndjson: parseJsonLines,
-  json: parseJsonList,
+  jsonl: parseJsonRows,
+  ndjson: parseJsonRows,
+  json: parseJsonRows,
 };
 
-/** Returns the first part of a parsed value that is lost in UTF-8 or JSON; null if there is none. */
-function lostPart(value: unknown): string | null {
-  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? "half of a surrogate pair" : null;
-  if (typeof value === "number") return Number.isFinite(value) ? null : "a number beyond those of JSON";
-  if (typeof value !== "object" || value === null) return null;
-  for (const inner of Object.values(value)) {
-    const lost = lostPart(inner);
-    if (lost !== null) return lost;
-  }
-  return null;
+/**
+ * Returns a parsed value with null for NaN and infinite numbers, which Python's `json` and pandas write for missing values.
+ *
+ * @throws PeriodicEvalError `data` at `where` for half of a surrogate pair.
+ */
+function keptInJson(value: unknown, where: string): unknown {
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value))
+    throw dataError(where, "half of a surrogate pair", "Unicode text that JSON keeps", removal);
+  if (typeof value !== "object" || value === null) return value;
+  const object = value as Record<string, unknown>;
+  for (const name of Object.keys(object)) object[name] = keptInJson(object[name], where);
+  return object;
 }
 
 /**
- * Parses JSON of bounded depth, without repeated keys and parts that would be lost.
+ * Parses JSON of bounded depth, without repeated keys and halves of surrogate pairs. NaN and infinite numbers become null.
  *
  * @param fix For a string that is not JSON.
  * @throws PeriodicEvalError `data` at `where` for anything else.
  */
 export function parseJson(text: string, where: string, fix: string): unknown {
-  const parsed = strictJson(text);
+  const parsed = strictJson(text, parsePythonJson);
   if (parsed.fault !== null) {
     const { got, expected, cause } = parsed.fault;
     throw dataError(where, got, expected, cause === undefined ? removal : fix, cause);
   }
-  const lost = lostPart(parsed.value);
-  if (lost === null) return parsed.value;
-  throw dataError(where, lost, "numbers and Unicode text that JSON keeps", removal);
+  return keptInJson(parsed.value, where);
 }
 
 const removal = "Correct or remove it.";

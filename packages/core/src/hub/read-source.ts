@@ -11,6 +11,8 @@ import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 import { readParquet } from "./parquet.ts";
 import { textFormats, type ParseText } from "./parse-text.ts";
 import type { PlacedRow } from "./rows.ts";
+import { unpack } from "./unpack.ts";
+import { joinBytes } from "../internal/fetch-bounded.ts";
 import { utf8Text } from "../snapshots/storage/utf8.ts";
 
 export interface SourceRows {
@@ -27,7 +29,8 @@ export type HubProvenance = Readonly<Record<"hub" | "config" | "split" | "commit
 /**
  * Reads the rows of a source.
  *
- * - A file, by its extension: JSON Lines (`.jsonl`, `.ndjson`), a JSON array of objects (`.json`), Parquet (`.parquet`).
+ * - A file, by its extension: JSON (`.json`, `.jsonl`, `.ndjson`), whose content decides between an array of objects and JSON
+ *   Lines, or Parquet (`.parquet`). Text files may be gzip files (`.jsonl.gz`).
  * - `hf:owner/dataset[/config][/split]`: a split of a dataset on the Hugging Face hub; see `fetchSplit`.
  *
  * @param option The option that names the source, for errors; or only its place.
@@ -100,8 +103,20 @@ async function fromFile(
 ): Promise<SourceRows> {
   const parse = formats[extensionOf(path)];
   const bytes = await atOption(option, () => bytesOf(path, optionAt(option).where, formats));
-  const rows = parse === undefined ? await readParquet(path, path) : await parse(utf8Text(bytes, path), path);
+  const rows =
+    parse === undefined ? await readParquet(path, path) : await parse(await textOf(bytes, path), path);
   return { rows, sha256: createHash("sha256").update(bytes).digest("hex"), hub: null };
+}
+
+async function textOf(bytes: Uint8Array, path: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of unpack(onlyChunk(bytes), path)) chunks.push(chunk);
+  const size = chunks.reduce((sum, { length }) => sum + length, 0);
+  return utf8Text(joinBytes(chunks, size), path);
+}
+
+async function* onlyChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  if (bytes.length > 0) yield bytes;
 }
 
 async function bytesOf(
@@ -111,7 +126,7 @@ async function bytesOf(
 ): Promise<Uint8Array> {
   const ending = extensionOf(path);
   if (formats[ending] === undefined && ending !== "parquet") {
-    const known = [...Object.keys(formats), "parquet"].map((one) => `.${one}`).join(", ");
+    const known = [...Object.keys(formats), "parquet"].map((name) => `.${name}`).join(", ");
     const rename = "Rename the file to match its format, or convert it.";
     // The cause says whether the file exists: a configuration then suggests the dataset that was meant.
     const cause = await access(path).then(
@@ -124,7 +139,8 @@ async function bytesOf(
   return readBytes(path, where);
 }
 
-const extensionOf = (path: string): string => /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
+/** Returns the file's format: `jsonl` for `rows.jsonl.gz`. */
+const extensionOf = (path: string): string => /\.(\w+?)(?:\.gz)?$/i.exec(path)?.[1]?.toLowerCase() ?? "";
 
 async function readBytes(path: string, where: string): Promise<Uint8Array> {
   try {

@@ -1,5 +1,6 @@
 import type { Json } from "../contracts/json.ts";
 import { dataError } from "../internal/data-error.ts";
+import { shellWord } from "../internal/shell-word.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
 
@@ -24,5 +25,39 @@ export function placed(place: string, value: unknown): PlacedRow {
     abbreviated(quoteValue(value)),
     "an object of names and values",
     "Write one object per row.",
+  );
+}
+
+/** Columns that hold all rows in files whose rows `datasets` reads with `field=`. */
+const wrappers = [
+  "data",
+  "rows",
+  "examples",
+  "instances",
+  "items",
+  "records",
+  "samples",
+  "train",
+  "validation",
+  "test",
+];
+
+/**
+ * Checks the only value of a JSON file: it may be an object with the rows in one of its values.
+ *
+ * @throws PeriodicEvalError `data` for such an object.
+ */
+export function checkOnlyRow(file: string, value: unknown): void {
+  const entries = isRecord(value) ? Object.entries(value) : [];
+  const [name, rows] =
+    entries.find(
+      ([key, inner]) => wrappers.includes(key) && Array.isArray(inner) && inner.some((row) => isRecord(row)),
+    ) ?? [];
+  if (name === undefined) return;
+  throw dataError(
+    file,
+    `one object whose ${JSON.stringify(name)} holds ${(rows as readonly unknown[]).length} objects`,
+    "one object per row",
+    `Write the array alone into a file: jq .${name} ${shellWord(file)}. In Python: json.load(file)["${name}"].`,
   );
 }

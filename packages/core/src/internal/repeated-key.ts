@@ -31,8 +31,10 @@ export function repeatedKey(json: string): string | null {
   return null;
 }
 
-function endOfString(json: string, from: number): number {
+/** Returns the index of the quote that ends the string which begins at `from`; -1 if none does. */
+export function endOfString(json: string, from: number): number {
   for (let end = json.indexOf('"', from + 1); ; end = json.indexOf('"', end + 1)) {
+    if (end === -1) return -1;
     let slashes = 0;
     while (json.charCodeAt(end - 1 - slashes) === backslash) slashes++;
     if (slashes % 2 === 0) return end;

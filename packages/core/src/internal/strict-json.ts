@@ -18,6 +18,7 @@ export interface JsonFault {
 /** Parses JSON that nests at most 400 levels deep and has no key twice in one object. */
 export function strictJson(
   text: string,
+  parse: (text: string) => unknown = JSON.parse,
 ): { readonly value: unknown; readonly fault: null } | { readonly fault: JsonFault } {
   const refused = (got: string, expected: string, fix: string) => ({ fault: { got, expected, fix } });
   if (isDeeperThan(maximumDepth, text))
@@ -28,7 +29,7 @@ export function strictJson(
     );
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parse(text);
   } catch (cause) {
     const got = text.trim() === "" ? "an empty text" : `invalid JSON (${errorMessage(cause)})`;
     return { fault: { got, expected: "JSON", fix: "Correct the JSON.", cause } };

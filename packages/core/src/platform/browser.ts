@@ -34,6 +34,7 @@ export { constants } from "./browser/file-tree.ts";
 export { basename, dirname, join, relative, resolve, sep } from "./browser/paths.ts";
 export {
   byteLength,
+  gunzip,
   homedir,
   hostname,
   isDeepStrictEqual,

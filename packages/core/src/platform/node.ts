@@ -1,6 +1,8 @@
 // The parts of Node that the packages use. `browser.ts` has the same names for browsers: the conditions of package.json choose.
+import { pipeline, Readable } from "node:stream";
 import { setTimeout } from "node:timers/promises";
 import { Script } from "node:vm";
+import { createGunzip } from "node:zlib";
 
 export { isUtf8 } from "node:buffer";
 export { createHash, randomUUID } from "node:crypto";
@@ -44,6 +46,12 @@ export { isDeepStrictEqual } from "node:util";
 export const process: NodeJS.Process = globalThis.process;
 
 export const sleep = (milliseconds: number): Promise<void> => setTimeout(milliseconds);
+
+/** Decompresses the members of a gzip file. The iteration throws for data that is damaged or cut off. */
+export function gunzip(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  // The iteration throws the errors of both streams.
+  return pipeline(Readable.from(chunks), createGunzip(), () => undefined);
+}
 
 /** Returns the number of UTF-8 bytes of a string. */
 export const byteLength = (text: string): number => Buffer.byteLength(text);

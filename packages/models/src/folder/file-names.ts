@@ -1,3 +1,4 @@
+import { shardedCheckpoint } from "@periodic-eval/core/internal";
 import { modelError } from "./model-error.ts";
 
 /** Matches the files that describe how to use a model: tokenizer, chat template, generation settings, preparation of images. */
@@ -8,8 +9,16 @@ export const companions =
 const pickles =
   /^(pytorch_model|adapter_model|consolidated|model|checkpoint)[\w.-]*\.(bin|bin\.index\.json|pth|pt|ckpt|pkl)$/;
 
-/** Throws a `model` error for weights that are only pickled: `names` has such a file, but not `wanted`. */
+/** Throws a `model` error for weights that a training framework has written in parts, with the command that merges them. */
+export function rejectSharded(folder: string, names: readonly string[]): void {
+  const sharded = shardedCheckpoint(folder, names);
+  if (sharded === null) return;
+  throw modelError({ where: folder, ...sharded, expected: "whole weights in safetensors" });
+}
+
+/** Throws a `model` error for weights that are sharded or only pickled: `names` has such a file, but not `wanted`. */
 export function rejectPickled(where: string, names: readonly string[], wanted: string): void {
+  rejectSharded(where, names);
   const found = names.includes(wanted) ? undefined : names.find((name) => pickles.test(name));
   if (found === undefined) return;
   throw modelError({

@@ -214,7 +214,7 @@ describe("loading an adapter rejects an adapter_config.json", () => {
     ...[null, "", [], {}, 7, true, [7], [null], ["nothing"], "nothing", "q_proj"].map((target_modules) => {
       return { target_modules };
     }),
-    ...["(", "(a)\\1", "(?<=a)b", "x".repeat(1_000_000), `${"(.*)".repeat(900)}x`].map((target_modules) => {
+    ...["(", "(a)\\1", "(?i)b", "[a"].map((target_modules) => {
       return { target_modules };
     }),
     // Modules that differ from those of the file.
@@ -237,7 +237,7 @@ describe("loading an adapter rejects an adapter_config.json", () => {
       { q_proj: null },
       { "(": 4 },
     ].map((rank_pattern) => ({ rank_pattern })),
-    ...[7, [1], { q_proj: 0 }, { q_proj: "4" }, { q_proj: null }, { "(?<=a)": 4 }].map((alpha_pattern) => {
+    ...[7, [1], { q_proj: 0 }, { q_proj: "4" }, { q_proj: null }, { "(?i)a": 4 }].map((alpha_pattern) => {
       return { alpha_pattern };
     }),
     ...[-1, 1.5, 9, "0", {}, [0, "1"], [[0]]].map((layers_to_transform) => ({ layers_to_transform })),

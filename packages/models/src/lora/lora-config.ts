@@ -1,7 +1,7 @@
 import { isRecord } from "@periodic-eval/core/internal";
 import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { modelError, quoteShort } from "../folder/model-error.ts";
-import { maxPatternSteps, modulePattern, type PatternLimits } from "./module-pattern.ts";
+import { modulePattern, type PatternError } from "./module-pattern.ts";
 
 /** PEFT's `adapter_config.json`. */
 export type AdapterConfig = HuggingFaceConfig;
@@ -74,7 +74,7 @@ const initializations = [true, false, "gaussian", "orthogonal", "eva"];
  */
 export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig {
   const config = new ConfigReader(json, where);
-  const limitsOf = (key: string): PatternLimits => limits(where, key);
+  const errorOf = (key: string): PatternError => patternError(where, key);
   if (config.get("peft_type") !== "LORA") throw config.unsupportedError("peft_type", '"LORA"');
   config.only("task_type", "CAUSAL_LM");
   config.only("bias", "none");
@@ -92,16 +92,16 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   const isStabilized = config.boolean("use_rslora", false);
   const hasBias = config.boolean("lora_bias", false);
   const modulesToSave = names(config, "modules_to_save") ?? [];
-  const targets = moduleTest(config, "target_modules", limitsOf("target_modules"));
+  const targets = moduleTest(config, "target_modules", errorOf("target_modules"));
   if (targets === null) throw config.valueError("target_modules", targetsExpected);
-  const isExcluded = moduleTest(config, "exclude_modules", limitsOf("exclude_modules")) ?? nothing;
-  const inLayer = layerTest(config, limitsOf("layers_pattern"));
+  const isExcluded = moduleTest(config, "exclude_modules", errorOf("exclude_modules")) ?? nothing;
+  const inLayer = layerTest(config, errorOf("layers_pattern"));
   if (inLayer !== null && targets.isPattern)
     throw config.unsupportedError("layers_to_transform", "target_modules as an array of names");
   const isWholeRank = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
   const isPositive = (value: unknown) => typeof value === "number" && value > 0 && value < Infinity;
-  const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
-  const alphas = numbersByModule(config, "alpha_pattern", isPositive, limitsOf("alpha_pattern"));
+  const ranks = numbersByModule(config, "rank_pattern", isWholeRank, errorOf("rank_pattern"));
+  const alphas = numbersByModule(config, "alpha_pattern", isPositive, errorOf("alpha_pattern"));
   // Later versions also write options that are switched off: null, false or empty.
   config.finish(harmless, isEmpty, "only supported keys of PEFT's LoraConfig");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
@@ -135,20 +135,16 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-function limits(where: string, key: string): PatternLimits {
-  return {
-    steps: maxPatternSteps,
-    errorFor: (got) =>
-      modelError({
-        where: `${where}, ${key}`,
-        path: [key],
-        got,
-        expected:
-          "a regular expression of letters, sets, groups, |, * + ? {m,n} and lookahead that matches quickly",
-        fix: "List the names of the modules in an array.",
-      }),
-  };
-}
+const patternError =
+  (where: string, key: string): PatternError =>
+  (got) =>
+    modelError({
+      where: `${where}, ${key}`,
+      path: [key],
+      got,
+      expected: "a regular expression that means the same in Python and JavaScript",
+      fix: "List the names of the modules in an array.",
+    });
 
 /** Returns whether a key selects a module. */
 interface ModuleTest {
@@ -161,11 +157,11 @@ interface ModuleTest {
 
 const nothing: ModuleTest = Object.assign(() => false, { isPattern: false, namesWhole: () => false });
 
-function moduleTest(config: ConfigReader, key: string, pattern: PatternLimits): ModuleTest | null {
+function moduleTest(config: ConfigReader, key: string, errorFor: PatternError): ModuleTest | null {
   const value = config.get(key);
   if (typeof value === "string") {
     const isAll = key === "target_modules" && value.toLowerCase() === "all-linear";
-    const test = isAll ? isInLayer : modulePattern(value, pattern);
+    const test = isAll ? isInLayer : modulePattern(value, errorFor);
     return Object.assign((module: string) => test(module), { isPattern: true, namesWhole: () => false });
   }
   const list = names(config, key);
@@ -195,7 +191,7 @@ function names(config: ConfigReader, key: string): readonly string[] | null {
 }
 
 /** Returns a test whether a module is in one of the requested layers; null if all layers are requested. */
-function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: string) => boolean) | null {
+function layerTest(config: ConfigReader, errorFor: PatternError): ((module: string) => boolean) | null {
   const given = config.get("layers_to_transform");
   const list = typeof given === "number" ? [given] : (given ?? []);
   if (!Array.isArray(list) || !list.every((layer) => Number.isSafeInteger(layer) && (layer as number) >= 0))
@@ -210,7 +206,7 @@ function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: stri
   const layers = new Set(list as readonly number[]);
   const holders = stacks
     .filter((one) => one !== "")
-    .map((one) => modulePattern(`(?:.*\\.)?(?:${one})`, pattern));
+    .map((one) => modulePattern(`(?:.*\\.)?(?:${one})`, errorFor));
   return (module) => {
     const parts = module.split(".");
     // The first number after a matching name is the layer; without a pattern, the first number after two names.
@@ -233,7 +229,7 @@ function numbersByModule(
   config: ConfigReader,
   key: PatternKey,
   isRight: (value: unknown) => boolean,
-  limit: PatternLimits,
+  errorFor: PatternError,
 ): NumbersByModule {
   const value = config.get(key) ?? {};
   const entries = isRecord(value) ? Object.entries(value) : null;
@@ -252,7 +248,7 @@ function numbersByModule(
       plain.set(name, index);
       return { name, matches: (module) => endsWith(module, name) };
     }
-    const matches = modulePattern(`(.*\\.)?(${name})$`, limit);
+    const matches = modulePattern(`(.*\\.)?(${name})$`, errorFor);
     expressions.push({ index, matches });
     return { name, matches };
   });

@@ -1,4 +1,4 @@
-import { isCount, isRecord } from "@periodic-eval/core/internal";
+import { isCount, isRecord, parsePythonJson } from "@periodic-eval/core/internal";
 
 /** Numbers that a trainer logged at a step. */
 export interface LoggedMetrics {
@@ -40,12 +40,3 @@ function loggedMetrics(entry: unknown): readonly LoggedMetrics[] {
 }
 
 const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-
-/** Python writes NaN and infinite losses as `NaN` and `Infinity`, which are not JSON. */
-function parsePythonJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return JSON.parse(text.replaceAll(/(?<=[:[,]\s*)(?:NaN|-?Infinity)(?=\s*[,\]}])/g, "null"));
-  }
-}

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rename, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, open, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type WatchedCheckpoint, watchCheckpoints } from "./watch-checkpoints.ts";
 
@@ -11,6 +12,7 @@ afterEach(() => rm(folder, { recursive: true }));
 async function checkpoint(name: string, state: string | null): Promise<void> {
   await mkdir(join(folder, name), { recursive: true });
   await writeFile(join(folder, name, "config.json"), "{}");
+  await writeWeights(join(folder, name, "model.safetensors"));
   if (state !== null) await writeFile(join(folder, name, "trainer_state.json"), state);
 }
 
@@ -29,7 +31,7 @@ it("yields the complete checkpoints of both layouts in numerical order of their 
   await checkpoint("step_150", null);
   await checkpoint("step_160", '{"max_st');
   await checkpoint("best", "{}");
-  expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([
+  expect(await all(watchCheckpoints(folder, { follow: false, pollSeconds: 0.01 }))).toEqual([
     { step: 5, path: join(folder, "step_5"), maxSteps: null, ...full, waiting: 4 },
     { step: 20, path: join(folder, "checkpoint-20"), maxSteps: 200, ...full, waiting: 3 },
     { step: 100, path: join(folder, "step_100"), maxSteps: 200, ...full, waiting: 2 },
@@ -48,9 +50,9 @@ it("waits for a folder that does not exist yet, and ends after the checkpoint of
 
 it("ends without an error on abort, and throws for a missing folder", async () => {
   expect(await all(watchCheckpoints(folder, { signal: AbortSignal.abort() }))).toEqual([]);
-  await expect(all(watchCheckpoints(join(folder, "none"), { follow: false }))).rejects.toThrow(
-    /none: got ENOENT/,
-  );
+  await expect(
+    all(watchCheckpoints(join(folder, "none"), { follow: false, pollSeconds: 0.01 })),
+  ).rejects.toThrow(/none: got ENOENT/);
 });
 
 it("ends after a checkpoint with finished: true before max_steps", async () => {
@@ -70,9 +72,12 @@ it("continues after a checkpoint with finished: true if a later one exists", asy
 it("yields an adapter's checkpoint, which has adapter_config.json instead of config.json", async () => {
   await mkdir(join(folder, "checkpoint-4"));
   await writeFile(join(folder, "checkpoint-4", "trainer_state.json"), "{}");
-  expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([]);
+  expect(await all(watchCheckpoints(folder, { follow: false, pollSeconds: 0.01 }))).toEqual([]);
   await writeFile(join(folder, "checkpoint-4", "adapter_config.json"), "{}");
-  expect((await all(watchCheckpoints(folder, { follow: false }))).map(({ step }) => step)).toEqual([4]);
+  await writeWeights(join(folder, "checkpoint-4", "adapter_model.safetensors"));
+  expect(
+    (await all(watchCheckpoints(folder, { follow: false, pollSeconds: 0.01 }))).map(({ step }) => step),
+  ).toEqual([4]);
 });
 
 it("throws for wrong options when called", () => {
@@ -91,13 +96,15 @@ async function writeWeights(path: string): Promise<void> {
   const header = JSON.stringify({ w: { dtype: "F32", shape: [2], data_offsets: [0, 8] } });
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(header.length));
-  await writeFile(path, Buffer.concat([length, Buffer.from(header), Buffer.alloc(8)]));
+  await writeFile(path, Buffer.concat([length, Buffer.from(header), Buffer.alloc(8, 1)]));
 }
 
 const steps = async (options: Parameters<typeof watchCheckpoints>[1] = {}) =>
-  (await all(watchCheckpoints(folder, { follow: false, log: () => undefined, ...options }))).map(
-    ({ step }) => step,
-  );
+  (
+    await all(
+      watchCheckpoints(folder, { follow: false, pollSeconds: 0.01, log: () => undefined, ...options }),
+    )
+  ).map(({ step }) => step);
 
 it.each(["adapter_model.safetensors", "model-00001-of-00002.safetensors"])(
   "does not yield a checkpoint while %s is missing or shorter than its header says",
@@ -132,7 +139,7 @@ it("reads kind, epoch and losses, also if Python wrote NaN", async () => {
   );
   await checkpoint("checkpoint-2", state);
   await writeFile(join(folder, "checkpoint-2", "adapter_config.json"), "{}");
-  expect(await all(watchCheckpoints(folder))).toEqual([
+  expect(await all(watchCheckpoints(folder, { pollSeconds: 0.01 }))).toEqual([
     {
       step: 2,
       path: join(folder, "checkpoint-2"),
@@ -152,7 +159,7 @@ it("leaves out steps that are no safe integers, which a session would refuse", a
   const log = [0.5, -1, 1e300, 2].map((step) => ({ step, loss: 1 }));
   await checkpoint("checkpoint-4", JSON.stringify({ max_steps: 8.5, log_history: log }));
   await checkpoint("checkpoint-99999999999999999999", "{}");
-  const found = await all(watchCheckpoints(folder, { follow: false }));
+  const found = await all(watchCheckpoints(folder, { follow: false, pollSeconds: 0.01 }));
   expect(found).toMatchObject([
     { step: 4, maxSteps: null, losses: [{ step: 2, epoch: null, metrics: { loss: 1 } }], waiting: 0 },
   ]);
@@ -205,7 +212,12 @@ it("yields only the newest complete checkpoint in the order `latest`", async () 
 it("skips deleted and incomplete checkpoints with a line, and yields only those after a step", async () => {
   const lines: string[] = [];
   for (const at of [1, 2, 3, 4, 6]) await checkpoint(`checkpoint-${at}`, at === 4 ? null : "{}");
-  const found = watchCheckpoints(folder, { follow: false, after: 1, log: (line) => lines.push(line) });
+  const found = watchCheckpoints(folder, {
+    follow: false,
+    pollSeconds: 0.01,
+    after: 1,
+    log: (line) => lines.push(line),
+  });
   expect((await found.next()).value).toMatchObject({ step: 2, waiting: 3 });
   await rename(join(folder, "checkpoint-3"), join(folder, "gone"));
   expect((await found.next()).value).toMatchObject({ step: 6 });
@@ -214,4 +226,79 @@ it("skips deleted and incomplete checkpoints with a line, and yields only those 
     "checkpoint-3 was deleted before it was read, and is skipped",
     "checkpoint-4 is incomplete although a later checkpoint is complete, and is skipped",
   ]);
+});
+
+/** A program that reserves the size of a file, writes its beginning, and fills it later. */
+async function preallocated(path: string): Promise<() => Promise<void>> {
+  const whole = await readFile(path);
+  const file = await open(path, "w");
+  await file.truncate(whole.length);
+  await file.write(whole, 0, whole.length - 8, 0);
+  return async () => {
+    await file.write(whole, whole.length - 8, 8, whole.length - 8);
+    await file.close();
+  };
+}
+
+it("does not yield a checkpoint whose weights a program has reserved and not yet filled", async () => {
+  await checkpoint("checkpoint-2", '{"max_steps": 4}');
+  const fill = await preallocated(join(folder, "checkpoint-2", "model.safetensors"));
+  await checkpoint("checkpoint-4", '{"max_steps": 4}');
+  const lines: string[] = [];
+  const found = watchCheckpoints(folder, { pollSeconds: 0.02, log: (line) => lines.push(line) });
+  const first = found.next();
+  expect(await Promise.race([first, sleep(300)])).toBe(undefined);
+  expect(lines).toEqual([
+    expect.stringContaining("checkpoint-2 has blocks of zeros, as a file has that is still copied"),
+  ]);
+  await fill();
+  expect((await first).value).toMatchObject({ step: 2 });
+  expect((await found.next()).value).toMatchObject({ step: 4 });
+});
+
+it("yields a checkpoint with blocks of zeros that does not change for 30 s", async () => {
+  const start = performance.now();
+  let seconds = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => Date.now() - started + start + 1000 * seconds);
+  const started = Date.now();
+  await checkpoint("checkpoint-4", '{"max_steps": 4}');
+  await preallocated(join(folder, "checkpoint-4", "model.safetensors"));
+  const found = watchCheckpoints(folder, { pollSeconds: 0.01, log: () => (seconds += 20) });
+  const first = found.next();
+  expect(await Promise.race([first, sleep(100)])).toBe(undefined);
+  seconds += 10;
+  expect((await first).value).toMatchObject({ step: 4 });
+  vi.restoreAllMocks();
+});
+
+it("does not yield a checkpoint without weights, or with shards without their index", async () => {
+  await checkpoint("checkpoint-4", '{"max_steps": 4}');
+  const weights = join(folder, "checkpoint-4", "model.safetensors");
+  await rename(weights, join(folder, "checkpoint-4", "model-00001-of-00002.safetensors"));
+  expect(await steps()).toEqual([]);
+  await rm(join(folder, "checkpoint-4", "model-00001-of-00002.safetensors"));
+  expect(await steps()).toEqual([]);
+});
+
+it.each([
+  ["pytorch_model_fsdp_0", "accelerate merge-weights FOLDER/pytorch_model_fsdp_0 OUTPUT"],
+  ["__0_0.distcp", "accelerate merge-weights FOLDER OUTPUT"],
+  ["global_step4", "python FOLDER/zero_to_fp32.py FOLDER OUTPUT --safe_serialization"],
+  ["model_world_size_2_rank_0.pt", "verl.model_merger merge --backend fsdp --local_dir FOLDER --target_dir"],
+])("refuses a checkpoint with %s by the command that merges it", async (name, command) => {
+  const path = join(folder, "checkpoint-4");
+  await mkdir(join(path, name), { recursive: true });
+  await writeFile(join(path, "trainer_state.json"), '{"max_steps": 8}');
+  for (const follow of [false, true])
+    await expect(
+      all(watchCheckpoints(folder, { follow, pollSeconds: 0.01, log: () => undefined })),
+    ).rejects.toMatchObject({
+      code: "data",
+      where: path,
+      got: expect.stringContaining(`${name}, weights sharded by `),
+      fix: expect.stringContaining(command.replaceAll("FOLDER", path)),
+    });
+  // Whole weights beside the parts, as stage3_gather_16bit_weights_on_model_save writes them.
+  await checkpoint("checkpoint-4", '{"max_steps": 8}');
+  expect(await steps()).toEqual([4]);
 });

@@ -1,10 +1,10 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, parseOptions, printable } from "@periodic-eval/core/internal";
+import { configError, parseOptions, printable, shardedCheckpoint } from "@periodic-eval/core/internal";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import { readCheckpointFolder } from "./checkpoint-folder.ts";
+import { hasZeros, readCheckpointFolder } from "./checkpoint-folder.ts";
 import type { LoggedMetrics, TrainerState } from "./trainer-state.ts";
 
 /** A complete checkpoint of a training run in another process. */
@@ -32,7 +32,7 @@ export interface WatchOptions {
   /**
    * Name of a checkpoint's folder with `{step}` in place of its step, and the path to the model in it:
    * `global_step_{step}/actor/huggingface`. Default: `checkpoint-{step}` and `step_{step}`, with `trainer_state.json`. A checkpoint that
-   * the pattern names needs no such file: it is complete when it has not changed for `pollSeconds`.
+   * the pattern names needs no such file.
    */
   readonly pattern?: string;
   /** `all` (default): every checkpoint. `latest`: only the newest one whenever the reader is ready for the next. */
@@ -84,14 +84,16 @@ const folderFix = "Give the folder that holds the checkpoint-<N> or step_<N> fol
  * axolotl) or `step_<N>` (ours), or one that `pattern` names, with a full model (`config.json`) or an adapter
  * (`adapter_config.json`).
  *
- * A checkpoint is yielded when it is complete: `trainer_state.json` can be read, which these trainers write after the weights, and
- * each safetensors file is as long as its header says. An incomplete checkpoint before a complete one, and one that is deleted
+ * A checkpoint is yielded when it is complete: `trainer_state.json` can be read, which these trainers write after the weights,
+ * each safetensors file is as long as its header says, and no file has changed for `pollSeconds`, or for 30 s if blocks of a
+ * file are zeros, as they are while a program copies into a file whose size it has reserved. An incomplete checkpoint before a complete one, and one that is deleted
  * before it could be yielded, is skipped with a line. Skips a checkpoint with a lower step than the last one that it yielded,
  * because the steps of a session only increase. Training has finished when the newest checkpoint has reached `max_steps` or
  * contains `"finished": true`.
  *
  * @throws PeriodicEvalError The call throws `config` for a wrong option. The iteration throws `data` if the folder cannot be
- *   listed, or if it does not exist and `follow` is false.
+ *   listed, if it does not exist and `follow` is false, and for a checkpoint whose weights FSDP or DeepSpeed has sharded, with
+ *   the command that merges them.
  */
 export function watchCheckpoints(
   folder: string,
@@ -116,20 +118,20 @@ async function* watch(
 ): AsyncGenerator<WatchedCheckpoint, WatchEnd> {
   let lastStep = after;
   let isWaiting = false;
-  for (let polls = 1; !signal?.aborted;) {
-    const { complete, steps, isSettling, isLast } = await folder.read(lastStep, order);
+  while (!signal?.aborted) {
+    const { complete, steps, isSettling, isLast, sharded } = await folder.read(lastStep, order);
     if (complete !== null) {
       lastStep = complete.step;
       yield { ...complete, waiting: steps.filter((later) => later > lastStep).length };
       continue;
     }
-    // A checkpoint without a state file is complete if it does not change until the next poll.
-    const mayComplete = isSettling && polls === 1;
-    if (follow ? isLast : !mayComplete) return { isFinished: isLast };
-    if (follow && lastStep === -1 && !isWaiting) log(`no checkpoint in ${folder.path} yet, waiting`);
-    isWaiting = true;
+    if (sharded !== null) throw sharded;
+    if (follow ? isLast : !isSettling) return { isFinished: isLast };
+    if (follow && lastStep === -1 && !isWaiting && !isSettling) {
+      log(`no checkpoint in ${folder.path} yet, waiting`);
+      isWaiting = true;
+    }
     await sleep(pollSeconds * 1000, undefined, signal && { signal }).catch(() => undefined);
-    polls += 1;
   }
   return { isFinished: false };
 }
@@ -139,8 +141,10 @@ interface Read {
   readonly complete: Omit<WatchedCheckpoint, "waiting"> | null;
   /** The steps of all checkpoints in the folder, complete or not. */
   readonly steps: readonly number[];
-  /** Whether a checkpoint will be complete if it does not change. */
+  /** Whether the next checkpoint will be complete if it does not change. */
   readonly isSettling: boolean;
+  /** The error for the first checkpoint whose weights are sharded; null if there is none. */
+  readonly sharded: PeriodicEvalError | null;
   /** Whether nothing is left to yield and training has finished. */
   readonly isLast: boolean;
 }
@@ -153,6 +157,17 @@ interface Candidate {
   readonly path: string;
 }
 
+interface Unchanged {
+  readonly signature: string;
+  /** In milliseconds. */
+  readonly since: number;
+  /** Whether a file has blocks of zeros; absent until the files were looked at. */
+  readonly hasZeros?: true;
+}
+
+/** Seconds for which a checkpoint with blocks of zeros must not change. */
+const zerosSeconds = 30;
+
 /** Seconds after which a checkpoint that stays incomplete is reported. */
 const incompleteSeconds = 60;
 
@@ -164,8 +179,10 @@ class Folder {
   readonly #seen = new Map<string, number>();
   /** When a checkpoint was first found incomplete, by name, in milliseconds; null once that was reported. */
   readonly #incompleteSince = new Map<string, number | null>();
-  /** When a checkpoint without a state file was first seen as it is, by path. */
-  readonly #unchanged = new Map<string, { readonly signature: string; readonly since: number }>();
+  /** Since when a checkpoint is as it is, by path. */
+  readonly #unchanged = new Map<string, Unchanged>();
+  /** Checkpoints whose blocks of zeros were reported, by path. */
+  readonly #reportedZeros = new Set<string>();
 
   constructor(path: string, options: ParsedOptions) {
     this.path = path;
@@ -178,18 +195,22 @@ class Folder {
     const later = candidates.filter((one) => one.step > lastStep);
     this.#reportDeleted(lastStep, new Set(candidates.map(({ name }) => name)));
     const steps = candidates.map((one) => one.step);
+    await this.#observe(later);
     let isSettling = false;
     for (const one of order === "latest" ? later.toReversed() : later) {
       const found = await this.#readComplete(one);
-      if (found === "settling") isSettling = true;
+      // A later checkpoint does not overtake one that is nearly complete, which would then be skipped.
+      isSettling = found === "settling" || (found === "changed" && this.#options.follow && order === "all");
+      if (isSettling) break;
       if (found === null) this.#reportUnfinished(one.name);
-      if (found === null || found === "settling") continue;
+      if (found === null || typeof found === "string") continue;
       this.#reportIncomplete(order === "latest" ? [] : later.filter((other) => other.step < one.step));
       for (const { name, step: at } of later) if (at <= one.step) this.#seen.delete(name);
-      return { complete: found, steps, isSettling, isLast: false };
+      return { complete: found, steps, isSettling, isLast: false, sharded: null };
     }
     const isLast = later.length === 0 && (await this.#hasFinished(candidates.at(-1)));
-    return { complete: null, steps, isSettling, isLast };
+    const sharded = isSettling ? null : await firstSharded(later);
+    return { complete: null, steps, isSettling, isLast, sharded };
   }
 
   async #hasFinished(newest: Candidate | undefined): Promise<boolean> {
@@ -200,25 +221,44 @@ class Folder {
   async #readComplete({
     step: at,
     path,
-  }: Candidate): Promise<Omit<WatchedCheckpoint, "waiting"> | "settling" | null> {
+  }: Candidate): Promise<Omit<WatchedCheckpoint, "waiting"> | "settling" | "changed" | null> {
     const found = await readCheckpointFolder(path);
     if (found === null) return null;
     const { kind, state, signature } = found;
-    if (this.#options.pattern === undefined) {
-      if (state === null) return null;
-    } else if (!this.#isUnchanged(path, signature)) return "settling";
+    if (this.#options.pattern === undefined && state === null) return null;
+    const settled = await this.#settled(path, signature);
+    if (settled !== "settled") return settled;
     const { maxSteps, epoch, losses } = state ?? noState;
     return { step: at, path, maxSteps, ...(epoch !== null && { epoch }), kind, losses };
   }
 
-  #isUnchanged(path: string, signature: string): boolean {
+  /** Begins to observe checkpoints, also those of which only later reads ask, so that these need not wait. */
+  async #observe(later: readonly Candidate[]): Promise<void> {
+    for (const { path } of later) {
+      const found = this.#unchanged.has(path) ? null : await readCheckpointFolder(path);
+      if (found !== null) this.#unchanged.set(path, { signature: found.signature, since: performance.now() });
+    }
+  }
+
+  /** Returns whether a checkpoint is no longer written, or may still be. */
+  async #settled(path: string, signature: string): Promise<"settled" | "settling" | "changed"> {
     const now = performance.now();
     const known = this.#unchanged.get(path);
-    if (known?.signature === signature)
-      // Timers may fire a little early.
-      return now - known.since >= this.#options.pollSeconds * 1000 - 5;
-    this.#unchanged.set(path, { signature, since: now });
-    return false;
+    if (known?.signature !== signature) {
+      this.#unchanged.set(path, { signature, since: now });
+      return known === undefined ? "settling" : "changed";
+    }
+    // Timers may fire a little early.
+    const isFor = (seconds: number) => now - known.since >= seconds * 1000 - 5;
+    if (!isFor(this.#options.pollSeconds)) return "settling";
+    if (isFor(zerosSeconds) || !(known.hasZeros ?? (await hasZeros(path)))) return "settled";
+    if (!this.#reportedZeros.has(path))
+      this.#options.log(
+        `${path} has blocks of zeros, as a file has that is still copied: it is read if it does not change for ${zerosSeconds} s`,
+      );
+    this.#reportedZeros.add(path);
+    this.#unchanged.set(path, { ...known, hasZeros: true });
+    return "settling";
   }
 
   #reportDeleted(lastStep: number, present: ReadonlySet<string>): void {
@@ -273,6 +313,21 @@ class Folder {
       })
       .toSorted((a, b) => a.step - b.step);
   }
+}
+
+/** Returns the error for the first checkpoint whose weights are sharded, unless it is still written; null if there is none. */
+async function firstSharded(candidates: readonly Candidate[]): Promise<PeriodicEvalError | null> {
+  for (const { path } of candidates) {
+    const names = await readdir(path).catch((): string[] => []);
+    const sharded =
+      names.includes("trainer_state.json") || !names.includes("config.json")
+        ? shardedCheckpoint(path, names)
+        : null;
+    if (sharded === null) continue;
+    const expected = "whole weights in safetensors, or an adapter";
+    return new PeriodicEvalError({ code: "data", where: path, ...sharded, expected });
+  }
+  return null;
 }
 
 /** Returns the step in a folder's name, and the path to the model in the folder; null for another folder. */

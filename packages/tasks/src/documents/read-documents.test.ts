@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, describe, expect, it } from "vitest";
 import { readDocuments } from "./read-documents.ts";
@@ -62,10 +63,15 @@ describe("readDocuments", () => {
 
   const refused: readonly (readonly [string, string, string | Uint8Array, string])[] = [
     ["a line that is not JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got invalid JSON"],
-    ["a line that is not an object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
+    ["a line that is not an object", "b.jsonl", '{"a":1}\n[1]\n', "b.jsonl:2: got [1], expected an object"],
     ["a repeated key", "b.jsonl", '{"a":1}\n{"a":1,"a":2}', 'b.jsonl:2: got the key "a" twice'],
     ["a repeated key in an array", "b.json", '[{"a":{"b":1,"b":1}}]', 'b.json: got the key "b" twice'],
-    ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected an array of objects'],
+    [
+      "rows inside of an object",
+      "b.json",
+      '{"data":[{"a":1}]}',
+      'b.json: got one object whose "data" holds 1',
+    ],
     ["an entry that is not an object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
     ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],
     ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
@@ -97,12 +103,34 @@ describe("readDocuments", () => {
     );
   });
 
-  it("rejects Parquet values that JSON cannot represent", async () => {
+  it("reads Parquet integers beyond 2^53 as their digits, and NaN as null", async () => {
     const bytes = parquetWriteBuffer({
-      columnData: [{ name: "n", data: [1n, 2n ** 60n], type: "INT64" }],
+      columnData: [
+        { name: "n", data: [1n, 2n ** 60n + 1n], type: "INT64" },
+        { name: "score", data: [Number.NaN, 0.5], type: "DOUBLE" },
+      ],
     });
-    await expect(read("c.parquet", new Uint8Array(bytes))).rejects.toThrow(
-      "c.parquet row 1: got 1152921504606846976n, expected a value that JSON can hold",
+    const { rows } = await read("c.parquet", new Uint8Array(bytes));
+    expect(rows.map(({ row }) => row)).toEqual([
+      { n: 1, score: null },
+      { n: "1152921504606846977", score: 0.5 },
+    ]);
+  });
+
+  it("reads gzip files of every text format", async () => {
+    for (const [name, text] of [
+      ["a.jsonl.gz", '{"q":"1"}\n'],
+      ["a.json.gz", '[{"q":"1"}]'],
+      ["a.csv.gz", "q\n1\n"],
+    ] as const) {
+      const { rows } = await read(name, gzipSync(text));
+      expect(
+        rows.map(({ row }) => row),
+        name,
+      ).toEqual([{ q: "1" }]);
+    }
+    await expect(read("b.jsonl.gz", gzipSync('{"q":1}').subarray(0, -6))).rejects.toThrow(
+      /b\.jsonl\.gz: got gzip data that is damaged or cut off \(unexpected end of file\)/,
     );
   });
 });

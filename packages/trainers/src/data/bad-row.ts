@@ -24,7 +24,7 @@ export type BadRowReason =
 
 /** A row that cannot be trained on unchanged. */
 export interface BadRow {
-  /** `file.jsonl:12` or `file.parquet:row 12`, counted from 1; `dataset[11]`, counted from 0. */
+  /** `file.jsonl:12` or `file.parquet:row 12`, counted from 1; `file.json[11]` or `dataset[11]`, counted from 0. */
   readonly where: string;
   readonly reason: BadRowReason;
   /** A description of the problem. */
@@ -91,9 +91,9 @@ const sentences = (...all: readonly (string | null)[]): string => all.filter((on
 
 /** The most likely fix for a source whose rows are all bad, by the reason of the first. */
 const fixes: Partial<Record<BadRowReason, string>> = {
-  invalid_text: "Write the file as UTF-8, and decompress it if it is compressed.",
+  invalid_text: "Write the file as UTF-8, and decompress it unless it is a gzip file.",
   not_json:
-    "Write JSON Lines: one JSON object per line, strings in double quotes, no NaN; or use a .parquet file.",
+    "Write JSON Lines: one JSON object per line, strings in double quotes; or a JSON array of objects, or a .parquet file. In Python, datasets.load_dataset(…).to_json(path) converts CSV and other files.",
 };
 
 /**

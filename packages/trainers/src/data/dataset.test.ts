@@ -202,10 +202,30 @@ describe("loadDataset", () => {
     await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object per line");
     await writeFile(path, Buffer.from('\uFEFF{"text":"abc"}\n', "utf16le"));
     await expect(load(path)).rejects.toThrow(
-      "Write the file as UTF-8, and decompress it if it is compressed.",
+      "Write the file as UTF-8, and decompress it unless it is a gzip file.",
     );
-    await writeFile(path, '[\n  {"text": "abc"},\n  {"text": "b"}]\n');
-    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object per line");
+    await writeFile(path, "text\nabc\n");
+    await expect(load(path)).rejects.toThrow("datasets.load_dataset(…).to_json(path) converts CSV");
+  });
+
+  it("reads a row whose unused columns have NaN or a long integer, and reports NaN in a message", async () => {
+    const path = join(await temporaryFolder(), "rows.jsonl");
+    const chat = (extra: string) =>
+      `{"messages":[{"role":"user","content":"hi"${extra}},{"role":"assistant","content":"yes"}]}`;
+    const lines = [
+      `{"text":"abc","score":NaN,"id":12345678901234567890,"loss":-Infinity}`,
+      chat(`,"score":NaN`),
+      chat(`,"turn":12345678901234567890`),
+      `{"text":NaN}`,
+    ];
+    await writeFile(path, lines.join("\n"));
+    const { rows, badRows } = await load(path, { onBadRow: "drop" });
+    // The template does not write the integer.
+    expect(rows.map(({ where }) => where)).toEqual([`${path}:1`, `${path}:3`]);
+    expect(badRows.map(({ got }) => got)).toEqual([
+      "messages[0].score NaN instead of a finite number",
+      "NaN instead of a string",
+    ]);
   });
 
   it("throws for tokens of another model's tokenizer, with every onBadRow", async () => {

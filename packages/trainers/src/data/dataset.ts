@@ -4,6 +4,7 @@ import { badRowsError, isBadRow, noRowsError, type BadRow } from "./bad-row.ts";
 import type { KeepBadRows } from "./bad-rows-file.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { abbreviate } from "./describe-value.ts";
+import { onlyFinite } from "./only-finite.ts";
 import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
 import { checkIds } from "./token-ids.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
@@ -60,7 +61,7 @@ export async function loadDataset(
   let rowsRead = 0;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : parseRow(read.value, read.where, read.json);
+    const parsed = isBadRow(read) ? read : onlyFinite(parseRow(read.value, read.where, read.marked));
     if (!isBadRow(parsed)) surprises.see(parsed);
     const row = isBadRow(parsed)
       ? parsed

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseRow, type Conversation } from "./forms.ts";
+import { markLostNumbers } from "./lost-numbers.ts";
 
 const user = { role: "user", content: "hi" };
 const assistant = { role: "assistant", content: "yo" };
@@ -109,7 +110,10 @@ describe("parseRow", () => {
   });
 
   it("marks the numbers of a row's JSON that JavaScript reads as other numbers than Python", () => {
-    const of = (json: string) => (parseRow(JSON.parse(json), "row", json) as Conversation).marked;
+    const of = (json: string) => {
+      const marked: unknown = JSON.parse(markLostNumbers(json) ?? "null");
+      return (parseRow(JSON.parse(json), "row", marked ?? undefined) as Conversation).marked;
+    };
     const message = (x: string) => `{"messages": [{"role": "assistant", "tool_calls": [{"x": ${x}}]}]}`;
     const marked = of(message('[1.0, 1, 0.5, 1e3, 9007199254740993, -2.50, "1.0 \\" 2.0"]'))!;
     expect(marked.messages[0]).toEqual({

@@ -75,16 +75,16 @@ const known: readonly string[] = [...forms.flat(), ...templateColumns];
  * Parses a row, or returns why it is bad. A null column counts as absent. A row that fits several forms has the first, as in
  * TRL.
  *
- * @param json The row's JSON, if it comes from JSON.
+ * @param markedValue The row with marked numbers in the place of those that JavaScript reads as other numbers; absent if it has none.
  */
-export function parseRow(value: unknown, where: string, json?: string): ParsedRow | BadRow {
+export function parseRow(value: unknown, where: string, markedValue?: unknown): ParsedRow | BadRow {
   const columns = isRecord(value) ? value : null;
   const has = (name: string) => columns?.[name] != null;
   const form = forms.find((names) => names.every(has));
   if (columns === null || form === undefined) return { where, ...unknownForm(value) };
   const content = parseForm(columns, form[0]);
   if ("reason" in content) return { where, ...content };
-  const marked = content.kind === "text" ? null : markedColumns(columns, json);
+  const marked = content.kind === "text" ? null : markedColumns(columns, markedValue);
   const chat = marked === null ? null : { marked: parseForm(marked, form[0]) as Conversation };
   const used: readonly string[] = content.kind === "text" ? form : [...form, ...templateColumns];
   const isUsed = (name: string) => used.includes(name);

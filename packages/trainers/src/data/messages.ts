@@ -43,15 +43,14 @@ export function parseTemplateColumns(columns: Columns): TemplateInputs | Fault {
 /**
  * Returns the columns with marked numbers in the place of those that JavaScript reads as other numbers; null if there are none.
  *
- * @param json The row's JSON, if it comes from JSON.
+ * @param marked The row with such numbers marked; absent if its JSON has none.
  */
-export function markedColumns(columns: Columns, json: string | undefined): Columns | null {
+export function markedColumns(columns: Columns, marked: unknown): Columns | null {
   const { tools } = columns;
-  const row = json === undefined ? null : markLostNumbers(json);
   const markedTools = typeof tools === "string" ? markLostNumbers(tools) : null;
-  if (row === null && markedTools === null) return null;
-  const read = row === null ? columns : (JSON.parse(row) as Columns);
-  return markedTools === null ? read : { ...read, tools: markedTools };
+  if (marked === undefined && markedTools === null) return null;
+  const row = (marked ?? columns) as Columns;
+  return markedTools === null ? row : { ...row, tools: markedTools };
 }
 
 function parsedJson(text: string): unknown {

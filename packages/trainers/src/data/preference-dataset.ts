@@ -1,6 +1,7 @@
 import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { createHasher } from "@periodic-eval/core/random";
 import { badRowsError, isBadRow, noRowsError, type BadRow } from "./bad-row.ts";
+import { onlyFinite } from "./only-finite.ts";
 import { readRows } from "./read-rows.ts";
 import type { Dataset, DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
@@ -34,7 +35,9 @@ export async function loadPreferences(
   let cutError: PeriodicEvalError | null = null;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : parsePreference(read.value, { ...read, isPrecomputed });
+    const parsed = isBadRow(read)
+      ? read
+      : onlyFinite(parsePreference(read.value, { ...read, isPrecomputed }));
     const pair = isBadRow(parsed)
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });

@@ -45,20 +45,20 @@ export interface Preference extends TemplateInputs {
 /**
  * Parses a row, or returns why it is bad.
  *
- * @param row Where it is, its JSON if it comes from JSON, and whether it must have the reference's log-probs.
+ * @param row Where it is, the row with marked numbers (see `SourceRow`), and whether it must have the reference's log-probs.
  */
 export function parsePreference(
   value: unknown,
   {
     where,
-    json,
+    marked: markedValue,
     isPrecomputed,
-  }: { readonly where: string; readonly json?: string; readonly isPrecomputed: boolean },
+  }: { readonly where: string; readonly marked?: unknown; readonly isPrecomputed: boolean },
 ): Preference | BadRow {
   const given = (typeof value === "object" && value !== null ? value : {}) as Columns;
   const answers = parseAnswers(given) ?? unknownForm(value, withPrompt(given));
   if ("reason" in answers) return { where, ...answers };
-  const marked = typeof answers.prompt === "string" ? null : markedColumns(given, json);
+  const marked = typeof answers.prompt === "string" ? null : markedColumns(given, markedValue);
   const row = { where, ...answers, marked: marked === null ? [] : chatsOf(parseAnswers(marked) as Answers) };
   if (!isPrecomputed) return { ...row, reference: null };
   const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;

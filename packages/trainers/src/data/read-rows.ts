@@ -1,26 +1,19 @@
-import { accessSync, constants, createReadStream, process, statSync } from "@periodic-eval/core/platform";
+import { accessSync, constants, process, statSync } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { decodeParquet, invalidUtf8, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
-import { configError, errorMessage, joinBytes, repeatedKey } from "@periodic-eval/core/internal";
+import { decodeParquet, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
-import { abbreviate, describeValue } from "./describe-value.ts";
+import { describeValue } from "./describe-value.ts";
+import { jsonRows, type SourceRow } from "./json-rows.ts";
 import { errorOfSource, filesOf, type RowFile } from "./row-files.ts";
 
 /**
- * A file of rows, Parquet if its name ends in `.parquet`, else JSON Lines (UTF-8, one row per line); a dataset on the Hugging
- * Face hub, `hf:owner/dataset[/config][/split]`; or the rows. A hub source without a split is `train` for training rows, and
+ * A file of rows, Parquet if its name ends in `.parquet`, else JSON Lines (UTF-8, one row per line) or a JSON array of rows,
+ * which may be a gzip file; a dataset on the Hugging Face hub, `hf:owner/dataset[/config][/split]`; or the rows. A hub source without a split is `train` for training rows, and
  * `validation` or `test` for validation rows; HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE apply.
  */
 export type RowSource<Row> = string | readonly Row[];
-
-/** A row of the source, before parsing. */
-export interface SourceRow {
-  readonly where: string;
-  readonly value: unknown;
-  /** The row's JSON; absent for other sources. */
-  readonly json?: string;
-}
 
 export interface ReadRowsOptions {
   /** Maximum bytes per line of JSON Lines. Default 16 MiB; a parsed line can take forty times its bytes. */
@@ -58,7 +51,7 @@ export function checkSource(where: string, of: RowsOf, source: unknown): void {
 
 /**
  * Reads the rows of a source in order; a row that cannot be parsed becomes a `BadRow`. Skips blank lines. Streams files: at
- * most a line or a row group is in memory.
+ * most a line or a row group is in memory, except of a JSON array, which is read as a whole.
  *
  * @throws PeriodicEvalError `data` for a file that cannot be read, or a dataset that cannot be had.
  */
@@ -87,77 +80,6 @@ async function* parquetRows({ path, name }: RowFile): AsyncGenerator<SourceRow |
     const where = `${name}:row ${number}`;
     yield invalidText === null ? { where, value } : { where, reason: "invalid_text", got: invalidText };
   }
-}
-
-async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<SourceRow | BadRow, void> {
-  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  let number = 0;
-  for await (const line of readLines(path, maxLineBytes)) {
-    number += 1;
-    const where = `${path}:${number}`;
-    if ("tooLong" in line) {
-      const got = `${line.tooLong} bytes; the maximum is ${maxLineBytes}`;
-      yield { where, reason: "line_too_long", got };
-      continue;
-    }
-    let text: string;
-    try {
-      text = utf8.decode(line.bytes);
-    } catch {
-      yield { where, reason: "invalid_text", got: invalidUtf8(line.bytes) };
-      continue;
-    }
-    if (number === 1) text = text.replace(/^\uFEFF/, "");
-    if (text.trim() === "") continue;
-    yield parseJson(text, where);
-  }
-}
-
-function parseJson(text: string, where: string): SourceRow | BadRow {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { where, reason: "not_json", got: abbreviate(text) };
-  }
-  const key = repeatedKey(text);
-  if (key === null) return { where, value, json: text };
-  return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
-}
-
-/** A line of a file without its line feed, or the number of bytes of a line that is too long. */
-type Line = { readonly bytes: Uint8Array } | { readonly tooLong: number };
-
-const lineFeed = 10;
-
-/**
- * Reads the lines of a file in order. Only a line feed ends a line: U+2028, which JSON may contain unescaped, does not. Never
- * holds more than `maxBytes` of a longer line in memory.
- */
-async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, void> {
-  let parts: Uint8Array[] = [];
-  let size = 0;
-  const take = (part: Uint8Array) => {
-    size += part.length;
-    if (size <= maxBytes) parts.push(part);
-    else parts = [];
-  };
-  const end = (): Line => {
-    const line = size <= maxBytes ? { bytes: joinBytes(parts, size) } : { tooLong: size };
-    parts = [];
-    size = 0;
-    return line;
-  };
-  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Uint8Array>) {
-    let from = 0;
-    for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
-      take(chunk.subarray(from, to));
-      yield end();
-      from = to + 1;
-    }
-    take(chunk.subarray(from));
-  }
-  if (size > 0) yield end();
 }
 
 function unreadable(path: string, cause: unknown): PeriodicEvalError {

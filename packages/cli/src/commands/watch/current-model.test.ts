@@ -12,7 +12,7 @@ beforeEach(async () => {
   path = join(temporaryFolder(), "checkpoint-5");
   events = [];
   await mkdir(path);
-  for (const name of ["config.json", "trainer_state.json", "chat_template.jinja"])
+  for (const name of ["config.json", "trainer_state.json", "chat_template.jinja", "pytorch_model.bin"])
     await writeFile(join(path, name), "{}");
 });
 

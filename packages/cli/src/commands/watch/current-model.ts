@@ -1,6 +1,6 @@
 import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
 import { hashWeightFiles } from "@periodic-eval/core/snapshots";
-import { readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
+import { hasChanged, readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
 
 /** A checkpoint that was deleted or written again while it was read. */
 export class CheckpointGoneError extends Error {
@@ -30,6 +30,8 @@ export class CurrentModel {
   #place: Place;
   #opened: { readonly place: Place; readonly opened: OpenedModel; readonly model: EvaluableModel } | null =
     null;
+  /** The signature of the opened checkpoint; null for the base model. */
+  #signature: string | null = null;
 
   constructor(options: CurrentModelOptions, place: Place) {
     this.#options = options;
@@ -55,6 +57,12 @@ export class CurrentModel {
     return this.#opened.model;
   }
 
+  /** Whether another program has written the opened checkpoint since: what was measured may be half of it. */
+  async hasChanged(): Promise<boolean> {
+    const path = this.#opened?.place?.path;
+    return path !== undefined && this.#signature !== null && hasChanged(path, this.#signature);
+  }
+
   async dispose(): Promise<void> {
     const last = this.#opened;
     this.#opened = null;
@@ -75,7 +83,10 @@ export class CurrentModel {
       if ((await signature()) === before) throw error;
     }
     // A folder that is being deleted may have lost its chat template before it was read.
-    if (opened !== null && (await signature()) === before) return opened;
+    if (opened !== null && (await signature()) === before) {
+      this.#signature = before;
+      return opened;
+    }
     await opened?.dispose?.();
     throw new CheckpointGoneError(path);
   }

@@ -1,16 +1,17 @@
 import { readFileSync, rmSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { useBackend } from "@periodic-eval/models";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { CurrentModel } from "./current-model.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 const root = temporaryFolder(afterAll);
@@ -111,6 +112,41 @@ it("measures full checkpoints, keeps no tensors, and adds nothing when it is run
     "already measured: training finished at step 10",
   ]);
   expect(JSON.stringify(await snapshotsOf("full"))).toBe(before);
+});
+
+it("measures a checkpoint again that a program still copied while it was measured", async () => {
+  const copied = join(root, "copied");
+  const weights = "checkpoint-5/model.safetensors";
+  for (const step of [5, 10])
+    await cp(join(full, `checkpoint-${step}`), join(copied, `checkpoint-${step}`), { recursive: true });
+  const whole = readFileSync(join(full, weights));
+  const other = readFileSync(join(full, "checkpoint-10/model.safetensors"));
+  const half = whole.length / 2;
+  await writeFile(join(copied, weights), Buffer.concat([whole.subarray(0, half), other.subarray(half)]));
+  const get = CurrentModel.prototype.get;
+  const opened: unknown[] = [];
+  vi.spyOn(CurrentModel.prototype, "get").mockImplementation(async function (this: CurrentModel) {
+    const model = await get.call(this);
+    // The first call opens the base model, the second one checkpoint-5: the rest of the weights arrives then.
+    if (opened.push(model) === 3) await writeFile(join(copied, weights), whole);
+    return model;
+  });
+  const { code, err } = await watch(copied, "copied-run");
+  vi.restoreAllMocks();
+  expect([code, err]).toEqual([
+    0,
+    expect.stringContaining("checkpoint-5 changed while it was measured, and is measured again"),
+  ]);
+  const metrics = (found: readonly Snapshot[]) => found.map(({ step, metrics }) => ({ step, metrics }));
+  expect(metrics(await snapshotsOf("copied-run"))).toEqual(metrics(await snapshotsOf("full")));
+});
+
+it("refuses sharded checkpoints by the command that merges them", async () => {
+  const sharded = join(root, "sharded");
+  const weights = join(sharded, "checkpoint-5/pytorch_model_fsdp_0");
+  await mkdir(weights, { recursive: true });
+  const { code, err } = await watch(sharded, "sharded");
+  expect([code, err]).toEqual([1, expect.stringContaining(`accelerate merge-weights ${weights} OUTPUT`)]);
 });
 
 it("measures the last checkpoint of a finished training again if its rows were damaged", async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import {
   openSession,
@@ -48,18 +49,20 @@ export async function watch(
   const engine = await startEngineOf(options.config ?? null, { ...options, model: base }, progress);
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    const configuration = await configure(options, loadTasks);
     const asked = { checkpoints: resolve(checkpoints), base };
-    const state = await readWatchState(runDir, configuration.phase, asked);
-    await measureCheckpoints({
-      checkpoints,
-      options,
-      configuration,
-      engine,
-      state,
-      signal,
-      terminal: progress,
-    });
+    for (let isMeasured = false; !isMeasured;) {
+      const configuration = await configure(options, loadTasks);
+      const state = await readWatchState(runDir, configuration.phase, asked);
+      isMeasured = await measureCheckpoints({
+        checkpoints,
+        options,
+        configuration,
+        engine,
+        state,
+        signal,
+        terminal: progress,
+      });
+    }
   } finally {
     stopListening();
     await engine.dispose();
@@ -67,7 +70,11 @@ export async function watch(
   await reportRun(runDir, { json }, terminal);
 }
 
-async function measureCheckpoints(watching: Watching): Promise<void> {
+/**
+ * Returns false if a checkpoint changed while it was measured. Its step is not in the state then, so that another call measures
+ * it again: the session recognizes by the hash of the weights which measurements are still right.
+ */
+async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const { checkpoints, options, state, signal, terminal } = watching;
   const { follow, order, pattern, runDir } = options;
   const found = watchCheckpoints(checkpoints, {
@@ -86,18 +93,24 @@ async function measureCheckpoints(watching: Watching): Promise<void> {
     (state === null || !first.value.isFinished || (await isMeasured(watching, state)))
   ) {
     if (state === null) throw nothingYet(checkpoints, options);
-    return terminal.out(unchangedText(checkpoints, state, first.value));
+    terminal.out(unchangedText(checkpoints, state, first.value));
+    return true;
   }
   const phase = await WatchedPhase.open(watching, first.done === true ? null : first.value);
   try {
     let next = first;
-    for (; next.done !== true && !signal.aborted; next = await found.next()) await phase.measure(next.value);
+    for (; next.done !== true && !signal.aborted; next = await found.next())
+      if (!(await phase.measure(next.value))) {
+        await phase.abandon();
+        return false;
+      }
     await phase.close(next.done === true && next.value.isFinished);
   } catch (error) {
     await phase.fail(error);
     throw error;
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
+  return true;
 }
 
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
@@ -194,8 +207,12 @@ class WatchedPhase {
     return this.#session.progress;
   }
 
-  /** Measures what is due at a checkpoint. A checkpoint that is deleted meanwhile is skipped. */
-  async measure(checkpoint: WatchedCheckpoint): Promise<void> {
+  /**
+   * Measures what is due at a checkpoint. A checkpoint that is deleted meanwhile is skipped.
+   *
+   * @returns False if the checkpoint changed while it was measured.
+   */
+  async measure(checkpoint: WatchedCheckpoint): Promise<boolean> {
     const { terminal, signal, options, configuration } = this.#watching;
     const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
     const { progress } = this.#session;
@@ -210,10 +227,14 @@ class WatchedPhase {
     try {
       if (isDue) await this.#current.get();
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return true;
       if (!(error instanceof CheckpointGoneError)) throw error;
       this.#current.moveTo(before);
-      return terminal.err(`${basename(path)} was deleted while it was read, and is skipped`);
+      const isThere = existsSync(path);
+      terminal.err(
+        `${basename(path)} ${isThere ? "changed while it was read, and is read again" : "was deleted while it was read, and is skipped"}`,
+      );
+      return !isThere;
     }
     const logged = this.#losses.next(losses, progress.step);
     const metrics = logged.at(-1)?.metrics;
@@ -225,11 +246,22 @@ class WatchedPhase {
       ...(metrics !== undefined && { metrics, logged }),
     });
     // The state of an interrupted measurement would resume after its checkpoint, which may be gone by then.
-    if (signal.aborted) return;
+    if (signal.aborted) return true;
+    if (isDue && (await this.#current.hasChanged())) {
+      terminal.err(`${basename(path)} changed while it was measured, and is measured again`);
+      return false;
+    }
     if (stop !== null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     await this.#save({ path, kind, finished: false });
     if (isDue) await writePage(options.runDir);
+    return true;
+  }
+
+  /** Ends the session without a state of the last measurement. */
+  async abandon(): Promise<void> {
+    await this.#session.close();
+    await this.#current.dispose();
   }
 
   /** @param isFinished Whether training has finished, so that its end is measured. */

@@ -40,6 +40,11 @@ export const sleep = (milliseconds: number): Promise<void> =>
 
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
+/** Pages read no compressed files. */
+export function gunzip(_chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  throw new Error("a compressed file, which browsers do not read here");
+}
+
 export function isUtf8(bytes: Uint8Array): boolean {
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -1,0 +1,182 @@
+import { createReadStream } from "@periodic-eval/core/platform";
+import { checkOnlyRow, invalidUtf8, isOpenJson, unpack, utf8Text } from "@periodic-eval/core/hub";
+import {
+  dataError,
+  isRecord,
+  joinBytes,
+  parsePythonJson,
+  repeatedKey,
+  strictJson,
+} from "@periodic-eval/core/internal";
+import type { BadRow } from "./bad-row.ts";
+import { abbreviate, describeValue } from "./describe-value.ts";
+import { markLostNumbers } from "./lost-numbers.ts";
+
+/** A row of a source, before parsing. */
+export interface SourceRow {
+  readonly where: string;
+  readonly value: unknown;
+  /** The row with marked numbers in the place of those that JavaScript reads as other numbers; absent if it has none. */
+  readonly marked?: unknown;
+}
+
+type Bytes = AsyncGenerator<Uint8Array, void>;
+
+/**
+ * Reads the rows of a JSON file, which may be a gzip file. Its first line decides whether it has a value per line, which is
+ * streamed, or is an array or an object over several lines, which is parsed as a whole.
+ *
+ * @throws PeriodicEvalError `data` for a file that is parsed as a whole and is not JSON, and for one that holds its rows in an
+ *   object.
+ */
+export async function* jsonRows(
+  path: string,
+  maxLineBytes: number,
+): AsyncGenerator<SourceRow | BadRow, void> {
+  const stream = createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Uint8Array>;
+  const rest = unpack(stream, path);
+  const head: Uint8Array[] = [];
+  let size = 0;
+  let isWhole: boolean | null = null;
+  while (isWhole === null && size <= maxLineBytes) {
+    const next = await rest.next();
+    if (next.done === true) break;
+    head.push(next.value);
+    size += next.value.length;
+    isWhole = isOneValue(joinBytes(head, size));
+  }
+  const chunks = concatenated(head, rest);
+  if (isWhole === true) yield* rowsOfWhole(chunks, path);
+  else yield* rowsOfLines(chunks, path, maxLineBytes);
+}
+
+/** Whether a file that begins with these bytes is one array or object over several lines; null if they hold no whole line. */
+function isOneValue(head: Uint8Array): boolean | null {
+  const text = new TextDecoder().decode(head).trimStart();
+  if (text !== "" && !text.startsWith("{")) return text.startsWith("[");
+  const end = text.indexOf("\n");
+  return end === -1 ? null : isOpenJson(text.slice(0, end));
+}
+
+async function* concatenated(head: readonly Uint8Array[], rest: Bytes): Bytes {
+  yield* head;
+  yield* rest;
+}
+
+async function* rowsOfLines(
+  chunks: Bytes,
+  path: string,
+  maxLineBytes: number,
+): AsyncGenerator<SourceRow | BadRow, void> {
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let number = 0;
+  const seen: unknown[] = [];
+  for await (const line of readLines(chunks, maxLineBytes)) {
+    number += 1;
+    const where = `${path}:${number}`;
+    if ("tooLong" in line) {
+      const got = `${line.tooLong} bytes; the maximum is ${maxLineBytes}`;
+      yield { where, reason: "line_too_long", got };
+      continue;
+    }
+    let text: string;
+    try {
+      text = utf8.decode(line.bytes);
+    } catch {
+      yield { where, reason: "invalid_text", got: invalidUtf8(line.bytes) };
+      continue;
+    }
+    if (number === 1) text = text.replace(/^\uFEFF/, "");
+    if (text.trim() === "") continue;
+    const row = parseJson(text, where);
+    if (seen.length < 2) seen.push("value" in row ? row.value : null);
+    yield row;
+  }
+  if (seen.length === 1) checkOnlyRow(path, seen[0]);
+}
+
+function parseJson(text: string, where: string): SourceRow | BadRow {
+  let value: unknown;
+  try {
+    value = parsePythonJson(text);
+  } catch {
+    return { where, reason: "not_json", got: abbreviate(text) };
+  }
+  const key = repeatedKey(text);
+  if (key === null) return { where, value, ...markedIn(text) };
+  return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
+}
+
+/** Returns the parsed JSON with marked numbers; an empty object if it has no numbers to mark. */
+function markedIn(json: string): { readonly marked?: unknown } {
+  const marked = markLostNumbers(json);
+  return marked === null ? {} : { marked: parsePythonJson(marked) };
+}
+
+/** The longest string of V8, in bytes of ASCII. */
+const maxWholeBytes = 2 ** 29 - 24;
+
+/** The elements of an array of strings become rows of `text`, as in `datasets`. */
+async function* rowsOfWhole(chunks: Bytes, path: string): AsyncGenerator<SourceRow, void> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const fix = `Write one object per line: jq -c '.[]' for an array of rows, jq -c . for objects.`;
+  const wrong = (got: string, cause?: unknown) =>
+    dataError(path, got, "an array of objects, or one object per line", fix, cause);
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    size += chunk.length;
+    if (size > maxWholeBytes) throw wrong("one JSON value of more than 512 MiB");
+  }
+  const text = utf8Text(joinBytes(parts, size), path);
+  const { fault, ...parsed } = strictJson(text, parsePythonJson);
+  if (fault !== null) throw wrong(fault.got, fault.cause);
+  const { value } = parsed as { readonly value: unknown };
+  if (!Array.isArray(value)) {
+    checkOnlyRow(path, value);
+    return yield { where: path, value, ...markedIn(text) };
+  }
+  const { marked } = markedIn(text);
+  const isOfTexts = typeof value[0] === "string";
+  for (const [i, row] of value.entries())
+    yield {
+      where: `${path}[${i}]`,
+      value: isOfTexts && !isRecord(row) ? { text: row as unknown } : (row as unknown),
+      ...(Array.isArray(marked) && { marked: marked[i] as unknown }),
+    };
+}
+
+/** A line of a file without its line feed, or the number of bytes of a line that is too long. */
+type Line = { readonly bytes: Uint8Array } | { readonly tooLong: number };
+
+const lineFeed = 10;
+
+/**
+ * Splits a file into its lines, in order. Only a line feed ends a line: U+2028, which JSON may contain unescaped, does not. Never
+ * has more than `maxBytes` of a longer line in memory.
+ */
+async function* readLines(chunks: Bytes, maxBytes: number): AsyncGenerator<Line, void> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  const take = (part: Uint8Array) => {
+    size += part.length;
+    if (size <= maxBytes) parts.push(part);
+    else parts = [];
+  };
+  const end = (): Line => {
+    const line = size <= maxBytes ? { bytes: joinBytes(parts, size) } : { tooLong: size };
+    parts = [];
+    size = 0;
+    return line;
+  };
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
+      take(chunk.subarray(from, to));
+      yield end();
+      from = to + 1;
+    }
+    take(chunk.subarray(from));
+  }
+  if (size > 0) yield end();
+}
