@@ -34,10 +34,10 @@ const write = (name: string, content: object | string) =>
 it("reads special tokens, all stop ids, and the template's file before the configuration's", async () => {
   await write("tokenizer.json", tokenizer);
   await write("tokenizer_config.json", {
-    bos_token: { content: "<s>" },
+    bos_token: "replaced",
     chat_template: "from the configuration",
   });
-  await write("special_tokens_map.json", { eos_token: "</s>", bos_token: "ignored" });
+  await write("special_tokens_map.json", { eos_token: "</s>", bos_token: { content: "<s>" } });
   await write("generation_config.json", { eos_token_id: [4, 7] });
   await write("chat_template.jinja", template);
   const opened = await loadTokenizer(folder);
