@@ -64,6 +64,7 @@ export class AddedVocabulary {
       let next = size;
       for (const id of this.tokens.keys()) next = Math.max(next, id + 1);
       for (const token of group) {
+        if (token.content === "") continue;
         const id = this.idOf.get(token.content) ?? vocabulary.get(token.content) ?? next;
         if (id === next) next += 1;
         this.add(token, id);

@@ -1,7 +1,8 @@
+import type { Normalizer } from "./normalizers.ts";
 import type { Part } from "./part.ts";
 
 /** Reads the character map of a SentencePiece model: a double-array trie (Darts), and the replacements behind it. */
-export function readCharsmap(part: Part): (text: string) => string {
+export function readCharsmap(part: Part): Normalizer {
   const damaged = (got: string) =>
     part.error("precompiled_charsmap", got, "the base64 of a character map of SentencePiece");
   let bytes: Uint8Array;
@@ -35,16 +36,33 @@ export function readCharsmap(part: Part): (text: string) => string {
     }
     return result;
   };
-  return (text) => {
+  const wholeOf = (grapheme: string) =>
+    grapheme.length < 6 && byteLength(grapheme) < 6 ? cached(grapheme) : null;
+  const apply = (text: string): string => {
     let result = "";
     for (const grapheme of graphemes(text)) {
-      const whole = grapheme.length < 6 && byteLength(grapheme) < 6 ? cached(grapheme) : null;
+      const whole = wholeOf(grapheme);
       if (whole === null) for (const character of grapheme) result += cached(character) ?? character;
       else result += whole;
     }
     return result;
   };
+  return {
+    apply,
+    startOf: (text, count) => {
+      if (count === 0) return 0;
+      const [first = ""] = graphemes(text);
+      const whole = wholeOf(first);
+      const [character = "", next] = first;
+      // Each character of a replacement belongs to the character in its place, and the rest to the last.
+      const replaced = whole !== null && next !== undefined ? lengthOfFirst(whole) : apply(character).length;
+      // What follows a removed beginning takes its place.
+      return replaced > 0 ? replaced : lengthOfFirst(apply(text));
+    },
+  };
 }
+
+const lengthOfFirst = (text: string): number => [...text].at(0)?.length ?? 0;
 
 const maxCached = 10_000;
 const byteLength = (text: string): number => new TextEncoder().encode(text).length;

@@ -57,7 +57,7 @@ export function readNormalizer(part: Part): Normalizer {
     case "BertNormalizer":
       return bert(part);
     case "Precompiled":
-      return byCharacter(readCharsmap(part));
+      return readCharsmap(part);
     case "Replace":
       return replace(readPattern(part), part.string("content"));
     case "Prepend":

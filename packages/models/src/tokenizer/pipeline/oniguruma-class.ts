@@ -45,12 +45,15 @@ export class PatternReader {
 /** A construct whose meaning in Oniguruma has no exact translation here. */
 export class Unsupported extends Error {}
 
-const word = onigurumaSet("\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u{b2}\\u{b3}\\u{b9}\\u{bc}-\\u{be}");
+const word = onigurumaSet("\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}");
 const graphic = onigurumaSet("^\\p{White_Space}\\p{Cc}\\p{Cn}\\p{Cs}");
 const decimal = onigurumaSet("\\p{Nd}");
 
-/** Sets of the escapes `\w`, `\d`, `\s` and `\h`. */
-export const shorthand: Readonly<Record<string, string>> = {
+/** The set of `\w` outside brackets, where Oniguruma asks a table of Latin-1 with ², ³, ¹ and fractions. */
+export const wordOutsideBrackets = `[${word}\\u{b2}\\u{b3}\\u{b9}\\u{bc}-\\u{be}]`;
+
+/** Sets of the escapes `\w`, `\d`, `\s` and `\h` in brackets. */
+const shorthand: Readonly<Record<string, string>> = {
   w: word,
   d: decimal,
   s: "\\p{White_Space}",
@@ -97,7 +100,7 @@ const properties: Readonly<Record<string, string>> = {
   uppercase: onigurumaSet("\\p{Uppercase}"),
   lowercase: onigurumaSet("\\p{Lowercase}\\u{295}"),
   whitespace: "\\p{White_Space}",
-  any: "[^]",
+  any: "\\p{Any}",
 };
 
 /** Reads `{name}` or `{^name}` after `\p` or `\P`. */
@@ -195,7 +198,7 @@ function readClassItem(reader: PatternReader, ignoresCase: boolean): string {
     return isNegated ? `[^${set}]` : set;
   }
   if (reader.skip("[")) return readClass(reader, ignoresCase);
-  const set = readSetEscape(reader, ignoresCase);
+  const set = readSetEscape(reader, ignoresCase, true);
   if (set !== null) return set;
   const first = readClassCharacter(reader);
   const isRange = reader.peek() === "-" && !["]", "[", ""].includes(reader.peek(1));
@@ -216,12 +219,17 @@ function readClassCharacter(reader: PatternReader): string {
 }
 
 /** Reads `\w`, `\p{…}` and the like if they come next, else returns null. */
-export function readSetEscape(reader: PatternReader, ignoresCase: boolean): string | null {
+export function readSetEscape(
+  reader: PatternReader,
+  ignoresCase: boolean,
+  isInBrackets = false,
+): string | null {
   if (reader.peek() !== "\\") return null;
   const letter = reader.peek(1);
   const lower = letter.toLowerCase();
   if (!"wdshp".includes(lower) || lower === "") return null;
   reader.at += 2;
   if (lower === "p") return readProperty(reader, letter === "P", ignoresCase);
-  return letter === lower ? shorthand[lower]! : `[^${shorthand[lower]!}]`;
+  const set = lower === "w" && !isInBrackets ? wordOutsideBrackets : shorthand[lower]!;
+  return letter === lower ? set : `[^${set}]`;
 }

@@ -5,7 +5,7 @@ import {
   readClass,
   readEscapedCharacter,
   readSetEscape,
-  shorthand,
+  wordOutsideBrackets as word,
   Unsupported,
 } from "./oniguruma-class.ts";
 
@@ -42,13 +42,12 @@ export function translateOniguruma(pattern: string): RegExp {
   return new RegExp(source, "gv");
 }
 
-const word = shorthand["w"]!;
 const anchors: Readonly<Record<string, string>> = {
   b: `(?:(?<=${word})(?!${word})|(?<!${word})(?=${word}))`,
   B: `(?:(?<=${word})(?=${word})|(?<!${word})(?!${word}))`,
-  A: "(?<![^])",
-  z: "(?![^])",
-  Z: "(?=\\n?(?![^]))",
+  A: "^",
+  z: "$",
+  Z: "(?=\\n?$)",
 };
 
 /** Pairs of letters for which Oniguruma, without case, also matches a single ligature or letter. */
@@ -108,11 +107,11 @@ class Translator {
     if (reader.skip("["))
       return { source: readClass(reader, ignoresCase), canBeEmpty: false, isRepeatable: true };
     if (reader.skip(".")) {
-      const source = dotMatchesAll ? "[^]" : "[^\\n]";
+      const source = dotMatchesAll ? "\\p{Any}" : "[^\\n]";
       return { source, canBeEmpty: false, isRepeatable: true };
     }
-    if (reader.skip("^")) return anchor("(?:(?<![^])|(?<=\\n)(?=[^]))");
-    if (reader.skip("$")) return anchor("(?=\\n|(?![^]))");
+    if (reader.skip("^")) return anchor("(?:^|(?<=\\n)(?!$))");
+    if (reader.skip("$")) return anchor("(?=\\n|$)");
     if (reader.peek() === "\\" && reader.peek(1) in anchors) {
       reader.take();
       return anchor(anchors[reader.take()]!);
@@ -182,6 +181,11 @@ class Translator {
           comma === ""
             ? { ...result, source: `(?:${repeated})?`, canBeEmpty: true }
             : { ...result, source: `${repeated}?` };
+      // A `+` is no possessive sign after braces, as in Ruby.
+      else if (reader.skip("+")) {
+        if (result.canBeEmpty) throw new Unsupported(emptyLoop);
+        result = { ...result, source: `(?:${repeated})+` };
+      }
     } else {
       const sign = reader.take();
       if (piece.canBeEmpty && sign !== "?") throw new Unsupported(emptyLoop);

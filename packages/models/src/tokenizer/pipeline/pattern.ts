@@ -38,6 +38,11 @@ export function findMatches(regex: RegExp, text: string): Match[] {
     const start = match.index;
     const end = start + match[0].length;
     if (end === start) {
+      // V8 finds empty matches of lookarounds in the middle of surrogate pairs.
+      if (start > 0 && text.codePointAt(start - 1)! > 0xffff) {
+        regex.lastIndex = start + 1;
+        continue;
+      }
       regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
       if (isAfterMatch && lastEnd === end) continue;
     }

@@ -44,7 +44,7 @@ export function readPreTokenizer(part: Part): PreTokenizer {
       return characters(charClass.whitespace, "Removed");
     case "Whitespace": {
       const { word, whitespace } = charClass;
-      return splitter(new RegExp(`[${word}]+|[^${word}${whitespace}]+`, "gv"), "Removed", true);
+      return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
     }
     case "BertPreTokenizer": {
       const spaces = characters(charClass.whitespace, "Removed");
@@ -56,7 +56,7 @@ export function readPreTokenizer(part: Part): PreTokenizer {
     case "FixedLength": {
       const length = part.integer("length", 5);
       if (length === 0) throw part.error("length", "0", "a positive integer");
-      return splitter(new RegExp(`[^]{1,${length}}`, "gv"), "Isolated");
+      return splitter(new RegExp(`\\p{Any}{1,${length}}`, "gv"), "Isolated");
     }
     case "Metaspace":
       return metaspace(readMetaspace(part));
