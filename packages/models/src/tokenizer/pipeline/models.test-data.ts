@@ -351,3 +351,6 @@ export const familyCases: readonly Case[] = [
     }),
   },
 ];
+
+/** Returns the file of a family by its name. */
+export const fileOf = (name: string): Case["json"] => familyCases.find((each) => each.name === name)!.json;

@@ -54,7 +54,7 @@ export function loadAsTransformers(files: FolderFiles, followsClass: boolean): L
   const json: Fields = {
     ...parts,
     added_tokens: rebuilt === null ? tokenizer["added_tokens"] : [],
-    post_processor: rebuilt?.post_processor ?? tokenizer["post_processor"],
+    post_processor: tokenizer["post_processor"],
     pre_tokenizer: isPatched ? mistralSplit(parts["pre_tokenizer"]) : parts["pre_tokenizer"],
   };
   const pipeline = new Pipeline(json, tokenizerPath, {

@@ -6,8 +6,6 @@ export interface RebuiltPipeline {
   readonly normalizer: unknown;
   readonly pre_tokenizer: unknown;
   readonly decoder: unknown;
-  /** Undefined: that of `tokenizer.json`. */
-  readonly post_processor?: unknown;
   /** The class's named special tokens, for names that the configuration lacks. */
   readonly defaults: Readonly<Record<string, string>>;
   /** Whether the class adds its special tokens a second time, with default properties. */
@@ -93,10 +91,7 @@ const gpt2 = (...[option, model]: Parameters<Rebuild>): RebuiltPipeline => ({
 /** Functions by class, of `models/<family>/tokenization_<family>.py`. */
 export const rebuiltPipelines: Readonly<Record<string, Rebuild>> = {
   GPT2Tokenizer: gpt2,
-  CodeGenTokenizer: (...settings) => ({
-    ...gpt2(...settings),
-    post_processor: byteLevel(true),
-  }),
+  CodeGenTokenizer: gpt2,
   GPTNeoXTokenizer: (...settings) => ({
     ...gpt2(...settings),
     normalizer: { type: "NFC" },

@@ -69,7 +69,7 @@ export function specialTokens(
 ): SpecialTokens {
   const decoder = config["added_tokens_decoder"];
   // Old folders have no decoder: then the map overrides the configuration.
-  const settings: Fields = decoder === undefined ? { ...config, ...map } : config;
+  const settings: Fields = decoder === undefined ? { ...config, ...marked(map) } : config;
   const { named: namedValues, extra } = namesOf(settings, defaults);
   const declared =
     decoder === undefined
@@ -101,6 +101,12 @@ export function specialTokens(
   };
 }
 
+/** Returns the settings of a special_tokens_map.json, whose named tokens are special. */
+const marked = (map: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(map).map(([key, value]) => [key, isRecord(value) ? { ...value, special: true } : value]),
+  );
+
 /** Returns the values of named tokens in the order of transformers, and the special tokens without names. */
 function namesOf(
   settings: Fields,
@@ -114,7 +120,7 @@ function namesOf(
     [...standardNames, ...others].filter((name) => isToken(all[name])).map((name) => [name, all[name]]),
   );
   if (isRecord(extra)) for (const [name, value] of Object.entries(extra)) named.set(name, value);
-  const isEmpty = extra === undefined || extra === null || (Array.isArray(extra) && extra.length === 0);
+  const isEmpty = !extra || Object.keys(extra).length === 0;
   const list = isEmpty ? additional : extra;
   return { named, extra: Array.isArray(list) ? (list as unknown[]) : [] };
 }
@@ -129,7 +135,11 @@ function readToken(value: unknown, where: string, key: string): AddedToken {
   for (const name of properties)
     if (typeof value[name] !== "boolean")
       throw partError(where, [key, name], quoteShort(value[name]), "true or false");
-  return token(value["content"], Object.fromEntries(properties.map((name) => [name, value[name]])));
+  // Without `special`, AddedToken is not special.
+  return token(value["content"], {
+    special: false,
+    ...Object.fromEntries(properties.map((name) => [name, value[name]])),
+  });
 }
 
 function readDecoder(decoder: unknown, where: string): Map<number, AddedToken> {
@@ -139,8 +149,7 @@ function readDecoder(decoder: unknown, where: string): Map<number, AddedToken> {
     Object.entries(decoder).map(([id, value]) => {
       if (!/^\d{1,8}$/.test(id) || !isRecord(value))
         throw partError(where, ["added_tokens_decoder", id], quoteShort(value), "a token by its id");
-      // Without `special`, AddedToken is not special.
-      return [Number(id), readToken({ special: false, ...value }, where, "added_tokens_decoder")];
+      return [Number(id), readToken(value, where, "added_tokens_decoder")];
     }),
   );
 }
