@@ -1,7 +1,6 @@
 import { byteLetters } from "@periodic-eval/core/internal";
-import { replaceMatches } from "./normalizers.ts";
+import { readReplacer } from "./normalizers.ts";
 import type { Part } from "./part.ts";
-import { readPattern } from "./pattern.ts";
 import { readMetaspace } from "./pre-tokenizers.ts";
 
 /** Changes tokens into texts, whose concatenation is the decoded text. */
@@ -33,9 +32,8 @@ export function readDecoder(part: Part): Decoder {
     case "Fuse":
       return (tokens) => [tokens.join("")];
     case "Replace": {
-      const regex = readPattern(part);
-      const content = part.string("content");
-      return (tokens) => tokens.map((token) => replaceMatches(regex, content, token));
+      const replace = readReplacer(part);
+      return (tokens) => tokens.map(replace);
     }
     case "Strip":
       return strip(part.char("content"), part.integer("start"), part.integer("stop"));
@@ -104,7 +102,7 @@ function decodeByteTokens(tokens: readonly string[]): string[] {
     bytes = [];
   };
   for (const token of tokens) {
-    const hex = /^<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>$/.exec(token)?.[1];
+    const hex = token.startsWith("<0x") ? /^<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>$/.exec(token)?.[1] : undefined;
     if (hex !== undefined) bytes.push(Number.parseInt(hex, 16));
     else {
       flush();

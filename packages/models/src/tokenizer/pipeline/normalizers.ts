@@ -59,7 +59,7 @@ export function readNormalizer(part: Part): Normalizer {
     case "Precompiled":
       return readCharsmap(part);
     case "Replace":
-      return replace(readPattern(part), part.string("content"));
+      return replace(part);
     case "Prepend":
       return prepend(part.string("prepend"));
     case "ByteLevel":
@@ -122,9 +122,11 @@ function bert(part: Part): Normalizer {
   return byCharacter((text) => steps.reduce((current, step) => step(current), text));
 }
 
-function replace(regex: RegExp, content: string): Normalizer {
+function replace(part: Part): Normalizer {
+  const regex = readPattern(part);
+  const content = part.string("content");
   return {
-    apply: (text) => replaceMatches(regex, content, text),
+    apply: readReplacer(part),
     // What replaces a match belongs to its last character.
     startOf: (text, count) => {
       let start = 0;
@@ -138,11 +140,16 @@ function replace(regex: RegExp, content: string): Normalizer {
   };
 }
 
-/** Replaces each match; empty matches count as in `findMatches`. */
-export function replaceMatches(regex: RegExp, content: string, text: string): string {
-  return findMatches(regex, text)
-    .map(([start, end, isMatch]) => (isMatch ? content : text.slice(start, end)))
-    .join("");
+/** Reads `pattern` and `content`, and returns the function that replaces each match. */
+export function readReplacer(part: Part): (text: string) => string {
+  const regex = readPattern(part);
+  const content = part.string("content");
+  const literal = part.part("pattern").fields["String"];
+  if (typeof literal === "string" && literal !== "") return (text) => text.replaceAll(literal, () => content);
+  return (text) =>
+    findMatches(regex, text)
+      .map(([start, end, isMatch]) => (isMatch ? content : text.slice(start, end)))
+      .join("");
 }
 
 function prepend(prefix: string): Normalizer {

@@ -104,7 +104,10 @@ export function specialTokens(
 /** Returns the settings of a special_tokens_map.json, whose named tokens are special. */
 const marked = (map: Fields): Fields =>
   Object.fromEntries(
-    Object.entries(map).map(([key, value]) => [key, isRecord(value) ? { ...value, special: true } : value]),
+    Object.entries(map).map(([key, value]) => [
+      key,
+      isRecord(value) && key !== "extra_special_tokens" ? { ...value, special: true } : value,
+    ]),
   );
 
 /** Returns the values of named tokens in the order of transformers, and the special tokens without names. */
