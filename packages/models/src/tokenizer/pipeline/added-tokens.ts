@@ -1,5 +1,5 @@
 import { quoteShort } from "../../folder/model-error.ts";
-import type { Normalizer } from "./normalizers.ts";
+import type { Normalizer } from "./normalizer.ts";
 import { isId, maxId, partError, type Part } from "./part.ts";
 import { charClass } from "./unicode.ts";
 

@@ -151,11 +151,11 @@ function mergeByQueue(symbols: readonly number[], { ranks, merged }: Merges): nu
     ids[at] = merged[rank]!;
     ids[right] = -1;
     next[at] = next[right]!;
-    if (next[at]! < length) previous[next[at]!] = at;
+    if (next[at] < length) previous[next[at]] = at;
     if (previous[at]! >= 0) add(previous[at]!);
     add(at);
   }
-  return [...ids.filter((id) => id >= 0)];
+  return Array.from(ids).filter((id) => id >= 0);
 }
 
 /** Adds to a binary heap whose first number is the smallest. */

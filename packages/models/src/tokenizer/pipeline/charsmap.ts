@@ -1,4 +1,4 @@
-import type { Normalizer } from "./normalizers.ts";
+import type { Normalizer } from "./normalizer.ts";
 import type { Part } from "./part.ts";
 
 /** Reads the character map of a SentencePiece model: a double-array trie (Darts), and the replacements behind it. */

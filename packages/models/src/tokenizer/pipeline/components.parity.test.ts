@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";
 import { componentCases, refusedCases, transparent, type Case } from "./components.test-data.ts";
@@ -95,6 +95,9 @@ it.skipIf(!has).each(cases.map(({ name, json }, i) => [name, json, i] as const))
   },
 );
 
+const refusals: string[] = [];
+afterAll(() => console.warn(`refused components:\n${refusals.join("\n")}`));
+
 it.each(refusedCases.map(({ name, json }) => [name, json] as const))("refuses %s by name", (name, json) => {
   let message = "";
   try {
@@ -103,5 +106,5 @@ it.each(refusedCases.map(({ name, json }) => [name, json] as const))("refuses %s
     message = errorMessage(error);
   }
   expect(message).toMatch(/^\[periodic-eval\] tokenizer\.json, (?:pre_tokenizer|model|post_processor)/);
-  console.log(`refused: ${name}: ${message}`);
+  refusals.push(`${name}: ${message}`);
 });

@@ -1,17 +1,9 @@
 import { byteLetters } from "@periodic-eval/core/internal";
 import { readCharsmap } from "./charsmap.ts";
+import type { Normalizer } from "./normalizer.ts";
 import type { Part } from "./part.ts";
 import { findMatches, readPattern } from "./pattern.ts";
 import { charClass, lowercase, normalize } from "./unicode.ts";
-
-export interface Normalizer {
-  readonly apply: (text: string) => string;
-  /**
-   * Returns how many UTF-16 units of the normalized text belong to the first character of the input, if the first `count`
-   * units of `text` do. The scheme `first` of Metaspace depends on it.
-   */
-  readonly startOf: (text: string, count: number) => number;
-}
 
 /** A normalizer that treats the first character by itself. */
 const byCharacter = (apply: (text: string) => string): Normalizer => ({
@@ -53,7 +45,7 @@ export function readNormalizer(part: Part): Normalizer {
     case "Strip":
       return strip(part.boolean("strip_left"), part.boolean("strip_right"));
     case "Nmt":
-      return byCharacter((text) => text.replaceAll(nmtControls, "").replaceAll(nmtSpaces, " "));
+      return byCharacter((text) => removeNmtControls(text).replaceAll(nmtSpaces, " "));
     case "BertNormalizer":
       return bert(part);
     case "Precompiled":
@@ -99,7 +91,7 @@ function strip(left: boolean, right: boolean): Normalizer {
   };
 }
 
-const nmtControls = /[\u{1}-\u{8}\u{b}\u{e}-\u{1f}\u{7f}\u{8f}\u{9f}]/gu;
+const removeNmtControls = remover("\\u{1}-\\u{8}\\u{b}\\u{e}-\\u{1f}\\u{7f}\\u{8f}\\u{9f}");
 const nmtSpaces = /[\t\n\f\r\u{1680}\u{200b}-\u{200f}\u{2028}\u{2029}\u{2581}\u{feff}\u{fffd}]/gu;
 
 function bert(part: Part): Normalizer {
@@ -131,7 +123,7 @@ function replace(part: Part): Normalizer {
     startOf: (text, count) => {
       let start = 0;
       for (const [from, to, isMatch] of findMatches(regex, text)) {
-        const last = to - ([...text.slice(from, to)].at(-1)?.length ?? 0);
+        const last = to - (Array.from(text.slice(from, to)).at(-1)?.length ?? 0);
         if (isMatch ? last >= count && to > 0 : from >= count) break;
         start += isMatch ? content.length : Math.min(to, count) - from;
       }

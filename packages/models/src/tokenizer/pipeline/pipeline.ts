@@ -1,8 +1,10 @@
 import { AddedVocabulary, type AddedToken, readAddedTokens } from "./added-tokens.ts";
 import { readDecoder, type Decoder } from "./decoders.ts";
-import { readModel, type Model } from "./model.ts";
-import { readNormalizer, type Normalizer } from "./normalizers.ts";
+import type { Model } from "./model.ts";
+import type { Normalizer } from "./normalizer.ts";
+import { readNormalizer } from "./normalizers.ts";
 import { Part } from "./part.ts";
+import { readModel } from "./read-model.ts";
 import { readPostProcessor, type PostProcessor } from "./post-processors.ts";
 import { readPreTokenizer, type Piece, type PreTokenizer } from "./pre-tokenizers.ts";
 

@@ -1,6 +1,6 @@
 import { isRecord } from "@periodic-eval/core/internal";
 import { quoteShort } from "../../folder/model-error.ts";
-import { isId, Part } from "./part.ts";
+import { isId, type Part } from "./part.ts";
 
 /** Adds the tokens around a text. Without special tokens, a template still decides how often the text occurs. */
 export type PostProcessor = (ids: readonly number[], addsSpecialTokens: boolean) => readonly number[];
