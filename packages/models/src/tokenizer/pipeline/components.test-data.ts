@@ -4,6 +4,8 @@ import { byteLetters } from "@periodic-eval/core/internal";
 export interface Case {
   readonly name: string;
   readonly json: Readonly<Record<string, unknown>>;
+  /** Whether a part of the texts suffices, for one construct of many. */
+  readonly isBrief?: boolean;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -481,10 +483,12 @@ export const componentCases: readonly Case[] = [
   ...named("pre-tokenizer", "pre_tokenizer", preTokenizers),
   ...constructs.map((source) => ({
     name: `regular expression ${source}`,
+    isBrief: true,
     json: file({ pre_tokenizer: split(regex(source)) }),
   })),
   ...normalizers.map((normalizer) => ({
     name: `Metaspace first after ${short(normalizer)}`,
+    isBrief: true,
     json: file({ normalizer, pre_tokenizer: metaspace("first"), added_tokens: markers }),
   })),
   ...addedTokens,

@@ -69,7 +69,7 @@ describe.skipIf(!has)(`folders, as AutoTokenizer loads them (${needs})`, () => {
         await writeFile(join(folders[i]!, name), JSON.stringify(content));
     }
     results = await compare(folders, fuzzTexts(250, 11));
-  });
+  }, 1_800_000);
 
   it.each(cases.map(({ name }, i) => [name, i] as const))("equals transformers: %s", (_, i) => {
     const { refused, expected, got } = results[i]!;
@@ -89,5 +89,5 @@ describe.skipIf(!has).each(names)(`the tokenizer of %s (${needs})`, (name) => {
     const [result] = await compare([join(published, name)], [...fuzzTexts(2500, 5), document]);
     expect(result!.refused).toBeUndefined();
     expect(result!.got).toEqual(result!.expected);
-  });
+  }, 1_800_000);
 });
