@@ -78,7 +78,7 @@ export {
 } from "../model/writing.ts";
 export { wrapModel, type Ask } from "../model/wrap-model.ts";
 export { mapInTurns, nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
-export { tokenByteRanges } from "../tokenizer/align.ts";
+export { byteLetters, tokenByteRanges } from "../tokenizer/align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "../tokenizer/auto-tokenizer.ts";
 export type { ChatTemplate, TemplateInput, TemplateRendering } from "../tokenizer/chat-template.ts";
 export { chatRenderer } from "../tokenizer/chat.ts";

@@ -51,7 +51,9 @@ const tokenizerNames = [
   "tokenizer.json",
   "tokenizer_config.json",
   "special_tokens_map.json",
+  "added_tokens.json",
   "generation_config.json",
+  "config.json",
   "chat_template.jinja",
 ];
 

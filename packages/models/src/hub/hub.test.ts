@@ -84,6 +84,7 @@ describe("loading a hub model", () => {
     await loadTokenizer("owner/world");
     expect((await readdir(join(stored, "snapshots", first))).sort()).toEqual([
       "chat_template.jinja",
+      "config.json",
       "generation_config.json",
       "tokenizer.json",
       "tokenizer_config.json",

@@ -1,74 +1,92 @@
 import { join } from "@periodic-eval/core/platform";
+import { isRecord } from "@periodic-eval/core/internal";
 import { modelError } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
-import {
-  checkConfig,
-  checkEosIds,
-  checkTokenizer,
-  type TokenizerConfig,
-  type TokenizerJson,
-} from "./check-files.ts";
+import { checkConfig, checkEosIds, type TokenizerConfig } from "./check-files.ts";
+import type { FolderFiles } from "./transformers/loaded-tokenizer.ts";
 
 /** The parsed files of a tokenizer. */
-export interface TokenizerFiles {
+export interface TokenizerFiles extends FolderFiles {
   readonly folder: string;
-  readonly tokenizer: TokenizerJson;
-  readonly config: TokenizerConfig;
-  /** Special tokens by name, such as `eos_token`. `special_tokens_map.json` fills gaps of `tokenizer_config.json`. */
-  readonly specialTokens: Readonly<Record<string, string>>;
   /** The source of the default chat template; null if the folder has none. */
   readonly chatTemplate: string | null;
+  /** Ids that end a reply, of `generation_config.json`, or of `config.json` if it has none. */
   readonly eosIds: readonly number[];
   /** JSON of everything that encodings, renderings and ends of replies depend on. */
   readonly identity: string;
 }
 
+const names = {
+  tokenizer: "tokenizer.json",
+  config: "tokenizer_config.json",
+  map: "special_tokens_map.json",
+  added: "added_tokens.json",
+  generation: "generation_config.json",
+  model: "config.json",
+} as const;
+
+type Name = keyof typeof names;
+
 /** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` is required. */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
-  const [tokenizerText, configText, mapText, generationText, templateText] = await Promise.all([
-    readText(folder, "tokenizer.json"),
-    readText(folder, "tokenizer_config.json"),
-    readText(folder, "special_tokens_map.json"),
-    readText(folder, "generation_config.json"),
+  const keys = Object.keys(names) as Name[];
+  const [templateText, ...read] = await Promise.all([
     readText(folder, "chat_template.jinja"),
+    ...keys.map((key) => readText(folder, names[key])),
   ]);
-  if (tokenizerText === null) {
+  const texts = Object.fromEntries(keys.map((key, i) => [key, read[i] ?? null])) as Record<
+    Name,
+    string | null
+  >;
+  if (texts.tokenizer === null) {
     throw modelError({
-      where: join(folder, "tokenizer.json"),
+      where: join(folder, names.tokenizer),
       got: "no such file",
       expected: "a fast Hugging Face tokenizer",
       fix: "Save the tokenizer with save_pretrained, or pass a folder that has tokenizer.json.",
     });
   }
-  const parsed = (text: string | null, name: string) =>
-    parseJsonObject(text ?? "{}", join(folder, name), "Download or write the file again.");
-  const config = checkConfig(
-    parsed(configText, "tokenizer_config.json"),
-    join(folder, "tokenizer_config.json"),
-  );
-  const map = parsed(mapText, "special_tokens_map.json");
-  const generation = parsed(generationText, "generation_config.json");
-  const eosIds = checkEosIds(generation["eos_token_id"], join(folder, "generation_config.json"));
+  const parsed = (key: Name) =>
+    parseJsonObject(texts[key] ?? "{}", join(folder, names[key]), "Download or write the file again.");
+  const config = checkConfig(parsed("config"), join(folder, names.config));
+  const model = parsed("model");
+  const eosIds = readEosIds(parsed("generation"), model, folder);
+  const { model_type, model_name, tokenizer_class, transformers_version } = model;
   return {
     folder,
-    tokenizer: checkTokenizer(parsed(tokenizerText, "tokenizer.json"), join(folder, "tokenizer.json")),
+    tokenizer: parsed("tokenizer"),
+    tokenizerText: texts.tokenizer,
+    tokenizerPath: join(folder, names.tokenizer),
     config,
-    specialTokens: specialTokens({ ...map, ...config }),
+    configPath: join(folder, names.config),
+    map: parsed("map"),
+    added: parsed("added"),
+    model,
     chatTemplate: templateText ?? templateOf(config),
     eosIds,
     // Evaluations set their own sampling, so only the ids of the generation file count.
-    identity: JSON.stringify([tokenizerText, configText, mapText, templateText, eosIds]),
+    identity: JSON.stringify([
+      texts.tokenizer,
+      texts.config,
+      texts.map,
+      texts.added,
+      templateText,
+      eosIds,
+      [model_type, model_name, tokenizer_class, transformers_version].map((value) => value ?? null),
+    ]),
   };
 }
 
-function specialTokens(entries: Record<string, unknown>): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const [name, value] of Object.entries(entries)) {
-    if (!name.endsWith("_token") || value === null) continue;
-    if (typeof value === "string") found[name] = value;
-    else if (typeof value === "object" && "content" in value) found[name] = String(value.content);
-  }
-  return found;
+/** Reads the ids as transformers does, which makes a generation configuration of `config.json` if there is none. */
+function readEosIds(
+  generation: Readonly<Record<string, unknown>>,
+  model: Readonly<Record<string, unknown>>,
+  folder: string,
+): readonly number[] {
+  const ids = checkEosIds(generation["eos_token_id"], join(folder, names.generation));
+  if (ids.length > 0) return ids;
+  const text = isRecord(model["text_config"]) ? model["text_config"] : {};
+  return checkEosIds(model["eos_token_id"] ?? text["eos_token_id"], join(folder, names.model));
 }
 
 function templateOf({ chat_template: template }: TokenizerConfig): string | null {

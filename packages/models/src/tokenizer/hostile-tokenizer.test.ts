@@ -4,8 +4,6 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.ts";
-import { openCodec } from "./codec.ts";
-import { readTokenizerFiles } from "./files.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
@@ -245,46 +243,6 @@ it.each(named<unknown>(["2", -1, 1.5, 1e15, [1, "2"], {}, [[1]], true]))(
   },
 );
 
-it("ends an encoding whose regular expression takes exponential time", async () => {
-  const Split = { type: "Split", pattern: { Regex: "(a+)+$" }, behavior: "Isolated", invert: false };
-  await write("tokenizer.json", { ...good, pre_tokenizer: Split });
-  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 500);
-  expect(codec.encode("ab", false)).toEqual([2]);
-  expect(() => codec.encode(`${"a".repeat(50)}!`, false)).toThrow(/tokenizer\.json: got .* timed out/);
-});
-
-it.each([
-  [
-    "a word whose pieces take the cube of its length",
-    {
-      model: {
-        type: "WordPiece",
-        vocab: { a: 0, "##a": 1, u: 2 },
-        unk_token: "u",
-        max_input_chars_per_word: 1e9,
-      },
-    },
-    20_000,
-  ],
-  [
-    "a regular expression that takes the cube of a long text",
-    { pre_tokenizer: { type: "Split", pattern: { Regex: "a*a*b" }, behavior: "Isolated", invert: false } },
-    20_000,
-  ],
-])("ends the encoding of %s", async (_, changes, length) => {
-  await write("tokenizer.json", { ...good, ...changes });
-  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 5);
-  expect(() => codec.encode("a".repeat(length), false)).toThrow(/tokenizer\.json: got .* timed out/);
-});
-
-it("ends the decoding of one long token by a regular expression that takes the cube of its length", async () => {
-  const decoder = { type: "Replace", pattern: { Regex: "a*a*b" }, content: "" };
-  const vocab = { a: 0, b: 1, ab: 2, ["a".repeat(20_000)]: 4 };
-  await write("tokenizer.json", { ...good, decoder, model: { ...model, vocab } });
-  const codec = await openCodec(await readTokenizerFiles(folder), "transformers", 5);
-  expect(() => codec.decode([4], true)).toThrow(/tokenizer\.json: got .* timed out/);
-});
-
 it.each(["tokenizer.json", "tokenizer_config.json", "generation_config.json"])(
   "rejects a key of %s that occurs twice in one object",
   async (name) => {
@@ -298,24 +256,4 @@ it.each(["tokenizer.json", "tokenizer_config.json", "generation_config.json"])(
 it("rejects a chat template whose runs of whitespace together would take long to parse", async () => {
   await write("chat_template.jinja", `${"\t".repeat(999)}{`.repeat(900));
   expect((await useError()).message).toContain("too many spaces or line breaks in a row");
-});
-
-it("rejects a regular expression of alternatives that no time limit ends", async () => {
-  const Split = {
-    type: "Split",
-    pattern: { Regex: `${"(?:b?|b?)".repeat(60)}x` },
-    behavior: "Isolated",
-    invert: false,
-  };
-  await write("tokenizer.json", { ...good, pre_tokenizer: { type: "Sequence", pretokenizers: [Split] } });
-  expect(await useError()).toMatchObject({ where: `${join(folder, "tokenizer.json")}, pre_tokenizer` });
-});
-
-it("rejects replacements that multiply the length of a text", async () => {
-  const doubling = { type: "Replace", pattern: { String: "a" }, content: "aa" };
-  await write("tokenizer.json", {
-    ...good,
-    normalizer: { type: "Sequence", normalizers: Array(30).fill(doubling) },
-  });
-  expect(await useError()).toMatchObject({ where: `${join(folder, "tokenizer.json")}, normalizer` });
 });

@@ -34,10 +34,10 @@ const write = (name: string, content: object | string) =>
 it("reads special tokens, all stop ids, and the template's file before the configuration's", async () => {
   await write("tokenizer.json", tokenizer);
   await write("tokenizer_config.json", {
-    bos_token: { content: "<s>" },
+    bos_token: "replaced",
     chat_template: "from the configuration",
   });
-  await write("special_tokens_map.json", { eos_token: "</s>", bos_token: "ignored" });
+  await write("special_tokens_map.json", { eos_token: "</s>", bos_token: { content: "<s>" } });
   await write("generation_config.json", { eos_token_id: [4, 7] });
   await write("chat_template.jinja", template);
   const opened = await loadTokenizer(folder);
@@ -50,6 +50,93 @@ it("reads special tokens, all stop ids, and the template's file before the confi
   expect(opened.eosId).toBe(4);
   expect(opened.vocabSize).toBe(6);
   expect(opened.decode([])).toBe("");
+});
+
+it("stops at the ids that only config.json has", async () => {
+  await write("tokenizer.json", tokenizer);
+  await write("config.json", { model_type: "llama", eos_token_id: [1023, 1019] });
+  expect((await loadTokenizer(folder)).stopIds).toEqual([1023, 1019]);
+  await write("config.json", { text_config: { eos_token_id: 4 } });
+  expect((await loadTokenizer(folder)).stopIds).toEqual([4]);
+  await write("generation_config.json", { eos_token_id: 3 });
+  expect((await loadTokenizer(folder)).stopIds).toEqual([3]);
+});
+
+/** A byte-level tokenizer in which "a b" has one id for each character. */
+const letters = {
+  ...tokenizer,
+  added_tokens: [],
+  model: { type: "BPE", vocab: { a: 0, b: 1, Ġ: 2, "▁": 3, "▁a": 4 }, merges: [["▁", "a"]] },
+};
+
+it.each([
+  // The text has no Metaspace: LlamaTokenizer would write ▁.
+  ["LlamaTokenizerFast", { model_type: "deepseek_v3" }],
+  ["LlamaTokenizer", {}],
+])("takes a byte-level file with the class %s as it is", async (tokenizer_class, config) => {
+  await write("tokenizer.json", letters);
+  await write("tokenizer_config.json", { tokenizer_class });
+  await write("config.json", config);
+  expect((await loadTokenizer(folder)).encode("a b")).toEqual([0, 2, 1]);
+});
+
+// The file splits the space from the letter. transformers 5.24 takes it as it is for these types, and rebuilds it for others.
+it.each([
+  ["mistral", [3, 0]],
+  ["phi3", [3, 0]],
+  ["llama", [3, 4]],
+])("opens LlamaTokenizer in a folder of the type %s as transformers does", async (model_type, ids) => {
+  const split = { type: "Split", pattern: { String: "▁" }, behavior: "Isolated", invert: false };
+  const normalizer = { type: "Replace", pattern: { String: " " }, content: "▁" };
+  await write("tokenizer.json", { ...letters, normalizer, pre_tokenizer: split, decoder: null });
+  await write("tokenizer_config.json", {
+    tokenizer_class: "LlamaTokenizer",
+    unk_token: null,
+    bos_token: null,
+  });
+  await write("config.json", { model_type });
+  expect((await loadTokenizer(folder)).encode(model_type === "llama" ? "  a" : " a")).toEqual(ids);
+});
+
+it("cleans up spaces after decoding only without byte pair encoding", async () => {
+  const words = ["x", "!=", "y"];
+  const vocab = Object.fromEntries(words.map((word, id) => [word, id]));
+  await write("tokenizer_config.json", { clean_up_tokenization_spaces: true });
+  for (const [model, text] of [
+    [{ type: "BPE", vocab, merges: [] }, "x != y"],
+    [{ type: "WordLevel", vocab, unk_token: "x" }, "x!= y"],
+  ] as const) {
+    await write("tokenizer.json", { ...tokenizer, added_tokens: [], decoder: null, model });
+    expect((await loadTokenizer(folder)).decode([0, 1, 2])).toBe(text);
+  }
+});
+
+it("gives ids to special tokens that only tokenizer_config.json names", async () => {
+  await write("tokenizer.json", tokenizer);
+  await write("tokenizer_config.json", { eos_token: "<eos>", additional_special_tokens: ["<more>"] });
+  const opened = await loadTokenizer(folder);
+  expect(opened.eosId).toBe(6);
+  expect(opened.encode("a<eos><more>")).toEqual([0, 6, 7]);
+  expect(opened.decode([0, 6, 7], { specialTokens: false })).toBe("a");
+  await write("tokenizer_config.json", { eos_token: "<eos>", split_special_tokens: true });
+  expect((await loadTokenizer(folder)).encode("a<s>")).toEqual([0]);
+});
+
+it("refuses a class whose pipeline it does not know, and takes tokenizer.json on request", async () => {
+  await write("tokenizer.json", tokenizer);
+  await write("tokenizer_config.json", { tokenizer_class: "T5Tokenizer" });
+  await expect(loadTokenizer(folder)).rejects.toMatchObject({
+    code: "model",
+    path: ["tokenizer_class"],
+    got: "the class T5Tokenizer, whose pipeline transformers builds itself",
+  });
+  expect((await loadTokenizer(folder, { pipeline: "tokenizer_json" })).encode("ab")).toEqual([2]);
+});
+
+it("refuses a text with half of a surrogate pair", async () => {
+  await write("tokenizer.json", tokenizer);
+  const opened = await loadTokenizer(folder);
+  expect(() => opened.encode("a\ud83d")).toThrow("got a text with half of a surrogate pair");
 });
 
 it("needs a template for chats only, not for plain text and ids", async () => {

@@ -8,19 +8,18 @@ import {
   promptRenderer,
   templateDate,
   type ChatTemplate,
-  type Codec,
 } from "@periodic-eval/core/internal";
 import { hashText } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { openCodec, type Pipeline } from "./codec.ts";
+import { openCodec, type OpenedCodec, type Pipeline } from "./codec.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
 import { compileTemplate } from "./template.ts";
 
 export interface LoadTokenizerOptions {
-  /** The pipeline of a Llama 2 style folder. Default: `"transformers"`, that of transformers 5. */
+  /** Where the pipeline comes from. Default: `"transformers"`, as transformers 5.24 loads the folder. */
   readonly pipeline?: Pipeline;
   /**
    * The value of today's date in chat templates, as `YYYY-MM-DD`. Default: `"2024-07-26"`, the fallback of the Llama 3
@@ -40,8 +39,9 @@ const optionsSchema = z.strictObject({
 /**
  * Loads the tokenizer of a local Hugging Face folder, or of a model on the hub as `owner/name` or `owner/name@revision`; a
  * local folder of that name takes precedence. Reads `tokenizer.json` and, if present, `tokenizer_config.json`,
- * `special_tokens_map.json`, `generation_config.json` and `chat_template.jinja`. Encodings, renderings and decodings equal
- * transformers 5.23 (tokenizers 0.23) on the fixtures. Needs no TensorFlow.js.
+ * `special_tokens_map.json`, `added_tokens.json`, `generation_config.json`, `config.json` and `chat_template.jinja`. Encodings
+ * and decodings equal transformers 5.24 (tokenizers 0.23); a component that is not supported is an error. Needs no
+ * TensorFlow.js.
  *
  * `render` throws a `model` error for a chat if the folder has no template, if the template raises (its error is the
  * `cause`), or if the template cannot produce `"no_system_block"` or `"continue"`.
@@ -52,12 +52,12 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const { pipeline, date, onDownload } = parseOptions("loadTokenizer options", optionsSchema, options);
   const folder = await modelFolder(source, { need: "tokenizer", ...(onDownload && { onDownload }) });
   const files = await readTokenizerFiles(folder);
-  const codec = await openCodec(files, pipeline);
+  const codec = openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
   const renderChat =
     files.chatTemplate === null
       ? null
-      : chatRenderer(await compile(files, where, date), where, files.chatTemplate);
+      : chatRenderer(await compile(files.chatTemplate, codec, where, date), where, files.chatTemplate);
 
   const noTemplate = () =>
     modelError({
@@ -71,7 +71,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
     vocabSize: codec.vocabSize,
     stopIds: stopIds(files, codec, renderChat),
-    eosId: eosId(files, codec),
+    eosId: eosId(codec),
     encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
     render: promptRenderer(codec, renderChat, noTemplate),
@@ -79,12 +79,13 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
 }
 
 async function compile(
-  { chatTemplate, specialTokens }: TokenizerFiles,
+  chatTemplate: string,
+  { specialTokens }: OpenedCodec,
   where: string,
   date: string,
 ): Promise<ChatTemplate> {
   try {
-    return await compileTemplate(chatTemplate ?? "", specialTokens, date);
+    return await compileTemplate(chatTemplate, specialTokens, date);
   } catch (cause) {
     throw modelError({
       where,
@@ -99,18 +100,18 @@ async function compile(
 /** Returns the model's end-of-text ids, and the special token that the template writes after an assistant's turn. */
 function stopIds(
   files: TokenizerFiles,
-  codec: Codec,
+  codec: OpenedCodec,
   renderChat: ReturnType<typeof chatRenderer> | null,
 ): number[] {
   const found = new Set(files.eosIds);
-  const eos = eosId(files, codec);
+  const eos = eosId(codec);
   if (eos !== null) found.add(eos);
   const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
   if (endOfTurn !== null) found.add(endOfTurn);
   return [...found];
 }
 
-function eosId({ specialTokens }: TokenizerFiles, codec: Codec): number | null {
-  const eos = specialTokens["eos_token"];
+function eosId(codec: OpenedCodec): number | null {
+  const eos = codec.specialTokens["eos_token"];
   return eos === undefined ? null : (codec.idOf(eos) ?? null);
 }

@@ -129,7 +129,15 @@ it.skipIf(!existsSync(smollm2)).each([
   [" 一二", [216, 22924, 16736, 230]],
   ["B.  4", [50, 30, 256, 36]],
 ])(`encodes the numerals in %j as SmolLM2's tokenizer`, async (text, ids) => {
-  const tokenizer = await (opened ??= loadTokenizer(smollm2));
+  const tokenizer = await (opened ??= loadTokenizer(smollm2, { pipeline: "tokenizer_json" }));
   expect(tokenizer.encode(text)).toEqual(ids);
   expect(tokenizer.decode(ids)).toBe(text);
+});
+
+// Goldens: transformers 5.24, which opens SmolLM2 as GPT2Tokenizer and so drops the file's Digits.
+it.skipIf(!existsSync(smollm2)).each([
+  ["B.  4", [50, 30, 216, 216, 36]],
+  [" ²", [3351, 127]],
+])(`encodes %j as transformers does for SmolLM2`, async (text, ids) => {
+  expect((await loadTokenizer(smollm2)).encode(text)).toEqual(ids);
 });

@@ -1,0 +1,203 @@
+import { quoteShort } from "../../folder/model-error.ts";
+import type { Normalizer } from "./normalizer.ts";
+import { isId, maxId, partError, type Part } from "./part.ts";
+import { charClass } from "./unicode.ts";
+
+/** A token that is found in the text before the pipeline splits it. */
+export interface AddedToken {
+  readonly content: string;
+  /** Whether it counts only between characters that are no part of words. */
+  readonly single_word: boolean;
+  /** Whether it takes the whitespace before it. */
+  readonly lstrip: boolean;
+  readonly rstrip: boolean;
+  /** Whether it is normalized, and found in normalized texts. */
+  readonly normalized: boolean;
+  /** Whether decoding can leave it out. */
+  readonly special: boolean;
+}
+
+/** Reads the `added_tokens` of a `tokenizer.json`. tokenizers ignores their ids: they follow from contents and order. */
+export function readAddedTokens(root: Part): AddedToken[] {
+  if (root.fields["added_tokens"] === undefined) return [];
+  return root.parts("added_tokens").map((part) => {
+    if (!isId(part.fields["id"]))
+      throw part.error("id", quoteShort(part.fields["id"]), `an integer from 0 below ${maxId}`);
+    if (part.string("content") === "") throw part.error("content", '""', "a non-empty string");
+    return {
+      content: part.string("content"),
+      single_word: part.boolean("single_word"),
+      lstrip: part.boolean("lstrip"),
+      rstrip: part.boolean("rstrip"),
+      normalized: part.boolean("normalized"),
+      special: part.boolean("special"),
+    };
+  });
+}
+
+/** A text, or the id of an added token. */
+export type Segment = { readonly text: string; readonly at: number } | number;
+
+export class AddedVocabulary {
+  readonly idOf = new Map<string, number>();
+  readonly tokens = new Map<number, AddedToken>();
+  /** What decoders get for a token whose normalized form differs. */
+  readonly normalizedForms = new Map<number, string>();
+  private readonly specialContents = new Set<string>();
+  private readonly raw: TokenFinder;
+  private readonly normalized: TokenFinder;
+
+  /**
+   * @param groups Tokens that are added together: new ids follow the largest id of earlier groups.
+   * @param size The number of the model's tokens.
+   * @param isSpecialSplit Whether special tokens are spelled like other text, as `split_special_tokens` says.
+   */
+  constructor(
+    groups: readonly (readonly AddedToken[])[],
+    vocabulary: ReadonlyMap<string, number>,
+    size: number,
+    private readonly normalizer: Normalizer | null,
+    private readonly isSpecialSplit: boolean,
+    private readonly file: string,
+  ) {
+    for (const group of groups) {
+      let next = size;
+      for (const id of this.tokens.keys()) next = Math.max(next, id + 1);
+      for (const token of group) {
+        if (token.content === "") continue;
+        const id = this.idOf.get(token.content) ?? vocabulary.get(token.content) ?? next;
+        if (id === next) next += 1;
+        this.add(token, id);
+      }
+    }
+    const entries = [...this.tokens];
+    const of = (isNormalized: boolean) => entries.filter(([, { normalized }]) => normalized === isNormalized);
+    this.raw = this.finder(of(false).map(([id, { content }]) => [content, id]));
+    this.normalized = this.finder(
+      of(true).map(([id, { content }]) => [this.normalizedForms.get(id) ?? content, id]),
+    );
+  }
+
+  private add(token: AddedToken, id: number): void {
+    const { content, special, normalized } = token;
+    this.idOf.set(content, id);
+    this.tokens.set(id, token);
+    if (special) this.specialContents.add(content);
+    const form = normalized && this.normalizer !== null ? this.normalizer.apply(content) : content;
+    if (form !== content) this.normalizedForms.set(id, form);
+  }
+
+  /** Whether decoding without special tokens leaves this token out. */
+  isSpecial(token: string): boolean {
+    return this.specialContents.has(token);
+  }
+
+  /** Splits a text at the tokens that are not normalized. */
+  splitRaw(text: string): Segment[] {
+    return this.split(text, this.raw);
+  }
+
+  /** Splits a normalized text at the others. */
+  splitNormalized(text: string): Segment[] {
+    return this.split(text, this.normalized);
+  }
+
+  private finder(entries: readonly (readonly [string, number])[]): TokenFinder {
+    const root = new TokenFinder();
+    for (const [content, id] of entries)
+      if (content === "" || !root.add(content, id))
+        throw partError(
+          this.file,
+          ["added_tokens"],
+          `tokens whose normalized form is ${quoteShort(content)}`,
+          "a different text, not empty, for each",
+          "Set `normalized` of one of the tokens to false, or remove it.",
+        );
+    return root;
+  }
+
+  private split(text: string, finder: TokenFinder): Segment[] {
+    const segments: Segment[] = [];
+    let covered = 0;
+    for (const [matchStart, matchEnd, id] of finder.find(text)) {
+      const token = this.tokens.get(id)!;
+      if (this.isSpecialSplit && this.specialContents.has(token.content)) continue;
+      if (
+        token.single_word &&
+        (endsWithWord.test(text.slice(Math.max(0, matchStart - 2), matchStart)) ||
+          startsWithWord.test(text.slice(matchEnd, matchEnd + 2)))
+      )
+        continue;
+      let start = matchStart;
+      let end = matchEnd;
+      if (token.lstrip) {
+        while (start > 0 && isSpace.test(text[start - 1]!)) start -= 1;
+        start = Math.max(start, covered);
+      }
+      if (token.rstrip) while (end < text.length && isSpace.test(text[end]!)) end += 1;
+      if (covered < start) segments.push({ text: text.slice(covered, start), at: covered });
+      segments.push(id);
+      covered = end;
+    }
+    if (covered < text.length) segments.push({ text: text.slice(covered), at: covered });
+    return segments;
+  }
+}
+
+const startsWithWord = new RegExp(`^[${charClass.word}]`, "v");
+const endsWithWord = new RegExp(`[${charClass.word}]$`, "v");
+const isSpace = /\p{White_Space}/u;
+
+/** A trie that finds the leftmost of its texts, and the longest at one place. */
+class TokenFinder {
+  private readonly root: Node = { children: new Map(), id: -1 };
+  private starts: RegExp | null = null;
+
+  /** Returns false if it already has the text. */
+  add(text: string, id: number): boolean {
+    let node = this.root;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      let child = node.children.get(unit);
+      if (child === undefined) node.children.set(unit, (child = { children: new Map(), id: -1 }));
+      node = child;
+    }
+    if (node.id !== -1) return false;
+    node.id = id;
+    this.starts = null;
+    return true;
+  }
+
+  *find(text: string): Generator<readonly [start: number, end: number, id: number]> {
+    if (this.root.children.size === 0) return;
+    const units = [...this.root.children.keys()].map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`);
+    const starts = (this.starts ??= new RegExp(`[${units.join("")}]`, "g"));
+    let at = 0;
+    while (at < text.length) {
+      starts.lastIndex = at;
+      const candidate = starts.exec(text);
+      if (candidate === null) return;
+      const start = candidate.index;
+      at = start + 1;
+      let id = -1;
+      let end = start;
+      let node: Node | undefined = this.root;
+      for (let i = start; i < text.length;) {
+        node = node.children.get(text.charCodeAt(i));
+        if (node === undefined) break;
+        i += 1;
+        if (node.id === -1) continue;
+        id = node.id;
+        end = i;
+      }
+      if (id === -1) continue;
+      at = end;
+      yield [start, end, id];
+    }
+  }
+}
+
+interface Node {
+  readonly children: Map<number, Node>;
+  id: number;
+}

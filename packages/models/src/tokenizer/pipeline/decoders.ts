@@ -1,0 +1,162 @@
+import { byteLetters } from "@periodic-eval/core/internal";
+import { readReplacer } from "./normalizers.ts";
+import type { Part } from "./part.ts";
+import { readMetaspace } from "./pre-tokenizers.ts";
+
+/** Changes tokens into texts, whose concatenation is the decoded text. */
+export type Decoder = (tokens: readonly string[]) => string[];
+
+const supported = [
+  "BPEDecoder",
+  "ByteFallback",
+  "ByteLevel",
+  "CTC",
+  "Fuse",
+  "Metaspace",
+  "Replace",
+  "Sequence",
+  "Strip",
+  "WordPiece",
+] as const;
+
+export function readDecoder(part: Part): Decoder {
+  switch (part.type as (typeof supported)[number]) {
+    case "Sequence": {
+      const steps = part.parts("decoders").map(readDecoder);
+      return (tokens) => steps.reduce<string[]>((current, step) => step(current), [...tokens]);
+    }
+    case "ByteLevel":
+      return (tokens) => [decodeByteLetters(tokens)];
+    case "ByteFallback":
+      return decodeByteTokens;
+    case "Fuse":
+      return (tokens) => [tokens.join("")];
+    case "Replace": {
+      const replace = readReplacer(part);
+      return (tokens) => tokens.map(replace);
+    }
+    case "Strip":
+      return strip(part.char("content"), part.integer("start"), part.integer("stop"));
+    case "Metaspace": {
+      const { replacement, scheme } = readMetaspace(part);
+      return (tokens) =>
+        tokens.map((token, i) => token.replaceAll(replacement, i === 0 && scheme !== "never" ? "" : " "));
+    }
+    case "WordPiece": {
+      const prefix = part.string("prefix");
+      const cleans = part.boolean("cleanup");
+      return (tokens) =>
+        tokens.map((token, i) => {
+          const rest = token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`;
+          return cleans ? cleanWordPieces(i === 0 ? token : rest) : i === 0 ? token : rest;
+        });
+    }
+    case "BPEDecoder": {
+      const suffix = part.string("suffix");
+      return (tokens) =>
+        tokens.map((token, i) => token.replaceAll(suffix, i === tokens.length - 1 ? "" : " "));
+    }
+    case "CTC":
+      return ctc(part.string("pad_token"), part.string("word_delimiter_token"), part.boolean("cleanup"));
+    default:
+      throw part.unknownType(supported);
+  }
+}
+
+const byteOfUnit = new Int16Array(0x200).fill(-1);
+for (const [byte, letter] of byteLetters.entries()) byteOfUnit[letter.charCodeAt(0)] = byte;
+const lossy = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Reads GPT-2's alphabet. A token with other characters, such as an added one, stands for itself. */
+function decodeByteLetters(tokens: readonly string[]): string {
+  const bytes: number[] = [];
+  for (const token of tokens) {
+    const before = bytes.length;
+    for (let i = 0; i < token.length; i++) {
+      const unit = token.charCodeAt(i);
+      const byte = unit < 0x200 ? byteOfUnit[unit]! : -1;
+      if (byte === -1) {
+        bytes.length = before;
+        for (const each of new TextEncoder().encode(token)) bytes.push(each);
+        break;
+      }
+      bytes.push(byte);
+    }
+  }
+  return lossy.decode(Uint8Array.from(bytes));
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Joins runs of tokens such as `<0x0A>`. A run that is not UTF-8 becomes one U+FFFD for each byte. */
+function decodeByteTokens(tokens: readonly string[]): string[] {
+  const texts: string[] = [];
+  let bytes: number[] = [];
+  const flush = () => {
+    if (bytes.length === 0) return;
+    try {
+      texts.push(strict.decode(Uint8Array.from(bytes)));
+    } catch {
+      for (const _ of bytes) texts.push("\uFFFD");
+    }
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const hex = token.startsWith("<0x") ? /^<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>$/.exec(token)?.[1] : undefined;
+    if (hex !== undefined) bytes.push(Number.parseInt(hex, 16));
+    else {
+      flush();
+      texts.push(token);
+    }
+  }
+  flush();
+  return texts;
+}
+
+function strip(content: string, start: number, stop: number): Decoder {
+  return (tokens) =>
+    tokens.map((token) => {
+      const characters = [...token];
+      let from = 0;
+      while (from < start && characters[from] === content) from += 1;
+      let to = characters.length;
+      while (characters.length - to < stop && to > from && characters[to - 1] === content) to -= 1;
+      return characters.slice(from, to).join("");
+    });
+}
+
+function ctc(pad: string, delimiter: string, cleans: boolean): Decoder {
+  return (tokens) =>
+    tokens
+      .filter((token, i) => token !== tokens[i - 1])
+      .map((token) => {
+        const text = token.replaceAll(pad, "");
+        return cleans ? cleanWordPieces(text).replaceAll(delimiter, " ") : text;
+      })
+      .filter((text) => text !== "");
+}
+
+const replaceEach = (text: string, replacements: readonly (readonly [string, string])[]): string =>
+  replacements.reduce((current, [from, to]) => current.replaceAll(from, to), text);
+
+const beforeNegations = [
+  [" .", "."],
+  [" ?", "?"],
+  [" !", "!"],
+  [" ,", ","],
+  [" ' ", "'"],
+  [" n't", "n't"],
+  [" 'm", "'m"],
+] as const;
+const afterNegations = [
+  [" 's", "'s"],
+  [" 've", "'ve"],
+  [" 're", "'re"],
+] as const;
+
+/** Removes spaces before punctuation, as the decoders of tokenizers do. */
+const cleanWordPieces = (text: string) =>
+  replaceEach(text, [...beforeNegations, [" do not", " don't"], ...afterNegations]);
+
+/** Removes spaces before punctuation, as `clean_up_tokenization` of transformers. */
+export const cleanUpSpaces = (text: string) => replaceEach(text, [...beforeNegations, ...afterNegations]);

@@ -1,0 +1,160 @@
+import { byteLetters } from "@periodic-eval/core/internal";
+import { readCharsmap } from "./charsmap.ts";
+import type { Normalizer } from "./normalizer.ts";
+import type { Part } from "./part.ts";
+import { findMatches, readPattern } from "./pattern.ts";
+import { charClass, lowercase, normalize } from "./unicode.ts";
+
+/** A normalizer that treats the first character by itself. */
+const byCharacter = (apply: (text: string) => string): Normalizer => ({
+  apply,
+  startOf: (text, count) => apply(text.slice(0, count)).length,
+});
+
+const supported = [
+  "BertNormalizer",
+  "ByteLevel",
+  "Lowercase",
+  "NFC",
+  "NFD",
+  "NFKC",
+  "NFKD",
+  "Nmt",
+  "Precompiled",
+  "Prepend",
+  "Replace",
+  "Sequence",
+  "Strip",
+  "StripAccents",
+] as const;
+
+export function readNormalizer(part: Part): Normalizer {
+  const { type } = part;
+  switch (type as (typeof supported)[number]) {
+    case "Sequence":
+      return sequence(part.parts("normalizers").map(readNormalizer));
+    case "NFC":
+    case "NFD":
+    case "NFKC":
+    case "NFKD":
+      return byCharacter((text) => normalize(text, type as "NFC"));
+    case "Lowercase":
+      return byCharacter(lowercase);
+    case "StripAccents":
+      return byCharacter(remover(charClass.mark));
+    case "Strip":
+      return strip(part.boolean("strip_left"), part.boolean("strip_right"));
+    case "Nmt":
+      return byCharacter((text) => removeNmtControls(text).replaceAll(nmtSpaces, " "));
+    case "BertNormalizer":
+      return bert(part);
+    case "Precompiled":
+      return readCharsmap(part);
+    case "Replace":
+      return replace(part);
+    case "Prepend":
+      return prepend(part.string("prepend"));
+    case "ByteLevel":
+      return byCharacter(toByteLetters);
+    default:
+      throw part.unknownType(supported);
+  }
+}
+
+function sequence(normalizers: readonly Normalizer[]): Normalizer {
+  return {
+    apply: (text) => normalizers.reduce((current, { apply }) => apply(current), text),
+    startOf: (text, count) => {
+      for (const { apply, startOf } of normalizers) {
+        count = startOf(text, count);
+        text = apply(text);
+      }
+      return count;
+    },
+  };
+}
+
+const remover = (characters: string) => {
+  const regex = new RegExp(`[${characters}]`, "gv");
+  return (text: string) => text.replaceAll(regex, "");
+};
+
+function strip(left: boolean, right: boolean): Normalizer {
+  const start = /^\p{White_Space}+/u;
+  const end = /\p{White_Space}+$/u;
+  return {
+    apply: (text) => {
+      const rest = left ? text.replace(start, "") : text;
+      return right ? rest.replace(end, "") : rest;
+    },
+    startOf: (text, count) => Math.max(0, count - (left ? (start.exec(text)?.[0].length ?? 0) : 0)),
+  };
+}
+
+const removeNmtControls = remover("\\u{1}-\\u{8}\\u{b}\\u{e}-\\u{1f}\\u{7f}\\u{8f}\\u{9f}");
+const nmtSpaces = /[\t\n\f\r\u{1680}\u{200b}-\u{200f}\u{2028}\u{2029}\u{2581}\u{feff}\u{fffd}]/gu;
+
+function bert(part: Part): Normalizer {
+  const lowers = part.boolean("lowercase");
+  const stripsAccents = part.fields["strip_accents"] == null ? lowers : part.boolean("strip_accents");
+  const steps: ((text: string) => string)[] = [];
+  if (part.boolean("clean_text")) {
+    const removeControls = remover(charClass.control);
+    steps.push((text) => removeControls(text).replaceAll(/\p{White_Space}/gu, " "));
+  }
+  if (part.boolean("handle_chinese_chars")) {
+    const chinese = new RegExp(`[${charClass.chinese}]`, "gv");
+    steps.push((text) => text.replaceAll(chinese, " $& "));
+  }
+  if (stripsAccents) {
+    const removeMarks = remover(charClass.nonspacingMark);
+    steps.push((text) => removeMarks(normalize(text, "NFD")));
+  }
+  if (lowers) steps.push(lowercase);
+  return byCharacter((text) => steps.reduce((current, step) => step(current), text));
+}
+
+function replace(part: Part): Normalizer {
+  const regex = readPattern(part);
+  const content = part.string("content");
+  return {
+    apply: readReplacer(part),
+    // What replaces a match belongs to its last character.
+    startOf: (text, count) => {
+      let start = 0;
+      for (const [from, to, isMatch] of findMatches(regex, text)) {
+        const last = to - (Array.from(text.slice(from, to)).at(-1)?.length ?? 0);
+        if (isMatch ? last >= count && to > 0 : from >= count) break;
+        start += isMatch ? content.length : Math.min(to, count) - from;
+      }
+      return start;
+    },
+  };
+}
+
+/** Reads `pattern` and `content`, and returns the function that replaces each match. */
+export function readReplacer(part: Part): (text: string) => string {
+  const regex = readPattern(part);
+  const content = part.string("content");
+  const literal = part.part("pattern").fields["String"];
+  if (typeof literal === "string" && literal !== "") return (text) => text.replaceAll(literal, () => content);
+  return (text) =>
+    findMatches(regex, text)
+      .map(([start, end, isMatch]) => (isMatch ? content : text.slice(start, end)))
+      .join("");
+}
+
+function prepend(prefix: string): Normalizer {
+  return {
+    apply: (text) => (text === "" ? "" : prefix + text),
+    startOf: (_, count) => (count === 0 ? 0 : prefix.length + count),
+  };
+}
+
+/** Spells a text in GPT-2's alphabet, one letter for each byte of UTF-8. */
+export function toByteLetters(text: string): string {
+  if (/^[!-~]*$/.test(text)) return text;
+  let letters = "";
+  for (const byte of new TextEncoder().encode(text)) letters += byteLetters[byte]!;
+  return letters;
+}

@@ -1,0 +1,117 @@
+import { AddedVocabulary, type AddedToken, readAddedTokens } from "./added-tokens.ts";
+import { readDecoder, type Decoder } from "./decoders.ts";
+import type { Model } from "./model.ts";
+import type { Normalizer } from "./normalizer.ts";
+import { readNormalizer } from "./normalizers.ts";
+import { Part } from "./part.ts";
+import { readModel } from "./read-model.ts";
+import { readPostProcessor, type PostProcessor } from "./post-processors.ts";
+import { readPreTokenizer, type Piece, type PreTokenizer } from "./pre-tokenizers.ts";
+
+export interface PipelineOptions {
+  /** Tokens to add to those of the file, in groups. */
+  readonly added: readonly (readonly AddedToken[])[];
+  /** Whether special tokens in texts are spelled like other text. */
+  readonly splitsSpecialTokens: boolean;
+  /** The tokens before and after a text, instead of the file's post-processor; null for that of the file. */
+  readonly around: readonly (string | null)[] | null;
+}
+
+/** The pipeline of a `tokenizer.json`, with the results of tokenizers 0.23. */
+export class Pipeline {
+  readonly model: Model;
+  readonly added: AddedVocabulary;
+  readonly vocabSize: number;
+  private readonly normalizer: Normalizer | null;
+  private readonly preTokenizer: PreTokenizer | null;
+  private readonly postProcessor: PostProcessor | null;
+  private readonly decoder: Decoder | null;
+  private readonly words = new Map<string, readonly number[]>();
+
+  /** @throws PeriodicEvalError `model`, with the place in the file, for what is wrong or not supported. */
+  constructor(json: unknown, file: string, { added, splitsSpecialTokens, around }: PipelineOptions) {
+    const root = new Part(file, [], json);
+    const read = <T>(key: string, reader: (part: Part) => T): T | null => {
+      const part = root.optionalPart(key);
+      return part === null ? null : reader(part);
+    };
+    if (root.fields["version"] !== undefined && root.string("version") !== "1.0")
+      throw root.error("version", JSON.stringify(root.fields["version"]), "1.0");
+    this.normalizer = read("normalizer", readNormalizer);
+    this.preTokenizer = read("pre_tokenizer", readPreTokenizer);
+    this.postProcessor = read("post_processor", readPostProcessor);
+    this.decoder = read("decoder", readDecoder);
+    this.model = readModel(root.part("model"));
+    const groups = [readAddedTokens(root), ...added];
+    const { ids, size } = this.model;
+    this.added = new AddedVocabulary(groups, ids, size, this.normalizer, splitsSpecialTokens, file);
+    if (around !== null) this.postProcessor = this.surround(around);
+    this.vocabSize = this.model.tokens.length;
+    for (const id of this.added.tokens.keys()) this.vocabSize = Math.max(this.vocabSize, id + 1);
+  }
+
+  private surround([first = null, last = null]: readonly (string | null)[]): PostProcessor {
+    const before = first === null ? [] : [this.idOf(first)!];
+    const after = last === null ? [] : [this.idOf(last)!];
+    return (ids, adds) => (adds ? [...before, ...ids, ...after] : ids);
+  }
+
+  encode(text: string, addsSpecialTokens: boolean): number[] {
+    const ids: number[] = [];
+    for (const segment of this.added.splitRaw(text)) {
+      if (typeof segment === "number") ids.push(segment);
+      else this.encodeSegment(segment.text, segment.at === 0, ids);
+    }
+    return [...(this.postProcessor?.(ids, addsSpecialTokens) ?? ids)];
+  }
+
+  /** Adds the ids of a text without raw added tokens. */
+  private encodeSegment(raw: string, isFirst: boolean, ids: number[]): void {
+    const firstCharacter = isFirst ? (raw.codePointAt(0)! > 0xffff ? 2 : 1) : 0;
+    const text = this.normalizer === null ? raw : this.normalizer.apply(raw);
+    const start =
+      this.normalizer === null || !isFirst ? firstCharacter : this.normalizer.startOf(raw, firstCharacter);
+    for (const segment of this.added.splitNormalized(text)) {
+      if (typeof segment === "number") ids.push(segment);
+      else this.encodePieces({ text: segment.text, start: Math.max(0, start - segment.at) }, ids);
+    }
+  }
+
+  private encodePieces(piece: Piece, ids: number[]): void {
+    for (const { text } of this.preTokenizer?.([piece]) ?? [piece]) {
+      let word = this.words.get(text);
+      if (word === undefined) {
+        word = this.model.encode(text);
+        if (text.length <= longestCachedWord) {
+          if (this.words.size >= maxCachedWords) this.words.clear();
+          this.words.set(text, word);
+        }
+      }
+      for (const id of word) ids.push(id);
+    }
+  }
+
+  decode(ids: readonly number[], withSpecialTokens: boolean): string {
+    const tokens: string[] = [];
+    for (const id of ids) {
+      const token = this.decodedToken(id);
+      if (token !== undefined && (withSpecialTokens || !this.added.isSpecial(token))) tokens.push(token);
+    }
+    return this.decoder === null ? tokens.join(" ") : this.decoder(tokens).join("");
+  }
+
+  private decodedToken(id: number): string | undefined {
+    return this.added.normalizedForms.get(id) ?? this.tokenOf(id);
+  }
+
+  tokenOf(id: number): string | undefined {
+    return this.added.tokens.get(id)?.content ?? this.model.tokens[id];
+  }
+
+  idOf(token: string): number | undefined {
+    return this.added.idOf.get(token) ?? this.model.ids.get(token);
+  }
+}
+
+const maxCachedWords = 20_000;
+const longestCachedWord = 100;

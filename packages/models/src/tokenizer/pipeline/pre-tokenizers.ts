@@ -1,0 +1,149 @@
+import { toByteLetters } from "./normalizers.ts";
+import type { Part } from "./part.ts";
+import { translateOniguruma } from "./oniguruma.ts";
+import { readPattern } from "./pattern.ts";
+import { splitBehaviors, splitText, type SplitBehavior } from "./split.ts";
+import { charClass } from "./unicode.ts";
+
+/** A part of a normalized text. */
+export interface Piece {
+  readonly text: string;
+  /** How many of its first UTF-16 units belong to the first character of the input. */
+  readonly start: number;
+}
+
+export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
+
+const supported = [
+  "BertPreTokenizer",
+  "ByteLevel",
+  "CharDelimiterSplit",
+  "Digits",
+  "FixedLength",
+  "Metaspace",
+  "Punctuation",
+  "Sequence",
+  "Split",
+  "Whitespace",
+  "WhitespaceSplit",
+] as const;
+
+export function readPreTokenizer(part: Part): PreTokenizer {
+  switch (part.type as (typeof supported)[number]) {
+    case "Sequence": {
+      const steps = part.parts("pretokenizers").map(readPreTokenizer);
+      return (pieces) => steps.reduce<Piece[]>((current, step) => step(current), [...pieces]);
+    }
+    case "Split":
+      return splitter(readPattern(part), part.choice("behavior", splitBehaviors), part.boolean("invert"));
+    case "Punctuation":
+      return characters(charClass.punctuation, part.choice("behavior", splitBehaviors, "Isolated"));
+    case "Digits":
+      return characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous");
+    case "WhitespaceSplit":
+      return characters(charClass.whitespace, "Removed");
+    case "Whitespace": {
+      const { word, whitespace } = charClass;
+      return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
+    }
+    case "BertPreTokenizer": {
+      const spaces = characters(charClass.whitespace, "Removed");
+      const punctuation = characters(charClass.punctuation, "Isolated");
+      return (pieces) => punctuation(spaces(pieces));
+    }
+    case "CharDelimiterSplit":
+      return characters(`\\u{${part.char("delimiter").codePointAt(0)!.toString(16)}}`, "Removed");
+    case "FixedLength": {
+      const length = part.integer("length", 5);
+      if (length === 0) throw part.error("length", "0", "a positive integer");
+      return splitter(new RegExp(`\\p{Any}{1,${length}}`, "gv"), "Isolated");
+    }
+    case "Metaspace":
+      return metaspace(readMetaspace(part));
+    case "ByteLevel":
+      return byteLevel(part);
+    default:
+      throw part.unknownType(supported);
+  }
+}
+
+function splitter(regex: RegExp, behavior: SplitBehavior, isInverted = false): PreTokenizer {
+  return (pieces) => {
+    const parts: Piece[] = [];
+    for (const { text, start } of pieces) {
+      // Expressions like GPT-2's match everything. Then their matches are the parts.
+      const matches = behavior === "Isolated" && start === 0 ? text.match(regex) : null;
+      if (matches !== null && isCover(matches, text))
+        for (const match of matches) parts.push({ text: match, start: 0 });
+      else
+        for (const [part, at] of splitText(regex, text, behavior, isInverted))
+          if (part !== "") parts.push({ text: part, start: Math.max(0, start - at) });
+    }
+    return parts;
+  };
+}
+
+function isCover(matches: readonly string[], text: string): boolean {
+  let length = 0;
+  for (const match of matches) {
+    if (match === "") return false;
+    length += match.length;
+  }
+  return length === text.length;
+}
+
+const characters = (set: string, behavior: SplitBehavior) => splitter(new RegExp(`[${set}]`, "gv"), behavior);
+
+export interface Metaspace {
+  readonly replacement: string;
+  readonly scheme: "always" | "first" | "never";
+  readonly splits: boolean;
+}
+
+/** Reads the options of Metaspace, which pre-tokenizer and decoder share. */
+export function readMetaspace(part: Part): Metaspace {
+  const scheme = part.choice("prepend_scheme", ["always", "first", "never"], "always");
+  if (part.fields["add_prefix_space"] === false && scheme !== "never")
+    throw part.error("add_prefix_space", `false, with the prepend_scheme ${scheme}`, "never");
+  const splits = part.fields["split"] == null ? true : part.boolean("split");
+  return { replacement: part.char("replacement"), scheme, splits };
+}
+
+function metaspace({ replacement, scheme, splits }: Metaspace): PreTokenizer {
+  const beforeReplacement = new RegExp(`(?=\\u{${replacement.codePointAt(0)!.toString(16)}})`, "v");
+  return (pieces) =>
+    pieces.flatMap((piece) => {
+      let text = piece.text.replaceAll(" ", replacement);
+      let start = piece.text.slice(0, piece.start).replaceAll(" ", replacement).length;
+      const prepends = scheme === "always" || (scheme === "first" && start > 0);
+      if (prepends && !text.startsWith(replacement)) {
+        text = replacement + text;
+        if (start > 0) start += replacement.length;
+      }
+      if (!splits) return [{ text, start }];
+      let at = 0;
+      return text.split(beforeReplacement).map((part) => {
+        const result = { text: part, start: Math.max(0, start - at) };
+        at += part.length;
+        return result;
+      });
+    });
+}
+
+/** GPT-2's expression. */
+const gpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+function byteLevel(part: Part): PreTokenizer {
+  const addsSpace = part.boolean("add_prefix_space");
+  part.boolean("trim_offsets");
+  const split = part.boolean("use_regex", true)
+    ? splitter(translateOniguruma(gpt2), "Isolated")
+    : (pieces: readonly Piece[]) => pieces;
+  const withSpace = ({ text, start }: Piece): Piece =>
+    text.startsWith(" ") ? { text, start } : { text: ` ${text}`, start: start === 0 ? 0 : start + 1 };
+  return (pieces) =>
+    split(addsSpace ? pieces.map(withSpace) : pieces).map(({ text, start }) => ({
+      text: toByteLetters(text),
+      start: start === 0 ? 0 : toByteLetters(text.slice(0, start)).length,
+    }));
+}

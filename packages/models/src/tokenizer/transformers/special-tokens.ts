@@ -1,0 +1,172 @@
+import { isRecord } from "@periodic-eval/core/internal";
+import { quoteShort } from "../../folder/model-error.ts";
+import type { AddedToken } from "../pipeline/added-tokens.ts";
+import { partError } from "../pipeline/part.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What the files beside `tokenizer.json` say about tokens. */
+export interface TokenFiles {
+  /** `tokenizer_config.json`. */
+  readonly config: Fields;
+  /** `special_tokens_map.json`. */
+  readonly map: Fields;
+  /** `added_tokens.json`: ids by token, of old folders. */
+  readonly added: Fields;
+}
+
+export interface SpecialTokens {
+  /** Named tokens, such as `eos_token`. */
+  readonly named: ReadonlyMap<string, AddedToken>;
+  /** Tokens to add to those of the pipeline. */
+  readonly added: readonly AddedToken[];
+  /** All special tokens of the configuration, without the properties that the files give them. */
+  readonly all: readonly string[];
+}
+
+/** The order in which transformers adds named tokens; names of models follow. */
+const standardNames = [
+  "bos_token",
+  "eos_token",
+  "unk_token",
+  "sep_token",
+  "pad_token",
+  "cls_token",
+  "mask_token",
+];
+
+/** Returns a special token with the default properties of transformers. */
+export const specialToken = (content: string): AddedToken => token(content);
+
+const token = (content: string, properties: Partial<AddedToken> = {}): AddedToken => {
+  const special = properties.special ?? true;
+  return {
+    content,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized: !special,
+    ...properties,
+    special,
+  };
+};
+
+/**
+ * Collects the special tokens as `PreTrainedTokenizerBase._from_pretrained` and `TokenizersBackend.__init__` of transformers
+ * 5.24 do.
+ *
+ * @param own The tokens of `tokenizer.json`, by id.
+ * @param isRebuilt Whether the pipeline starts without the tokens of `tokenizer.json`.
+ * @param defaults Named tokens of the class, for names that the files lack.
+ * @param where The folder's `tokenizer_config.json`, for errors.
+ */
+export function specialTokens(
+  { config, map, added }: TokenFiles,
+  own: ReadonlyMap<number, AddedToken>,
+  isRebuilt: boolean,
+  defaults: Readonly<Record<string, string>>,
+  where: string,
+): SpecialTokens {
+  const decoder = config["added_tokens_decoder"];
+  // Old folders have no decoder: then the map overrides the configuration.
+  const settings: Fields = decoder === undefined ? { ...config, ...marked(map) } : config;
+  const { named: namedValues, extra } = namesOf(settings, defaults);
+  const declared =
+    decoder === undefined
+      ? oldTokens(added, own, [...namedValues.values(), ...extra])
+      : readDecoder(decoder, where);
+  const byContent = new Map([...declared.values()].map((each) => [each.content, each]));
+
+  const named = new Map<string, AddedToken>();
+  for (const [name, value] of namedValues) {
+    const read = readToken(value, where, name);
+    const known = standardNames.includes(name) ? byContent.get(read.content) : undefined;
+    named.set(name, known ?? read);
+  }
+  const namedContents = new Set([...named.values()].map(({ content }) => content));
+  const toAdd = [...declared].toSorted(([a], [b]) => a - b).map(([, each]) => each);
+  const contents = new Set([...(isRebuilt ? [] : own.values()), ...toAdd].map(({ content }) => content));
+  const extraTokens = extra.map((value) => readToken(value, where, "extra_special_tokens"));
+  for (const each of [...named.values(), ...extraTokens])
+    if (!contents.has(each.content)) {
+      contents.add(each.content);
+      toAdd.push(each);
+    }
+  return {
+    named,
+    added: toAdd.map((each) =>
+      each.special || !namedContents.has(each.content) ? each : { ...each, special: true },
+    ),
+    all: [...new Set([...namedContents, ...extraTokens.map(({ content }) => content)])],
+  };
+}
+
+/** Returns the settings of a special_tokens_map.json, whose named tokens are special. */
+const marked = (map: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(map).map(([key, value]) => [
+      key,
+      isRecord(value) && key !== "extra_special_tokens" ? { ...value, special: true } : value,
+    ]),
+  );
+
+/** Returns the values of named tokens in the order of transformers, and the special tokens without names. */
+function namesOf(
+  settings: Fields,
+  defaults: Readonly<Record<string, string>>,
+): { named: Map<string, unknown>; extra: unknown[] } {
+  const { extra_special_tokens: extra, additional_special_tokens: additional } = settings;
+  const all: Fields = { ...defaults, ...settings };
+  const isToken = (value: unknown) => typeof value === "string" || (isRecord(value) && "content" in value);
+  const others = Object.keys(all).filter((name) => name.endsWith("_token") && !standardNames.includes(name));
+  const named = new Map(
+    [...standardNames, ...others].filter((name) => isToken(all[name])).map((name) => [name, all[name]]),
+  );
+  if (isRecord(extra)) for (const [name, value] of Object.entries(extra)) named.set(name, value);
+  const isEmpty = !extra || Object.keys(extra).length === 0;
+  const list = isEmpty ? additional : extra;
+  return { named, extra: Array.isArray(list) ? (list as unknown[]) : [] };
+}
+
+const propertyNames = ["single_word", "lstrip", "rstrip", "normalized", "special"] as const;
+
+function readToken(value: unknown, where: string, key: string): AddedToken {
+  if (typeof value === "string") return token(value);
+  if (!isRecord(value) || typeof value["content"] !== "string")
+    throw partError(where, [key], quoteShort(value), "a token");
+  const properties = propertyNames.filter((name) => value[name] !== undefined);
+  for (const name of properties)
+    if (typeof value[name] !== "boolean")
+      throw partError(where, [key, name], quoteShort(value[name]), "true or false");
+  // Without `special`, AddedToken is not special.
+  return token(value["content"], {
+    special: false,
+    ...Object.fromEntries(properties.map((name) => [name, value[name]])),
+  });
+}
+
+function readDecoder(decoder: unknown, where: string): Map<number, AddedToken> {
+  if (!isRecord(decoder))
+    throw partError(where, ["added_tokens_decoder"], quoteShort(decoder), "an object of tokens by id");
+  return new Map(
+    Object.entries(decoder).map(([id, value]) => {
+      if (!/^\d{1,8}$/.test(id) || !isRecord(value))
+        throw partError(where, ["added_tokens_decoder", id], quoteShort(value), "a token by its id");
+      return [Number(id), readToken(value, where, "added_tokens_decoder")];
+    }),
+  );
+}
+
+/** Returns the tokens of `added_tokens.json`, then those of `tokenizer.json`, by id. */
+function oldTokens(
+  added: Fields,
+  own: ReadonlyMap<number, AddedToken>,
+  specials: readonly unknown[],
+): Map<number, AddedToken> {
+  const contents = new Set(specials.map((value) => (isRecord(value) ? value["content"] : value)));
+  const tokens = new Map<number, AddedToken>();
+  for (const [content, id] of Object.entries(added))
+    if (typeof id === "number") tokens.set(id, token(content, { special: contents.has(content) }));
+  for (const [id, each] of own) tokens.set(id, each);
+  return tokens;
+}
