@@ -55,7 +55,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
   const renderChat =
-    files.chatTemplate === null ? null : chatRenderer(await compile(files, where, date), where);
+    files.chatTemplate === null ? null : chatRenderer(compile(files, where, date), where);
 
   const noTemplate = () =>
     modelError({
@@ -76,13 +76,13 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   };
 }
 
-async function compile(
+function compile(
   { chatTemplate, specialTokens }: TokenizerFiles,
   where: string,
   date: string,
-): Promise<ChatTemplate> {
+): ChatTemplate {
   try {
-    return await compileTemplate(chatTemplate ?? "", specialTokens, date);
+    return compileTemplate(chatTemplate ?? "", specialTokens, date);
   } catch (cause) {
     throw modelError({
       where,
