@@ -18,6 +18,7 @@ import {
   Undefined,
   isText,
   itemsOf,
+  orElse,
   typeName,
   type Value,
 } from "./values.ts";
@@ -48,7 +49,7 @@ const mutating: Readonly<Record<string, readonly string[]>> = {
 /** jinja2's `value.name`: the attribute of the value in Python, else its item. */
 export function getAttribute(value: Value, name: string): Value {
   if (value instanceof Undefined) return value.fail();
-  return attributeOf(value, name) ?? itemOf(value, name) ?? missing(value, name);
+  return orElse(attributeOf(value, name), () => orElse(itemOf(value, name), () => missing(value, name)));
 }
 
 /** jinja2's `value[key]`: the item of the value, else its attribute. */
@@ -56,7 +57,7 @@ export function getItem(value: Value, key: Value): Value {
   if (value instanceof Undefined) return value.fail();
   const item = itemOf(value, key);
   if (item !== undefined) return item;
-  return (isText(key) ? attributeOf(value, str(key)) : undefined) ?? missing(value, key);
+  return orElse(isText(key) ? attributeOf(value, str(key)) : undefined, () => missing(value, key));
 }
 
 function missing(value: Value, key: Value): Undefined {

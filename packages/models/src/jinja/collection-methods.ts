@@ -4,7 +4,7 @@ import { fail } from "./errors.ts";
 import { toIndex } from "./numbers.ts";
 import { repr } from "./print.ts";
 import { bounds } from "./sequences.ts";
-import { Dict, DictView, itemsOf, type Range, type Tuple, type Value } from "./values.ts";
+import { Dict, DictView, itemsOf, orElse, type Range, type Tuple, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
 type Items = Value[] | Tuple;
@@ -32,7 +32,10 @@ export const listMethods: Methods = {
 
 export const dictMethods: Methods = {
   copy: ["", (self: Dict) => new Dict(self.entries())],
-  get: ["key/ default/?", (self: Dict, key: Value, missing: Value = null) => self.get(key) ?? missing],
+  get: [
+    "key/ default/?",
+    (self: Dict, key: Value, missing: Value = null) => orElse(self.get(key), () => missing),
+  ],
   items: ["", (self: Dict) => view("items", self)],
   keys: ["", (self: Dict) => view("keys", self)],
   values: ["", (self: Dict) => view("values", self)],

@@ -9,7 +9,7 @@ import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
 import { isTrue, iterate, slice } from "./sequences.ts";
 import { testOf } from "./tests.ts";
-import { Dict, Tuple, Undefined, isText, type Keywords, type Value } from "./values.ts";
+import { Dict, Tuple, Undefined, isText, orElse, type Keywords, type Value } from "./values.ts";
 import { str } from "./print.ts";
 import { spend } from "./work.ts";
 
@@ -22,7 +22,7 @@ export function compileExpression(node: Expression, frame: Frame): Code {
       return () => node.data;
     case "Name": {
       const identifier = identifierOf(frame, node.name);
-      return ({ variables }) => variables.get(identifier) ?? undefinedName(node.name);
+      return ({ variables }) => orElse(variables.get(identifier), () => undefinedName(node.name));
     }
     case "Tuple": {
       const items = node.items.map(compile);
@@ -97,7 +97,7 @@ function compileConditional(
   const yes = compileExpression(then, frame);
   const no = otherwise === null ? undefined : compileExpression(otherwise, frame);
   const missing = "the inline if-expression evaluated to false and no else section was defined.";
-  return (run) => (isTrue(condition(run)) ? yes(run) : (no?.(run) ?? new Undefined(missing)));
+  return (run) => (isTrue(condition(run)) ? yes(run) : orElse(no?.(run), () => new Undefined(missing)));
 }
 
 function compileBinary(node: Extract<Expression, { type: "Binary" }>, frame: Frame): Code {

@@ -6,7 +6,7 @@ import { sequenceFilters } from "./sequence-filters.ts";
 import { textFilters } from "./text-filters.ts";
 import { isTrue } from "./sequences.ts";
 import { str } from "./print.ts";
-import { Undefined, isText, typeName, type Call, type Value } from "./values.ts";
+import { Undefined, isText, orElse, typeName, type Call, type Value } from "./values.ts";
 
 /** Filters by name: parameters and function, or a function of all arguments. The filtered value is the first argument. */
 export type Filters = Readonly<Record<string, readonly [Parameters, Implementation] | Call>>;
@@ -18,7 +18,7 @@ function orDefault(value: Value, replacement: Value = "", isBoolean: Value = fal
 function attribute(value: Value, name: Value): Value {
   if (value instanceof Undefined) return value.fail();
   if (!isText(name)) return fail(`attribute name must be string, not '${typeName(name)}'`);
-  return attributeOf(value, str(name)) ?? new Undefined(`no attribute ${str(name)}`);
+  return orElse(attributeOf(value, str(name)), () => new Undefined(`no attribute ${str(name)}`));
 }
 
 const table: Filters = {

@@ -2,7 +2,7 @@ import { equals } from "./compare.ts";
 import { fail } from "./errors.ts";
 import { builtin } from "./parameters.ts";
 import { iterate, sizeOf } from "./sequences.ts";
-import { Callable, Tuple, Undefined, type Value } from "./values.ts";
+import { Callable, Tuple, Undefined, orElse, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
 /** The iterations of a `for` loop, and its variable `loop`. */
@@ -91,9 +91,9 @@ export class Loop {
       case "depth0":
         return this.#depth;
       case "previtem":
-        return (this.#index === 0 ? undefined : this.#previous) ?? new Undefined("there is no previous item");
+        return orElse(this.#previous, () => new Undefined("there is no previous item"));
       case "nextitem":
-        return this.#peek() ?? new Undefined("there is no next item");
+        return orElse(this.#peek(), () => new Undefined("there is no next item"));
       case "cycle":
         return new Callable("method", (args) => this.#cycle(args));
       case "changed":
@@ -104,7 +104,7 @@ export class Loop {
   }
 
   #cycle(args: readonly Value[]): Value {
-    return args[this.#index % args.length] ?? fail("no items for cycling given");
+    return orElse(args[this.#index % args.length], () => fail("no items for cycling given"));
   }
 
   #hasChanged(value: Tuple): boolean {

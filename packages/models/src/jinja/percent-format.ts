@@ -3,7 +3,7 @@ import { formatFloat } from "./number-format.ts";
 import { asInteger, asNumber, integerText, toFloat, toIndex, truncated } from "./numbers.ts";
 import { codeEscape, repr, str } from "./print.ts";
 import { characters, lengthOf } from "./text.ts";
-import { Dict, Float, Tuple, Undefined, isText, typeName, type Value } from "./values.ts";
+import { Dict, Float, Tuple, Undefined, isText, orElse, typeName, type Value } from "./values.ts";
 import { repeated, spend } from "./work.ts";
 
 const directive = /%(?:\(([^()]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?([^]|$)/gu;
@@ -29,7 +29,7 @@ export function percentFormat(format: string, values: Value): string {
       const limit =
         precision === undefined ? null : precision === "*" ? Math.max(0, toIndex(next())) : Number(precision);
       if (type === "%") return "%";
-      const value = key === undefined ? next() : ((values as Dict).get(key) ?? fail(repr(key)));
+      const value = key === undefined ? next() : orElse((values as Dict).get(key), () => fail(repr(key)));
       const { sign, body, isNumber } = converted(value, type, limit, flags);
       const missing = size - sign.length - lengthOf(body);
       if (isLeft) return sign + body + repeated(" ", missing);

@@ -48,7 +48,7 @@ export class Context {
     this.#passed = passed;
   }
   resolve(name: string): Value | undefined {
-    return this.assigned.get(name) ?? this.#passed.get(name);
+    return this.assigned.has(name) ? this.assigned.get(name) : this.#passed.get(name);
   }
   /** Notes the text of a `{% generation %}`. As in transformers, its start is what the template itself has written so far. */
   addGenerated(text: string): void {

@@ -16,6 +16,7 @@ import {
   Undefined,
   hashKey,
   isText,
+  orElse,
   typeName,
   type Call,
   type Keywords,
@@ -82,7 +83,7 @@ function extreme(isBetter: (a: Value, b: Value) => boolean) {
       const key = keyOf(item);
       if (best === undefined || isBetter(key, best.key)) best = { item, key };
     }
-    return best?.item ?? new Undefined("No aggregated item, sequence was empty.");
+    return orElse(best?.item, () => new Undefined("No aggregated item, sequence was empty."));
   };
 }
 
@@ -121,7 +122,7 @@ function first(value: Value): Value {
 
 function last(value: Value): Value {
   const all = reversed(value) ?? fail(`'${typeName(value)}' object is not reversible`);
-  return all[0] ?? new Undefined("No last item, sequence was empty.");
+  return orElse(all[0], () => new Undefined("No last item, sequence was empty."));
 }
 
 function reverse(value: Value): Value {

@@ -3,7 +3,7 @@ import { fail } from "./errors.ts";
 import { formatValue } from "./format-spec.ts";
 import { ascii } from "./percent-format.ts";
 import { repr, str } from "./print.ts";
-import type { Value } from "./values.ts";
+import { orElse, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
 interface Fields {
@@ -96,8 +96,8 @@ function lookUp(name: string, fields: Fields): Value {
     fields.automatic = null;
   }
   let value: Value = /^\d+$/.test(key)
-    ? (fields.args[Number(key)] ?? fail("Replacement index out of range for positional args tuple"))
-    : (fields.named(key) ?? fail(repr(key)));
+    ? orElse(fields.args[Number(key)], () => fail("Replacement index out of range for positional args tuple"))
+    : orElse(fields.named(key), () => fail(repr(key)));
   let at = 0;
   for (const part of rest.matchAll(/\.([^.[]+)|\[([^\]]+)\]/g)) {
     if (part.index !== at) break;

@@ -79,7 +79,7 @@ export class Dict extends PythonObject {
   set(key: Value, value: Value): void {
     const hash = hashKey(key);
     // A key that is equal to an earlier key keeps the earlier key.
-    this.#entries.set(hash, [this.#entries.get(hash)?.[0] ?? key, value]);
+    this.#entries.set(hash, [orElse(this.#entries.get(hash)?.[0], () => key), value]);
   }
   entries(): IterableIterator<readonly [Value, Value]> {
     return this.#entries.values();
@@ -164,6 +164,11 @@ export class Callable extends PythonObject {
   ) {
     super();
   }
+}
+
+/** Like `??`, which would take None for a missing value. */
+export function orElse(value: Value | undefined, other: () => Value): Value {
+  return value === undefined ? other() : value;
 }
 
 export function isText(value: Value): value is string | Markup {

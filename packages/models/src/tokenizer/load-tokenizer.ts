@@ -54,8 +54,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
-  const renderChat =
-    files.chatTemplate === null ? null : chatRenderer(compile(files, where, date), where);
+  const renderChat = files.chatTemplate === null ? null : chatRenderer(compile(files, where, date), where);
 
   const noTemplate = () =>
     modelError({
@@ -76,11 +75,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   };
 }
 
-function compile(
-  { chatTemplate, specialTokens }: TokenizerFiles,
-  where: string,
-  date: string,
-): ChatTemplate {
+function compile({ chatTemplate, specialTokens }: TokenizerFiles, where: string, date: string): ChatTemplate {
   try {
     return compileTemplate(chatTemplate ?? "", specialTokens, date);
   } catch (cause) {
