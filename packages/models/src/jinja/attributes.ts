@@ -28,7 +28,7 @@ export type Methods = Readonly<Record<string, readonly [Parameters, Implementati
 
 /** Attributes that Python's types have, by type, and that are not supported. */
 const unsupportedAttributes: Readonly<Record<string, readonly string[]>> = {
-  str: ["encode", "maketrans", "translate"],
+  str: ["casefold", "encode", "expandtabs", "maketrans", "swapcase", "translate"],
   dict: ["fromkeys"],
   int: ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag"],
   float: ["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "real"],

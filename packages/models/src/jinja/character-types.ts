@@ -20,7 +20,6 @@ export const isAll = {
   numeric: every(new RegExp(`\\p{N}|${numerals.source}`, "u")),
   alphanumeric: every(/\p{L}|\p{N}/u),
   printable: every(/ |[^\p{C}\p{Z}]/u),
-  upper: every(/\p{Uppercase}|\p{Lt}/u),
 };
 
 /** Python's `str.islower` and `str.isupper`. */

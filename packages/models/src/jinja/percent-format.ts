@@ -20,7 +20,15 @@ export function percentFormat(format: string, values: Value): string {
   let usesKeys = false;
   const text = format.replace(
     directive,
-    (_, key: string | undefined, flags: string, width = "", precision: string | undefined, type: string) => {
+    (
+      whole,
+      key: string | undefined,
+      flags: string,
+      width = "",
+      precision: string | undefined,
+      type: string,
+    ) => {
+      if (whole === "%%") return "%";
       if (key !== undefined && !(values instanceof Dict)) fail("format requires a mapping");
       if (key !== undefined) usesKeys = true;
       let size = width === "*" ? toIndex(next()) : Number(width);
@@ -28,7 +36,6 @@ export function percentFormat(format: string, values: Value): string {
       size = Math.abs(size);
       const limit =
         precision === undefined ? null : precision === "*" ? Math.max(0, toIndex(next())) : Number(precision);
-      if (type === "%") return "%";
       const value = key === undefined ? next() : orElse((values as Dict).get(key), () => fail(repr(key)));
       const { sign, body, isNumber } = converted(value, type, limit, flags);
       const missing = size - sign.length - lengthOf(body);

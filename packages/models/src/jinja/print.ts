@@ -68,3 +68,16 @@ export function codeEscape(code: number): string {
   if (code < 0x100) return `\\x${hex.padStart(2, "0")}`;
   return code < 0x10000 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
 }
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  "'": "&#39;",
+  '"': "&#34;",
+};
+
+/** Escapes text for HTML as jinja2 does. */
+export function escapedText(text: string): string {
+  return text.replace(/[&<>'"]/g, (character) => entities[character]!);
+}

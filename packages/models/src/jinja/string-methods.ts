@@ -1,6 +1,6 @@
 import type { Methods } from "./attributes.ts";
 import { isAll, isCased, isIdentifier, isTitle } from "./character-types.ts";
-import { fail, unsupported } from "./errors.ts";
+import { fail } from "./errors.ts";
 import { asInteger, toIndex } from "./numbers.ts";
 import { str } from "./print.ts";
 import { bounds, isTrue, listOf } from "./sequences.ts";
@@ -137,17 +137,11 @@ function count(self: string, sub: Value, start?: Value, end?: Value): number {
   return sought === "" ? lengthOf(part) + 1 : part.split(sought).length - 1;
 }
 
-/** Python's `str.replace`. */
+/** Python's `str.replace`; a negative maximum replaces all. */
 export function replace(self: string, old: string, replacement: string, maximum: number): string {
-  if (maximum < 0 || maximum > self.length) {
-    const result =
-      old === "" ? ["", ...characters(self), ""].join(replacement) : self.split(old).join(replacement);
-    spend(result.length);
-    return result;
-  }
   const parts = old === "" ? ["", ...characters(self), ""] : self.split(old);
-  const rest = parts.slice(maximum).join(old);
-  const result = [...parts.slice(0, maximum), rest].join(replacement);
+  const count = maximum < 0 ? parts.length - 1 : Math.min(maximum, parts.length - 1);
+  const result = [...parts.slice(0, count), parts.slice(count).join(old)].join(replacement);
   spend(result.length);
   return result;
 }
@@ -177,23 +171,6 @@ function zfill(self: string, width: Value): string {
   return sign + repeated("0", toIndex(width) - lengthOf(self)) + rest;
 }
 
-function expandTabs(self: string, size: number): string {
-  let column = 0;
-  let result = "";
-  for (const character of characters(self)) {
-    const added = character !== "\t" ? character : size > 0 ? repeated(" ", size - (column % size)) : "";
-    result += added;
-    column = character === "\n" || character === "\r" ? 0 : column + lengthOf(added);
-  }
-  return result;
-}
-
-function swapCase(self: string): string {
-  return characters(self)
-    .map((character) => (isAll.upper(character) ? character.toLowerCase() : character.toUpperCase()))
-    .join("");
-}
-
 function join(self: string, items: Value): string {
   const parts = listOf(items).map((item) =>
     isText(item) ? str(item) : fail(`expected str instance, ${typeName(item)} found`),
@@ -207,15 +184,9 @@ const predicate = (test: (self: string) => boolean) => ["", test] as const;
 
 export const stringMethods: Methods = {
   capitalize: ["", capitalize],
-  casefold: [
-    "",
-    (self: string) =>
-      /^[\x00-\x7f]*$/.test(self) ? self.toLowerCase() : unsupported("casefold beyond ASCII"),
-  ],
   center: justifier(centered),
   count: ["sub/ start/? end/?", count],
   endswith: affix((part, end) => part.endsWith(end)),
-  expandtabs: ["tabsize?", (self: string, size: Value = 8) => expandTabs(self, toIndex(size))],
   find: finder(false, false),
   index: finder(false, true),
   isalnum: predicate(isAll.alphanumeric),
@@ -259,7 +230,6 @@ export const stringMethods: Methods = {
   splitlines: ["keepends?", (self: string, keepEnds: Value = false) => splitLines(self, isFlag(keepEnds))],
   startswith: affix((part, start) => part.startsWith(start)),
   strip: stripped("both"),
-  swapcase: ["", swapCase],
   title: ["", title],
   upper: ["", (self: string) => self.toUpperCase()],
   zfill: ["width/", zfill],

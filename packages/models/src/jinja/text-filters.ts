@@ -3,27 +3,20 @@ import { fail, unsupported } from "./errors.ts";
 import { dumpJson } from "./json.ts";
 import { asInteger, toIndex } from "./numbers.ts";
 import { percentFormat } from "./percent-format.ts";
-import { str } from "./print.ts";
+import { escapedText, str } from "./print.ts";
 import { isTrue, len } from "./sequences.ts";
 import { center, replace, text } from "./string-methods.ts";
 import { capitalize, characters, spaces, splitLines, strip } from "./text.ts";
 import { Dict, Markup, Tuple, isText, itemsOf, type Keywords, type Value } from "./values.ts";
 import { repeated, spend } from "./work.ts";
 
-/** The text of any value. A filter of text marked as safe would have to return such text. */
-function softText(value: Value): string {
-  return value instanceof Markup ? unsupported("a filter of text marked as safe") : str(value);
-}
+/** Applies a string method to the text of any value; text marked as safe stays marked. */
+const soft =
+  (method: (text: string) => string) =>
+  (value: Value): Value =>
+    value instanceof Markup ? new Markup(method(value.text)) : method(str(value));
 
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  "'": "&#39;",
-  '"': "&#34;",
-};
-const forceEscape = (value: Value) =>
-  new Markup(str(value).replace(/[&<>'"]/g, (character) => escapes[character]!));
+const forceEscape = (value: Value) => new Markup(escapedText(str(value)));
 const escape = (value: Value) => (value instanceof Markup ? value : forceEscape(value));
 
 function indent(value: Value, width: Value = 4, first: Value = false, blank: Value = false): string {
@@ -57,7 +50,7 @@ function truncate(
 const wordStart = new RegExp(`([-${spaces}({\\[<]+)`, "u");
 
 function title(value: Value): string {
-  return softText(value)
+  return str(value)
     .split(wordStart)
     .map((part) => {
       const first = characters(part)[0] ?? "";
@@ -68,9 +61,10 @@ function title(value: Value): string {
 
 function format(args: readonly Value[], keywords: Keywords): string {
   const [value, ...rest] = args;
+  if (value instanceof Markup) unsupported("format of text marked as safe");
   if (rest.length > 0 && keywords.size > 0)
     fail("can't handle positional and keyword arguments at the same time");
-  return percentFormat(softText(value!), keywords.size > 0 ? new Dict(keywords) : new Tuple(rest));
+  return percentFormat(str(value!), keywords.size > 0 ? new Dict(keywords) : new Tuple(rest));
 }
 
 function toJson(
@@ -95,26 +89,30 @@ function replaceText(value: Value, old: Value, replacement: Value, count: Value 
   return replace(str(value), str(old), str(replacement), count === null ? -1 : toIndex(count));
 }
 
+function trim(value: Value, chars: Value = null): Value {
+  if (value instanceof Markup && chars !== null) unsupported("trim of text marked as safe");
+  return soft((self) => strip(self, chars === null ? null : text(chars), "both"))(value);
+}
+
 export const textFilters: Filters = {
-  capitalize: ["s", (value: Value) => capitalize(softText(value))],
-  center: ["value width?", (value: Value, width: Value = 80) => center(softText(value), toIndex(width))],
+  capitalize: ["s", soft(capitalize)],
+  center: [
+    "value width?",
+    (value: Value, width: Value = 80) => soft((text) => center(text, toIndex(width)))(value),
+  ],
   e: ["s", escape],
   escape: ["s", escape],
   forceescape: ["value", forceEscape],
   format,
   indent: ["s width? first? blank?", indent],
-  lower: ["s", (value: Value) => softText(value).toLowerCase()],
+  lower: ["s", soft((text) => text.toLowerCase())],
   replace: ["s old new count?", replaceText],
   safe: ["value", (value: Value) => new Markup(str(value))],
   string: ["s", (value: Value) => (value instanceof Markup ? value : str(value))],
   title: ["s", title],
   tojson: ["x ensure_ascii? indent? separators? sort_keys?", toJson],
-  trim: [
-    "value chars?",
-    (value: Value, chars: Value = null) =>
-      strip(softText(value), chars === null ? null : text(chars), "both"),
-  ],
+  trim: ["value chars?", trim],
   truncate: ["s length? killwords? end? leeway?", truncate],
-  upper: ["s", (value: Value) => softText(value).toUpperCase()],
-  wordcount: ["s", (value: Value) => softText(value).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
+  upper: ["s", soft((text) => text.toUpperCase())],
+  wordcount: ["s", (value: Value) => str(value).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
 };

@@ -149,6 +149,11 @@ export class Namespace extends PythonObject {
   }
 }
 
+/** jinja2's `self`. */
+export class Reference extends PythonObject {
+  readonly type = "TemplateReference";
+}
+
 export type Keywords = ReadonlyMap<string, Value>;
 export type Call = (args: readonly Value[], keywords: Keywords) => Value;
 
