@@ -200,7 +200,8 @@ export function hashKey(value: Value): unknown {
   if (value instanceof Float) return value.value === 0 ? 0 : value.value;
   if (value instanceof Markup) return value.text;
   if (value instanceof Undefined) return Undefined;
-  if (Array.isArray(value) || value instanceof Dict) fail(`unhashable type: '${typeName(value)}'`);
+  const isView = value instanceof DictView && value.kind !== "values";
+  if (Array.isArray(value) || value instanceof Dict || isView) fail(`unhashable type: '${typeName(value)}'`);
   if (value instanceof Range) unsupported("a range as a key");
   if (value instanceof Tuple) return Symbol.for(`periodic-eval ${value.items.map(keyText).join()}`);
   return value;

@@ -28,4 +28,5 @@ export const askPython = (script: `${string}.py`, work: object): string =>
     input: JSON.stringify(work),
     encoding: "utf8",
     stdio: "pipe",
+    maxBuffer: 2 ** 30,
   });
