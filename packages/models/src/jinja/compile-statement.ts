@@ -98,7 +98,9 @@ function compileCallBlock(node: Macro, frame: Frame): Step {
     const value = callee(run);
     const [args, keywords] = evaluate(run);
     if (keywords.has("caller")) fail("got multiple values for keyword argument 'caller'");
-    return writeText(run, callValue(value, args, new Map([...keywords, ["caller", caller]])));
+    // As in jinja2, `caller` stands before the keywords of `**`.
+    const all = [...keywords].toSpliced(node.call!.keywords.length, 0, ["caller", caller]);
+    return writeText(run, callValue(value, args, new Map(all)));
   };
 }
 

@@ -8,8 +8,10 @@ import { Float, type Value } from "./values.ts";
 export interface Token {
   readonly type: string;
   readonly value: string;
+  /** `name:` and the text of a name; the type of another token. */
+  readonly key: string;
   /** The value of a string, an integer or a float. */
-  readonly constant?: Value;
+  readonly constant: Value;
   readonly line: number;
 }
 
@@ -44,8 +46,8 @@ export function tokenize(template: string): Token[] {
   let at = 0;
   let line = 1;
   let isLineStart = true;
-  const add = (type: string, value: string, constant?: Value) =>
-    tokens.push(constant === undefined ? { type, value, line } : { type, value, constant, line });
+  const add = (type: string, value: string, constant: Value = null) =>
+    tokens.push({ type, value, key: type === "name" ? `name:${value}` : type, constant, line });
   const advance = (end: number) => {
     line += source.slice(at, end).split("\n").length - 1;
     isLineStart = source[end - 1] === "\n";
@@ -135,10 +137,10 @@ function balance(open: string[], operator: string, line: number): void {
   }
 }
 
-function constantOf(kind: keyof typeof words, text: string): Value | undefined {
+function constantOf(kind: keyof typeof words, text: string): Value {
   if (kind === "string") return unescaped(text.slice(1, -1));
   if (kind === "float") return new Float(Number(text.replaceAll("_", "")));
-  return kind === "integer" ? integer(BigInt(text.replaceAll("_", ""))) : undefined;
+  return kind === "integer" ? integer(BigInt(text.replaceAll("_", ""))) : null;
 }
 
 const escapes: Readonly<Record<string, string>> = {

@@ -134,7 +134,7 @@ export class ExpressionParser {
       }
       case "integer":
       case "float":
-        return { type: "Const", value: stream.next().constant! };
+        return { type: "Const", value: stream.next().constant };
       case "(": {
         stream.next();
         const node = this.tuple({ isParenthesized: true });
@@ -257,7 +257,7 @@ export class ExpressionParser {
       const token = stream.next();
       if (token.type === "name") return { type: "GetAttribute", node, attribute: token.value };
       if (token.type !== "integer") stream.fail("expected name or number");
-      return { type: "GetItem", node, key: { type: "Const", value: token.constant! } };
+      return { type: "GetItem", node, key: { type: "Const", value: token.constant } };
     }
     const keys: Expression[] = [];
     while (!stream.is("]")) {

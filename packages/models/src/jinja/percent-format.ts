@@ -3,7 +3,7 @@ import { formatFloat } from "./number-format.ts";
 import { asInteger, asNumber, integerText, toFloat, toIndex, truncated } from "./numbers.ts";
 import { codeEscape, repr, str } from "./print.ts";
 import { characters, lengthOf } from "./text.ts";
-import { Dict, Float, Tuple, Undefined, isText, orElse, typeName, type Value } from "./values.ts";
+import { Dict, Float, Range, Tuple, Undefined, isText, orElse, typeName, type Value } from "./values.ts";
 import { repeated, spend } from "./work.ts";
 
 const directive = /%(?:\(([^()]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?([^]|$)/gu;
@@ -48,8 +48,7 @@ export function percentFormat(format: string, values: Value): string {
     },
   );
   spend(text.length);
-  const isMapping =
-    usesKeys || values instanceof Dict || Array.isArray(values) || values instanceof Undefined;
+  const isMapping = usesKeys || [Dict, Array, Undefined, Range].some((type) => values instanceof type);
   if (used < args.length && !isMapping) fail("not all arguments converted during string formatting");
   return text;
 }

@@ -37,10 +37,8 @@ export class TokenStream {
   }
 }
 
-export function matches(token: Token, tests: readonly string[]): boolean {
-  return tests.some(
-    (test) => token.type === test || (token.type === "name" && test === `name:${token.value}`),
-  );
+export function matches({ type, key }: Token, tests: readonly string[]): boolean {
+  return tests.some((test) => test === key || test === type);
 }
 
 export function describe({ type, value }: Token): string {

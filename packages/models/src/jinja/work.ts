@@ -1,6 +1,6 @@
 import { fail } from "./errors.ts";
 
-const baseWork = 20_000_000;
+const baseWork = 2_000_000;
 const workPerCharacter = 100;
 const longestText = 100_000_000;
 let remaining = baseWork;
@@ -10,7 +10,7 @@ export function startWork(inputCharacters: number): void {
   remaining = baseWork + workPerCharacter * inputCharacters;
 }
 
-/** Counts steps, or characters of a string that is made; throws once a rendering has made too many, about after seconds. */
+/** Counts steps, or characters of a string that is made; throws once a rendering has made too many, after about a second. */
 export function spend(amount: number): void {
   remaining -= amount;
   if (!(remaining >= 0)) fail("the template takes too many steps or writes too much text");
