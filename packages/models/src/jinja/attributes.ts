@@ -1,7 +1,7 @@
 import { dictMethods, listMethods, rangeAttributes, tupleMethods } from "./collection-methods.ts";
 import { unsupported } from "./errors.ts";
 import { asInteger } from "./numbers.ts";
-import { bind, type Implementation, type Parameters } from "./parameters.ts";
+import { bind, type Methods } from "./parameters.ts";
 import { repr, str } from "./print.ts";
 import { formatString } from "./string-format.ts";
 import { stringMethods } from "./string-methods.ts";
@@ -22,9 +22,6 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
-
-/** Methods of a type by name: the parameters after `self`, and the function. */
-export type Methods = Readonly<Record<string, readonly [Parameters, Implementation]>>;
 
 /** Attributes that Python's types have, by type, and that are not supported. */
 const unsupportedAttributes: Readonly<Record<string, readonly string[]>> = {
@@ -116,8 +113,12 @@ function method(value: Value, name: string, methods: Methods): Callable {
 
 function formatMethod(format: string, name: string): Callable {
   return new Callable("function", (args, keywords) => {
-    if (name === "format") return formatString(format, args, (key) => keywords.get(key));
+    if (name === "format")
+      return formatString(format, args, (key) => keywords.get(key), { getAttribute, getItem });
     const [mapping] = bind(name, "mapping/", args, keywords);
-    return formatString(format, [], (key) => (mapping instanceof Dict ? mapping.get(key) : undefined));
+    return formatString(format, [], (key) => (mapping instanceof Dict ? mapping.get(key) : undefined), {
+      getAttribute,
+      getItem,
+    });
   });
 }

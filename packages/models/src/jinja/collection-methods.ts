@@ -1,7 +1,7 @@
-import type { Methods } from "./attributes.ts";
 import { equals } from "./compare.ts";
 import { fail } from "./errors.ts";
 import { toIndex } from "./numbers.ts";
+import type { Methods } from "./parameters.ts";
 import { repr } from "./print.ts";
 import { bounds } from "./sequences.ts";
 import { Dict, DictView, itemsOf, orElse, type Range, type Tuple, type Value } from "./values.ts";

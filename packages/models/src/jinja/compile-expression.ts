@@ -2,13 +2,12 @@ import { calculate, joined, signed } from "./arithmetic.ts";
 import { getAttribute, getItem } from "./attributes.ts";
 import { contains, equals, isOrdered } from "./compare.ts";
 import { fail, unsupported } from "./errors.ts";
-import { checkFilter, filterOf } from "./filters.ts";
+import { checkFilter, filterOf, testOf } from "./filters.ts";
 import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
 import { callValue } from "./globals.ts";
 import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
 import { isTrue, iterate, slice } from "./sequences.ts";
-import { testOf } from "./tests.ts";
 import { Dict, Tuple, Undefined, isText, orElse, type Keywords, type Value } from "./values.ts";
 import { str } from "./print.ts";
 import { spend } from "./work.ts";
@@ -89,13 +88,10 @@ function compileItem({ node, key }: Extract<Expression, { type: "GetItem" }>, fr
   return (run) => slice(object(run), start?.(run), stop?.(run), step?.(run));
 }
 
-function compileConditional(
-  { test, then, otherwise }: Extract<Expression, { type: "Conditional" }>,
-  frame: Frame,
-): Code {
-  const condition = compileExpression(test, frame);
-  const yes = compileExpression(then, frame);
-  const no = otherwise === null ? undefined : compileExpression(otherwise, frame);
+function compileConditional(node: Extract<Expression, { type: "Conditional" }>, frame: Frame): Code {
+  const condition = compileExpression(node.test, frame);
+  const yes = compileExpression(node.yes, frame);
+  const no = node.no === null ? undefined : compileExpression(node.no, frame);
   const missing = "the inline if-expression evaluated to false and no else section was defined.";
   return (run) => (isTrue(condition(run)) ? yes(run) : orElse(no?.(run), () => new Undefined(missing)));
 }

@@ -1,15 +1,14 @@
 import { attributeOf } from "./attributes.ts";
 import { unsupported, fail } from "./errors.ts";
 import { numberFilters } from "./number-filters.ts";
-import { bind, type Implementation, type Parameters } from "./parameters.ts";
+import { functionOf, type Filters } from "./parameters.ts";
+import { selectionFilters } from "./selection-filters.ts";
 import { sequenceFilters } from "./sequence-filters.ts";
+import { tests } from "./tests.ts";
 import { textFilters } from "./text-filters.ts";
 import { isTrue } from "./sequences.ts";
 import { str } from "./print.ts";
 import { Undefined, isText, orElse, typeName, type Call, type Value } from "./values.ts";
-
-/** Filters by name: parameters and function, or a function of all arguments. The filtered value is the first argument. */
-export type Filters = Readonly<Record<string, readonly [Parameters, Implementation] | Call>>;
 
 function orDefault(value: Value, replacement: Value = "", isBoolean: Value = false): Value {
   return value instanceof Undefined || (isTrue(isBoolean) && !isTrue(value)) ? replacement : value;
@@ -25,6 +24,7 @@ const table: Filters = {
   ...textFilters,
   ...numberFilters,
   ...sequenceFilters,
+  ...selectionFilters(filterOf, testOf),
   attr: ["obj name", attribute],
   d: ["value default_value? boolean?", orDefault],
   default: ["value default_value? boolean?", orDefault],
@@ -41,8 +41,6 @@ const unsupportedFilters = new Set([
   "xmlattr",
 ]);
 
-export const isFilter = (name: string): boolean => Object.hasOwn(table, name) || unsupportedFilters.has(name);
-
 /** Throws for filters that jinja2 has and this interpreter does not. */
 export function checkFilter(name: string): void {
   if (unsupportedFilters.has(name)) unsupported(`the filter ${name}`);
@@ -51,9 +49,13 @@ export function checkFilter(name: string): void {
 /** Returns a filter; undefined if there is none of this name. */
 export function filterOf(name: string): Call | undefined {
   checkFilter(name);
-  if (!Object.hasOwn(table, name)) return undefined;
-  const entry = table[name]!;
-  if (typeof entry === "function") return entry;
-  const [parameters, run] = entry;
-  return (args, keywords) => run(...(bind(name, parameters, args, keywords) as never[]));
+  return functionOf(table, name);
 }
+
+/** Returns a test; undefined if there is none of this name. */
+export function testOf(name: string): Call | undefined {
+  return functionOf(name === "filter" ? filterTest : tests, name);
+}
+
+const isFilter = (name: string) => Object.hasOwn(table, name) || unsupportedFilters.has(name);
+const filterTest: Filters = { filter: ["value", (value: Value) => isText(value) && isFilter(str(value))] };

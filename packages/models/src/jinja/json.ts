@@ -76,6 +76,7 @@ const escapes: Readonly<Record<string, string>> = {
 
 function quoted(text: string, isAscii: boolean): string {
   spend(text.length);
+  // oxlint-disable-next-line no-control-regex -- JSON escapes them
   const special = isAscii ? /["\\]|[^ -~]/g : /["\\\x00-\x1f]/g;
   const body = text.replace(
     special,

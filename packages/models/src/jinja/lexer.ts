@@ -172,7 +172,7 @@ function unescaped(text: string): string {
       }
       if (character === "N") unsupported("the escape \\N");
       // A backslash before the escape of a character escapes the backslash of that escape.
-      if (character > "\x7f") return codeEscape(character.codePointAt(0)!);
+      if (character > "\x7f") return codeEscape(Number(character.codePointAt(0)));
       return escapes[character] ?? escape;
     },
   );

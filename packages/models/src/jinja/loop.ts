@@ -55,7 +55,7 @@ export class Loop {
   #peek(): Value | undefined {
     if (this.#next !== undefined) return this.#next;
     const { done, value } = this.#iterator.next();
-    if (done !== true) this.#next = value as Value;
+    if (done !== true) this.#next = value;
     return this.#next;
   }
 

@@ -66,8 +66,8 @@ export type Expression =
   | {
       readonly type: "Conditional";
       readonly test: Expression;
-      readonly then: Expression;
-      readonly otherwise: Expression | null;
+      readonly yes: Expression;
+      readonly no: Expression | null;
     }
   | { readonly type: "GetAttribute"; readonly node: Expression; readonly attribute: string }
   | { readonly type: "GetItem"; readonly node: Expression; readonly key: Expression }

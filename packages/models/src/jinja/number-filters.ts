@@ -1,6 +1,6 @@
 import { calculate } from "./arithmetic.ts";
 import { fail } from "./errors.ts";
-import type { Filters } from "./filters.ts";
+import type { Filters } from "./parameters.ts";
 import {
   asInteger,
   asNumber,

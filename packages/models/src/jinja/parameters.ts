@@ -44,6 +44,21 @@ export function bind(
 
 export type Implementation = (...args: never[]) => Value;
 
+/** Methods of a type by name: the parameters after `self`, and the function. */
+export type Methods = Readonly<Record<string, readonly [Parameters, Implementation]>>;
+
+/** Filters or tests by name: parameters and function, or a function of all arguments. The value is the first argument. */
+export type Filters = Readonly<Record<string, readonly [Parameters, Implementation] | Call>>;
+
+/** Returns a filter or test of a table; undefined if there is none of this name. */
+export function functionOf(table: Filters, name: string): Call | undefined {
+  if (!Object.hasOwn(table, name)) return undefined;
+  const entry = table[name]!;
+  if (typeof entry === "function") return entry;
+  const [parameters, run] = entry;
+  return (args, keywords) => run(...(bind(name, parameters, args, keywords) as never[]));
+}
+
 /** Returns a function value whose arguments are bound to `parameters`. */
 export function builtin(name: string, parameters: Parameters, run: Implementation): Callable {
   const call: Call = (args, keywords) => run(...(bind(name, parameters, args, keywords) as never[]));

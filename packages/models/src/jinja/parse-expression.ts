@@ -38,8 +38,8 @@ export class ExpressionParser {
     let node = this.#or();
     while (this.stream.skipIf("name:if")) {
       const test = this.#or();
-      const otherwise = this.stream.skipIf("name:else") ? this.#conditional() : null;
-      node = { type: "Conditional", test, then: node, otherwise };
+      const no = this.stream.skipIf("name:else") ? this.#conditional() : null;
+      node = { type: "Conditional", test, yes: node, no };
     }
     return node;
   }

@@ -122,5 +122,5 @@ export function codePoint(code: number): string {
 
 /** Replaces all characters beyond ASCII of a `repr` by escapes. */
 export function ascii(text: string): string {
-  return text.replace(/[^\x00-\x7f]/gu, (character) => codeEscape(character.codePointAt(0)!));
+  return text.replace(/[^\p{ASCII}]/gu, (character) => codeEscape(character.codePointAt(0)!));
 }

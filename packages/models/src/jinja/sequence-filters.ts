@@ -2,12 +2,11 @@ import { calculate } from "./arithmetic.ts";
 import { equals, isOrdered, sorted } from "./compare.ts";
 import { fail } from "./errors.ts";
 import { attributeGetter, attributesGetter, identity, ignoreCase } from "./filter-attribute.ts";
-import { filterOf, type Filters } from "./filters.ts";
 import { toIndex } from "./numbers.ts";
-import { repr, str } from "./print.ts";
+import type { Filters } from "./parameters.ts";
+import { str } from "./print.ts";
 import { isTrue, iterate, len, listOf, reversed } from "./sequences.ts";
 import { characters } from "./text.ts";
-import { testOf } from "./tests.ts";
 import {
   Dict,
   Group,
@@ -18,8 +17,6 @@ import {
   isText,
   orElse,
   typeName,
-  type Call,
-  type Keywords,
   type Value,
 } from "./values.ts";
 import { spend } from "./work.ts";
@@ -150,43 +147,6 @@ function sum(value: Value, attribute: Value = null, start: Value = 0): Value {
   return total;
 }
 
-function* mapped(args: readonly Value[], keywords: Keywords): Generator<Value> {
-  const [value, name, ...rest] = args;
-  if (!isTrue(value!)) return;
-  if (name === undefined && keywords.has("attribute")) {
-    const unknown = [...keywords.keys()].find((key) => key !== "attribute" && key !== "default");
-    if (unknown !== undefined) fail(`Unexpected keyword argument '${unknown}'`);
-    const get = attributeGetter(keywords.get("attribute")!, identity, keywords.get("default") ?? null);
-    for (const item of iterate(value!)) yield get(item);
-    return;
-  }
-  if (name === undefined) fail("map requires a filter argument");
-  for (const item of iterate(value!)) yield named(name, filterOf, "filter")([item, ...rest], keywords);
-}
-
-function named(name: Value, lookUp: (name: string) => Call | undefined, kind: string): Call {
-  if (name instanceof Undefined) return name.fail();
-  return (isText(name) ? lookUp(str(name)) : undefined) ?? fail(`No ${kind} named ${repr(name)}.`);
-}
-
-function selecting(isKept: boolean, byAttribute: boolean): Call {
-  function* selected(args: readonly Value[], keywords: Keywords): Generator<Value> {
-    const [value, ...rest] = args;
-    if (!isTrue(value!)) return;
-    if (byAttribute && rest.length === 0) fail("Missing parameter for attribute name");
-    const get = byAttribute ? attributeGetter(rest.shift()!) : identity;
-    const [name, ...testArgs] = rest;
-    for (const item of iterate(value!)) {
-      spend(1);
-      const tested = get(item);
-      const passes =
-        name === undefined ? tested : named(name, testOf, "test")([tested, ...testArgs], keywords);
-      if (isTrue(passes) === isKept) yield item;
-    }
-  }
-  return (args, keywords) => new Iteration(selected(args, keywords));
-}
-
 function sort(
   value: Value,
   isReversed: Value = false,
@@ -210,14 +170,9 @@ export const sequenceFilters: Filters = {
   last: ["seq", last],
   length: ["obj/", len],
   list: ["value", listOf],
-  map: (args, keywords) => new Iteration(mapped(args, keywords)),
   max: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "gt", b))],
   min: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "lt", b))],
-  reject: selecting(false, false),
-  rejectattr: selecting(false, true),
   reverse: ["value", reverse],
-  select: selecting(true, false),
-  selectattr: selecting(true, true),
   slice: [
     "value slices fill_with?",
     (value: Value, count: Value, fill: Value = null) => new Iteration(slices(value, count, fill)),

@@ -91,7 +91,7 @@ export function slice(value: Value, start: Bound, stop: Bound, step: Bound): Val
   const picked: Value[] = [];
   for (let i = first; stride > 0 ? i < end : i > end; i += stride) picked.push(items[i]!);
   spend(picked.length);
-  if (text !== undefined) return picked.join("");
+  if (text !== undefined) return picked.map(str).join("");
   return value instanceof Tuple ? new Tuple(picked) : picked;
 }
 

@@ -1,4 +1,3 @@
-import { getAttribute, getItem } from "./attributes.ts";
 import { fail } from "./errors.ts";
 import { formatValue } from "./format-spec.ts";
 import { ascii } from "./percent-format.ts";
@@ -6,7 +5,14 @@ import { repr, str } from "./print.ts";
 import { orElse, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
+/** How a field such as `{0.name[key]}` reads an object. */
+interface Access {
+  getAttribute(value: Value, name: string): Value;
+  getItem(value: Value, key: Value): Value;
+}
+
 interface Fields {
+  readonly access: Access;
   readonly args: readonly Value[];
   readonly named: (name: string) => Value | undefined;
   automatic: number | null;
@@ -17,8 +23,9 @@ export function formatString(
   format: string,
   args: readonly Value[],
   named: (name: string) => Value | undefined,
+  access: Access,
 ): string {
-  const text = expand(format, { args, named, automatic: 0 }, 2);
+  const text = expand(format, { args, named, access, automatic: 0 }, 2);
   spend(text.length);
   return text;
 }
@@ -89,7 +96,7 @@ function lookUp(name: string, fields: Fields): Value {
     if (fields.automatic === null)
       fail("cannot switch from manual field specification to automatic field numbering");
     key = String(fields.automatic);
-    fields.automatic = fields.automatic! + 1;
+    fields.automatic += 1;
   } else if (/^\d+$/.test(name)) {
     if (fields.automatic !== null && fields.automatic > 0)
       fail("cannot switch from manual field specification to automatic field numbering");
@@ -103,8 +110,8 @@ function lookUp(name: string, fields: Fields): Value {
     if (part.index !== at) break;
     at += part[0].length;
     const [, attribute, item = ""] = part;
-    if (attribute !== undefined) value = getAttribute(value, attribute);
-    else value = getItem(value, /^\d+$/.test(item) ? Number(item) : item);
+    if (attribute !== undefined) value = fields.access.getAttribute(value, attribute);
+    else value = fields.access.getItem(value, /^\d+$/.test(item) ? Number(item) : item);
   }
   if (at !== rest.length) fail("Only '.' or '[' may follow ']' in format field specifier");
   return value;

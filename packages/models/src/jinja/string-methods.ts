@@ -1,7 +1,7 @@
-import type { Methods } from "./attributes.ts";
 import { isAll, isCased, isIdentifier, isTitle } from "./character-types.ts";
 import { fail } from "./errors.ts";
 import { asInteger, toIndex } from "./numbers.ts";
+import type { Methods } from "./parameters.ts";
 import { str } from "./print.ts";
 import { bounds, isTrue, listOf } from "./sequences.ts";
 import { capitalize, characters, lengthOf, splitLines, strip, title, unitIndex } from "./text.ts";
@@ -191,7 +191,7 @@ export const stringMethods: Methods = {
   index: finder(false, true),
   isalnum: predicate(isAll.alphanumeric),
   isalpha: predicate(isAll.alphabetic),
-  isascii: predicate((self) => /^[\x00-\x7f]*$/.test(self)),
+  isascii: predicate((self) => /^\p{ASCII}*$/u.test(self)),
   isdecimal: predicate(isAll.decimal),
   isdigit: predicate(isAll.digit),
   isidentifier: predicate(isIdentifier),

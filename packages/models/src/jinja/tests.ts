@@ -2,9 +2,8 @@ import { calculate } from "./arithmetic.ts";
 import { isCased } from "./character-types.ts";
 import { contains, equals, isOrdered } from "./compare.ts";
 import { unsupported } from "./errors.ts";
-import { isFilter } from "./filters.ts";
 import { asInteger } from "./numbers.ts";
-import { bind, type Implementation, type Parameters } from "./parameters.ts";
+import type { Filters } from "./parameters.ts";
 import { str } from "./print.ts";
 import { iterableOf, sizeOf } from "./sequences.ts";
 import {
@@ -17,7 +16,6 @@ import {
   Undefined,
   isText,
   typeName,
-  type Call,
   type Value,
 } from "./values.ts";
 
@@ -47,8 +45,8 @@ const greaterOrEqual = ["a b", (a: Value, b: Value) => isOrdered(a, "gteq", b)] 
 const less = ["a b", (a: Value, b: Value) => isOrdered(a, "lt", b)] as const;
 const lessOrEqual = ["a b", (a: Value, b: Value) => isOrdered(a, "lteq", b)] as const;
 
-/** Tests by name: parameters and function. The tested value is the first argument. */
-const table: Readonly<Record<string, readonly [Parameters, Implementation]>> = {
+/** The tests, except `filter`. */
+export const tests: Filters = {
   boolean: ["value", (value: Value) => typeof value === "boolean"],
   callable: [
     "obj/",
@@ -59,7 +57,6 @@ const table: Readonly<Record<string, readonly [Parameters, Implementation]>> = {
   escaped: ["value", (value: Value) => value instanceof Markup],
   even: ["value", (value: Value) => equals(modulo(value, 2), 0)],
   false: ["value", (value: Value) => value === false],
-  filter: ["value", (value: Value) => isText(value) && isFilter(str(value))],
   float: ["value", (value: Value) => value instanceof Float],
   in: ["value seq", (value: Value, container: Value) => contains(container, value)],
   integer: ["value", isInteger],
@@ -72,7 +69,10 @@ const table: Readonly<Record<string, readonly [Parameters, Implementation]>> = {
   sameas: ["value other", isSame],
   sequence: ["value", isSequence],
   string: ["value", isText],
-  test: ["value", (value: Value) => isText(value) && Object.hasOwn(table, str(value))],
+  test: [
+    "value",
+    (value: Value) => isText(value) && (str(value) === "filter" || Object.hasOwn(tests, str(value))),
+  ],
   true: ["value", (value: Value) => value === true],
   undefined: ["value", (value: Value) => value instanceof Undefined],
   upper: ["value", (value: Value) => isCased(str(value), "upper")],
@@ -92,10 +92,3 @@ const table: Readonly<Record<string, readonly [Parameters, Implementation]>> = {
   "<=": lessOrEqual,
   le: lessOrEqual,
 };
-
-/** Returns a test; undefined if there is none of this name. */
-export function testOf(name: string): Call | undefined {
-  if (!Object.hasOwn(table, name)) return undefined;
-  const [parameters, run] = table[name]!;
-  return (args, keywords) => run(...(bind(name, parameters, args, keywords) as never[]));
-}

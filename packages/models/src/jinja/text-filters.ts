@@ -1,4 +1,4 @@
-import type { Filters } from "./filters.ts";
+import type { Filters } from "./parameters.ts";
 import { fail, unsupported } from "./errors.ts";
 import { dumpJson } from "./json.ts";
 import { asInteger, toIndex } from "./numbers.ts";

@@ -48,16 +48,16 @@ export function strip(text: string, chars: string | null, sides: "both" | "left"
   return all.slice(start, end).join("");
 }
 
+const lineEnd = "(?:\\r\\n|[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029])";
+const lineOf = new RegExp(`(?:(?!${lineEnd})[^])*(?:${lineEnd}|$)`, "g");
+const endOfLine = new RegExp(`${lineEnd}$`);
+
 /** Python's `str.splitlines`. */
 export function splitLines(text: string, keepEnds = false): string[] {
-  const lines = text.match(
-    /[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|$)/g,
-  )!;
+  const lines = text.match(lineOf)!;
   // The last match is the empty string at the end.
   lines.pop();
-  return keepEnds
-    ? lines
-    : lines.map((line) => line.replace(/(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])$/, ""));
+  return keepEnds ? lines : lines.map((line) => line.replace(endOfLine, ""));
 }
 
 const titleCases = new Map<string, string>();

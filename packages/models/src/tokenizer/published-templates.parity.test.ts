@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Json } from "@periodic-eval/core";
 import type { TemplateInput } from "@periodic-eval/core/internal";
 import { describe, expect, it } from "vitest";
 import { chats } from "../testing/chats.test-data.ts";
@@ -27,7 +26,7 @@ function question(
   template: string,
   { messages, tools = null, kwargs = {}, addGenerationPrompt }: TemplateInput,
 ) {
-  const { documents = null, ...rest } = kwargs as Readonly<Record<string, Json>>;
+  const { documents = null, ...rest } = kwargs;
   const variables = { ...special, ...rest };
   return {
     template,
