@@ -15,7 +15,7 @@ function orDefault(value: Value, replacement: Value = "", isBoolean: Value = fal
 }
 
 function attribute(value: Value, name: Value): Value {
-  if (value instanceof Undefined) return value.fail();
+  if (value instanceof Undefined && !(isText(name) && str(name).startsWith("__"))) return value.fail();
   if (!isText(name)) return fail(`attribute name must be string, not '${typeName(name)}'`);
   return orElse(attributeOf(value, str(name)), () => new Undefined(`no attribute ${str(name)}`));
 }

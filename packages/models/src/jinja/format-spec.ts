@@ -86,7 +86,8 @@ function formatReal(value: number, spec: Spec): string {
   const kind = type.toLowerCase();
   const isNegative = value < 0 || Object.is(value, -0);
   let text: string;
-  if (type === "" && precision === null) text = plainFloat(value);
+  if (type === "" && precision === null)
+    text = spec.isAlternate ? plainFloat(value).replace(/^(\d+)(?=e)/, "$1.") : plainFloat(value);
   else if (type === "") text = formatFloat(value, "g", precision!, spec.isAlternate, true);
   else if (type === "%") text = `${formatFloat(value * 100, "f", precision ?? 6, spec.isAlternate)}%`;
   else text = formatFloat(value, kind as "e" | "f" | "g", precision ?? 6, spec.isAlternate);
