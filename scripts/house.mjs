@@ -74,6 +74,7 @@ export const rooms = {
     "checkpoint/",
     "lora/",
     "outline/",
+    "jinja/",
     "tokenizer/",
     "sharing.ts",
     "open-checkpoint.ts",

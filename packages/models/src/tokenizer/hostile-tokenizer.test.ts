@@ -222,8 +222,6 @@ it.each(
     { chat_template: "{{ unclosed" },
     { chat_template: "{% if x %}" },
     { chat_template: `{{ ${"(".repeat(50_000)} }}` },
-    { chat_template: "x".repeat(2_000_000) },
-    { chat_template: `${" ".repeat(900_000)}x` },
     { chat_template: `{{ ${"a + ".repeat(200_000)} a }}` },
     { chat_template: `{{ ${"not ".repeat(200_000)} a }}` },
     { chat_template: "{% if a %}".repeat(50_000) },
@@ -252,8 +250,3 @@ it.each(["tokenizer.json", "tokenizer_config.json", "generation_config.json"])(
     expect(error).toMatchObject({ where: join(folder, name), got: 'the key "a" twice in one object' });
   },
 );
-
-it("rejects a chat template whose runs of whitespace together would take long to parse", async () => {
-  await write("chat_template.jinja", `${"\t".repeat(999)}{`.repeat(900));
-  expect((await useError()).message).toContain("too many spaces or line breaks in a row");
-});

@@ -57,7 +57,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const renderChat =
     files.chatTemplate === null
       ? null
-      : chatRenderer(await compile(files.chatTemplate, codec, where, date), where, files.chatTemplate);
+      : chatRenderer(compile(files.chatTemplate, codec, where, date), where, files.chatTemplate);
 
   const noTemplate = () =>
     modelError({
@@ -78,14 +78,14 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   };
 }
 
-async function compile(
+function compile(
   chatTemplate: string,
   { specialTokens }: OpenedCodec,
   where: string,
   date: string,
-): Promise<ChatTemplate> {
+): ChatTemplate {
   try {
-    return await compileTemplate(chatTemplate, specialTokens, date);
+    return compileTemplate(chatTemplate, specialTokens, date);
   } catch (cause) {
     throw modelError({
       where,

@@ -17,8 +17,8 @@ it.each([
   const empty = { messages: [], addGenerationPrompt: true };
   for (const now of ["2025-12-31T23:59:59", "2026-01-01T00:00:01"]) {
     vi.setSystemTime(new Date(now));
-    expect((await compileTemplate(source, {}))(empty).text).toBe(`Today Date: ${fallback}`);
-    expect((await compileTemplate(source, {}, "2026-03-05"))(empty).text).toBe(`Today Date: ${given}`);
+    expect(compileTemplate(source, {})(empty).text).toBe(`Today Date: ${fallback}`);
+    expect(compileTemplate(source, {}, "2026-03-05")(empty).text).toBe(`Today Date: ${given}`);
   }
 });
 

@@ -1,0 +1,169 @@
+import { fail, unsupported } from "./errors.ts";
+import { asInteger, asNumber, integer, toFloat, type Integer } from "./numbers.ts";
+import { percentFormat } from "./percent-format.ts";
+import { escapedText, str } from "./print.ts";
+import {
+  Float,
+  Markup,
+  Tuple,
+  Undefined,
+  DictView,
+  isText,
+  itemsOf,
+  typeName,
+  type Value,
+} from "./values.ts";
+import { repeated, spend } from "./work.ts";
+
+export type Operator = "+" | "-" | "*" | "/" | "//" | "%" | "**";
+const longestInteger = 20_000;
+
+/** Applies a binary operator of Python. */
+export function calculate(left: Value, operator: Operator, right: Value): Value {
+  if (operator === "%" && isText(left)) {
+    if (left instanceof Markup) unsupported("% with text marked as safe");
+    return percentFormat(left, right);
+  }
+  if (left instanceof Undefined) return left.fail();
+  if (right instanceof Undefined) return right.fail();
+  const [a, b] = [asInteger(left), asInteger(right)];
+  if (a !== undefined && b !== undefined) return ofIntegers(a, operator, b);
+  const [x, y] = [asNumber(left), asNumber(right)];
+  if (x !== undefined && y !== undefined) return ofFloats(toFloat(x), operator, toFloat(y));
+  const result =
+    operator === "+" ? concatenated(left, right) : operator === "*" ? multiplied(left, right) : undefined;
+  if (left instanceof DictView || right instanceof DictView) unsupported("a set");
+  return (
+    result ??
+    fail(`unsupported operand type(s) for ${operator}: '${typeName(left)}' and '${typeName(right)}'`)
+  );
+}
+
+function ofIntegers(a: Integer, operator: Operator, b: Integer): Value {
+  if ((operator === "/" || operator === "//" || operator === "%") && Number(b) === 0)
+    fail("integer division or modulo by zero");
+  const [x, y] = [BigInt(a), BigInt(b)];
+  switch (operator) {
+    case "+":
+      return integer(x + y);
+    case "-":
+      return integer(x - y);
+    case "*":
+      return integer(x * y);
+    case "/":
+      return new Float(quotient(x, y));
+    case "//":
+      return integer((x - modulo(x, y)) / y);
+    case "%":
+      return integer(modulo(x, y));
+    case "**": {
+      if (y < 0n) return ofFloats(toFloat(a), operator, toFloat(b));
+      if (BigInt(x.toString(2).length) * y > BigInt(longestInteger) && x !== 1n && x !== -1n && x !== 0n)
+        fail("the template computes an integer that is too long");
+      return integer(x ** (x === 1n || x === 0n ? (y === 0n ? 0n : 1n) : x === -1n ? y % 2n : y));
+    }
+  }
+}
+
+/** The sign of Python's modulo is that of the divisor. */
+function modulo(x: bigint, y: bigint): bigint {
+  const rest = x % y;
+  return rest !== 0n && rest < 0n !== y < 0n ? rest + y : rest;
+}
+
+/** Divides integers with one rounding. */
+function quotient(x: bigint, y: bigint): number {
+  if (Number.isSafeInteger(Number(x)) && Number.isSafeInteger(Number(y))) return Number(x) / Number(y);
+  const isNegative = x < 0n !== y < 0n;
+  const [n, d] = [x < 0n ? -x : x, y < 0n ? -y : y];
+  // 64 more bits than the divisor, the last of which says whether there is a rest, round as the exact quotient.
+  const shift = BigInt(64 + d.toString(2).length - n.toString(2).length);
+  const [high, low] = shift > 0n ? [n << shift, d] : [n, d << -shift];
+  const bits = (high / low) | (high % low === 0n ? 0n : 1n);
+  const result = Number(bits) * 2 ** -Number(shift);
+  if (!Number.isFinite(result)) fail("integer division result too large for a float");
+  return isNegative ? -result : result;
+}
+
+function ofFloats(x: number, operator: Operator, y: number): Value {
+  if ((operator === "/" || operator === "//" || operator === "%") && y === 0) fail("float division by zero");
+  switch (operator) {
+    case "+":
+      return new Float(x + y);
+    case "-":
+      return new Float(x - y);
+    case "*":
+      return new Float(x * y);
+    case "/":
+      return new Float(x / y);
+    case "//":
+      return new Float(floorQuotient(x, y));
+    case "%":
+      return new Float(floatModulo(x, y));
+    case "**":
+      // Powers differ in their last digit between JavaScript and C.
+      if (x !== 10 || !Number.isInteger(y)) unsupported("** with floats");
+      return new Float(Number(`1e${y}`));
+  }
+}
+
+function floatModulo(x: number, y: number): number {
+  const rest = x % y;
+  if (rest === 0) return y < 0 ? -0 : 0;
+  return rest < 0 !== y < 0 ? rest + y : rest;
+}
+
+/** As CPython's `float_divmod`. */
+function floorQuotient(x: number, y: number): number {
+  const rest = x % y;
+  let exact = (x - rest) / y;
+  if (rest !== 0 && rest < 0 !== y < 0) exact -= 1;
+  if (exact === 0) return x / y < 0 || Object.is(x / y, -0) ? -0 : 0;
+  const floor = Math.floor(exact);
+  return exact - floor > 0.5 ? floor + 1 : floor;
+}
+
+function concatenated(left: Value, right: Value): Value | undefined {
+  if (isText(left) && isText(right) && (left instanceof Markup || right instanceof Markup))
+    return new Markup(
+      [left, right].map((part) => (part instanceof Markup ? part.text : escapedText(part))).join(""),
+    );
+  if (typeof left === "string" && typeof right === "string") {
+    spend(left.length + right.length);
+    return left + right;
+  }
+  const [a, b] = [itemsOf(left), itemsOf(right)];
+  if (a === undefined || b === undefined || Array.isArray(left) !== Array.isArray(right)) return undefined;
+  spend(a.length + b.length);
+  return Array.isArray(left) ? [...a, ...b] : new Tuple([...a, ...b]);
+}
+
+function multiplied(left: Value, right: Value): Value | undefined {
+  const times = asInteger(right) ?? asInteger(left);
+  if (times === undefined) return undefined;
+  const value = asInteger(right) === undefined ? right : left;
+  const count = Math.max(0, Number(times));
+  if (value instanceof Markup) unsupported("* with text marked as safe");
+  if (typeof value === "string") return repeated(value, count);
+  const items = itemsOf(value);
+  if (items === undefined) return undefined;
+  spend(items.length * count);
+  const all = Array.from({ length: items.length * count }, (_, i) => items[i % items.length]!);
+  return Array.isArray(value) ? all : new Tuple(all);
+}
+
+/** Applies `-` or `+` of Python to one operand. */
+export function signed(operator: "-" | "+", value: Value): Value {
+  if (value instanceof Undefined) return value.fail();
+  if (value instanceof Float) return operator === "-" ? new Float(-value.value) : value;
+  const whole = asInteger(value);
+  if (whole === undefined) return fail(`bad operand type for unary ${operator}: '${typeName(value)}'`);
+  return operator === "-" ? integer(-BigInt(whole)) : whole;
+}
+
+/** Python's `~` of jinja2: joins the text of values. */
+export function joined(values: readonly Value[]): string {
+  const text = values.map(str).join("");
+  spend(text.length);
+  return text;
+}

@@ -1,0 +1,89 @@
+import { assignedValue, compileTarget } from "./assignment.ts";
+import { compileExpression } from "./compile-expression.ts";
+import { fail } from "./errors.ts";
+import { innerFrame, type Frame } from "./frame.ts";
+import { Loop } from "./loop.ts";
+import { nodesIn, type Body, type For } from "./nodes.ts";
+import { Output, Variables, enter, leave, type Run, type Step } from "./run.ts";
+import { isTrue, iterate } from "./sequences.ts";
+import { undeclared } from "./symbols.ts";
+import { Iteration, type Value } from "./values.ts";
+
+type CompileBody = (body: Body, frame: Frame) => Step;
+
+export function compileLoop(node: For, frame: Frame, compileBody: CompileBody): Step {
+  for (const child of nodesIn(node))
+    if (child.type === "Name" && child.name === "loop" && child.context === "store")
+      fail("Can't assign to special loop variable in for-loop target");
+
+  const loopFrame = innerFrame(frame, true);
+  const usesLoop = node.isRecursive || undeclared(node.body, ["loop"]).size > 0;
+  const loopIdentifier = usesLoop ? loopFrame.symbols.declare("loop") : null;
+  loopFrame.symbols.visit(node.target, true);
+  for (const statement of node.body) loopFrame.symbols.visit(statement);
+  const assign = compileTarget(node.target, loopFrame);
+  const body = compileBody(node.body, loopFrame);
+  const selected = compileSelection(node, frame);
+  const otherwise = compileOtherwise(node, frame, compileBody);
+  const iterable = compileExpression(node.iterable, frame);
+
+  /** Runs the loop; returns the word for a loop around it. */
+  const iterateOver = (run: Run, items: Value, depth: number): ReturnType<Step> => {
+    const recurse = (more: Value, level: number) => callLoop(run, more, level);
+    const loop = new Loop(selected(run, items), depth, node.isRecursive ? recurse : undefined);
+    let isCompleted = false;
+    for (let item = loop.next(); item !== undefined; item = loop.next()) {
+      assign(run, item);
+      if (loopIdentifier !== null) run.variables.set(loopIdentifier, loop.variable);
+      enter(loopFrame.symbols, run);
+      const word = body(run);
+      if (word === "break") break;
+      // As in jinja2, an iteration that `break` or `continue` ended does not count for `else`.
+      isCompleted ||= word === undefined;
+    }
+    leave(loopFrame.symbols, run);
+    return isCompleted ? undefined : otherwise(run);
+  };
+  const callLoop = (run: Run, items: Value, depth: number): string => {
+    const inner = { ...run, variables: new Variables(run.variables), output: new Output() };
+    iterateOver(inner, items, depth);
+    return inner.output.text;
+  };
+  return (run) => {
+    if (!node.isRecursive) return iterateOver(run, iterable(run), 0);
+    run.output.write(callLoop(run, iterable(run), 0));
+    return undefined;
+  };
+}
+
+/** Returns a function that yields the items for which the test of the loop is true. */
+function compileSelection(node: For, outer: Frame): (run: Run, items: Value) => Value {
+  if (node.test === null) return (_, items) => items;
+  const frame = innerFrame(outer, false);
+  frame.symbols.visit(node.target, true);
+  frame.symbols.visit(node.test);
+  const assign = compileTarget(node.target, frame);
+  const test = compileExpression(node.test, frame);
+  function* select(outerRun: Run, items: Iterable<Value>): Generator<Value> {
+    const run = { ...outerRun, variables: new Variables(outerRun.variables) };
+    enter(frame.symbols, run);
+    for (const item of items) {
+      assign(run, item);
+      if (isTrue(test(run))) yield assignedValue(node.target, item);
+    }
+  }
+  return (run, items) => new Iteration(select(run, iterate(items)));
+}
+
+function compileOtherwise(node: For, outer: Frame, compileBody: CompileBody): Step {
+  if (node.otherwise.length === 0) return () => undefined;
+  const frame = innerFrame(outer, outer.isInLoop && !node.isRecursive);
+  for (const statement of node.otherwise) frame.symbols.visit(statement);
+  const body = compileBody(node.otherwise, frame);
+  return (run) => {
+    enter(frame.symbols, run);
+    const word = body(run);
+    leave(frame.symbols, run);
+    return word;
+  };
+}

@@ -1,0 +1,186 @@
+import { compileNamespaceCheck, compileTarget } from "./assignment.ts";
+import { compileArguments, compileExpression, compileFilter } from "./compile-expression.ts";
+import { compileLoop } from "./compile-loop.ts";
+import { compileMacro } from "./compile-macro.ts";
+import { fail } from "./errors.ts";
+import { conditionalFrame, identifierOf, innerFrame, type Frame } from "./frame.ts";
+import { callValue } from "./globals.ts";
+import type { Body, Expression, If, Macro, Statement } from "./nodes.ts";
+import { str } from "./print.ts";
+import { Output, enter, leave, type Run, type Step } from "./run.ts";
+import { isTrue } from "./sequences.ts";
+import { isText, typeName, type Value } from "./values.ts";
+import { spend } from "./work.ts";
+
+export function compileBody(body: Body, frame: Frame): Step {
+  const steps = body.map((statement) => compileStatement(statement, frame));
+  return (run) => {
+    for (const step of steps) {
+      spend(1);
+      const word = step(run);
+      if (word !== undefined) return word;
+    }
+    return undefined;
+  };
+}
+
+function compileStatement(node: Statement, frame: Frame): Step {
+  switch (node.type) {
+    case "Output":
+      return compileOutput(node.nodes, frame);
+    case "If":
+      return compileIf(node, conditionalFrame(frame));
+    case "For":
+      return compileLoop(node, frame, compileBody);
+    case "Macro":
+      return compileDefinition(node, frame);
+    case "CallBlock":
+      return compileCallBlock(node, frame);
+    case "Generation":
+      return compileGeneration(node, frame);
+    case "FilterBlock":
+      return compileFilterBlock(node, frame);
+    case "With":
+      return compileWith(node, frame);
+    case "Assign":
+      return compileAssign(node, frame);
+    case "AssignBlock":
+      return compileAssignBlock(node, frame);
+    case "Break":
+    case "Continue": {
+      if (!frame.isInLoop) fail(`'${node.type.toLowerCase()}' outside loop`);
+      const word = node.type === "Break" ? "break" : "continue";
+      return () => word;
+    }
+  }
+}
+
+function compileOutput(nodes: readonly Expression[], frame: Frame): Step {
+  const codes = nodes.map((node) => compileExpression(node, frame));
+  return (run) => {
+    for (const code of codes) run.output.write(str(code(run)));
+    return undefined;
+  };
+}
+
+function compileIf(node: If, frame: Frame): Step {
+  const branches = [node, ...node.elifs].map(({ test, body }) => ({
+    test: compileExpression(test, frame),
+    body: compileBody(body, frame),
+  }));
+  const otherwise = compileBody(node.otherwise, frame);
+  return (run) => (branches.find(({ test }) => isTrue(test(run)))?.body ?? otherwise)(run);
+}
+
+function compileDefinition(node: Macro, frame: Frame): Step {
+  const make = compileMacro(node, frame, compileBody);
+  const name = node.name!;
+  const identifier = identifierOf(frame, name);
+  return (run) => {
+    const macro = make(run);
+    run.variables.set(identifier, macro);
+    if (frame.isTop) run.context.assigned.set(name, macro);
+    return undefined;
+  };
+}
+
+/** Writes a value that is not converted to a string. */
+function writeText({ output }: Run, value: Value): undefined {
+  output.write(isText(value) ? str(value) : fail(`expected str instance, ${typeName(value)} found`));
+}
+
+function compileCallBlock(node: Macro, frame: Frame): Step {
+  const make = compileMacro(node, frame, compileBody);
+  const callee = compileExpression(node.call!.node, frame);
+  const evaluate = compileArguments(node.call!, frame);
+  return (run) => {
+    const caller = make(run);
+    const value = callee(run);
+    const [args, keywords] = evaluate(run);
+    if (keywords.has("caller")) fail("got multiple values for keyword argument 'caller'");
+    // As in jinja2, `caller` stands before the keywords of `**`.
+    const all = [...keywords].toSpliced(node.call!.keywords.length, 0, ["caller", caller]);
+    return writeText(run, callValue(value, args, new Map(all)));
+  };
+}
+
+/** As in transformers, the block is a macro: what it assigns stays inside. */
+function compileGeneration(node: Macro, frame: Frame): Step {
+  const make = compileMacro(node, frame, compileBody);
+  return (run) => {
+    const text = str(make(run).call([], new Map()));
+    run.context.addGenerated(text);
+    return writeText(run, text);
+  };
+}
+
+function compileFilterBlock(node: Extract<Statement, { type: "FilterBlock" }>, outer: Frame): Step {
+  const frame = innerFrame(outer);
+  for (const statement of node.body) frame.symbols.visit(statement);
+  frame.symbols.visit(node.filter);
+  const body = compileBody(node.body, frame);
+  const apply = compileFilters(node.filter, frame);
+  return (run) => {
+    enter(frame.symbols, run);
+    const inner = { ...run, output: new Output() };
+    const word = body(inner);
+    if (word !== undefined) return word;
+    writeText(run, apply(run, inner.output.text));
+    leave(frame.symbols, run);
+    return undefined;
+  };
+}
+
+/** Returns a function that applies filters, the innermost of which has the text of a block as its value. */
+function compileFilters(node: Expression, frame: Frame): (run: Run, text: Value) => Value {
+  if (node.type !== "Filter") return fail("expected a filter");
+  const apply = compileFilter(node, frame);
+  if (node.node === null) return apply;
+  const inner = compileFilters(node.node, frame);
+  return (run, text) => apply(run, inner(run, text));
+}
+
+function compileWith(node: Extract<Statement, { type: "With" }>, outer: Frame): Step {
+  const frame = innerFrame(outer);
+  for (const part of [...node.targets, ...node.body]) frame.symbols.visit(part);
+  const assignments = node.targets.map((target, i) => ({
+    assign: compileTarget(target, frame),
+    value: compileExpression(node.values[i]!, outer),
+  }));
+  const body = compileBody(node.body, frame);
+  return (run) => {
+    enter(frame.symbols, run);
+    for (const { assign, value } of assignments) assign(run, value(run));
+    const word = body(run);
+    leave(frame.symbols, run);
+    return word;
+  };
+}
+
+function compileAssign(node: Extract<Statement, { type: "Assign" }>, frame: Frame): Step {
+  const check = compileNamespaceCheck(node.target, frame);
+  const assign = compileTarget(node.target, frame);
+  const value = compileExpression(node.node, frame);
+  return (run) => {
+    check(run);
+    assign(run, value(run));
+    return undefined;
+  };
+}
+
+function compileAssignBlock(node: Extract<Statement, { type: "AssignBlock" }>, outer: Frame): Step {
+  const frame = innerFrame(outer);
+  for (const statement of node.body) frame.symbols.visit(statement);
+  const body = compileBody(node.body, frame);
+  const assign = compileTarget(node.target, outer);
+  const apply = node.filter === null ? (_: Run, text: Value) => text : compileFilters(node.filter, frame);
+  return (run) => {
+    enter(frame.symbols, run);
+    const inner = { ...run, output: new Output() };
+    const word = body(inner);
+    if (word !== undefined) return word;
+    assign(run, apply(run, inner.output.text));
+    leave(frame.symbols, run);
+    return undefined;
+  };
+}

@@ -1,0 +1,83 @@
+import { unsupported } from "./errors.ts";
+import { floatText, integerText } from "./numbers.ts";
+import {
+  Callable,
+  Dict,
+  DictView,
+  Float,
+  LostInteger,
+  Markup,
+  Namespace,
+  Range,
+  Tuple,
+  Undefined,
+  typeName,
+  type Value,
+} from "./values.ts";
+import { spend } from "./work.ts";
+
+/** Python's `str(value)`: what a template prints. */
+export function str(value: Value): string {
+  if (typeof value === "string") return value;
+  if (value instanceof Markup) return value.text;
+  return value instanceof Undefined ? "" : repr(value);
+}
+
+/** Python's `repr(value)`. */
+export function repr(value: Value): string {
+  spend(1);
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "number" || typeof value === "bigint") return integerText(value);
+  if (typeof value === "string") return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
+  if (value instanceof Float) return floatText(value.value);
+  if (value instanceof Tuple)
+    return value.items.length === 1 ? `(${repr(value.items[0]!)},)` : `(${value.items.map(repr).join(", ")})`;
+  if (value instanceof Dict) return dictText(value);
+  if (value instanceof Undefined) return "Undefined";
+  if (value instanceof Markup) return `Markup(${quoted(value.text)})`;
+  if (value instanceof DictView) return `${value.type}([${[...value].map(repr).join(", ")}])`;
+  if (value instanceof Namespace) return `<Namespace ${dictText(value.attributes)}>`;
+  if (value instanceof Range)
+    return `range(${value.start}, ${value.stop}${value.step === 1 ? "" : `, ${value.step}`})`;
+  if (value instanceof Callable && value.printed !== undefined) return value.printed();
+  if (value instanceof LostInteger) unsupported("a number beyond 2^53, whose digits JavaScript has rounded");
+  return unsupported(`the text of a ${typeName(value)}, in which Python writes an address`);
+}
+
+function dictText(dict: Dict): string {
+  return `{${[...dict.entries()].map(([key, item]) => `${repr(key)}: ${repr(item)}`).join(", ")}}`;
+}
+
+const escapes: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\" };
+
+function quoted(text: string): string {
+  spend(text.length);
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const body = text.replace(/[\\'"]|(?! )[\p{C}\p{Z}]/gu, (character) => {
+    if (character === "'" || character === '"') return character === quote ? `\\${character}` : character;
+    return escapes[character] ?? codeEscape(character.codePointAt(0)!);
+  });
+  return quote + body + quote;
+}
+
+/** A character as the shortest of Python's escapes for it. */
+export function codeEscape(code: number): string {
+  const hex = code.toString(16);
+  if (code < 0x100) return `\\x${hex.padStart(2, "0")}`;
+  return code < 0x10000 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  "'": "&#39;",
+  '"': "&#34;",
+};
+
+/** Escapes text for HTML as jinja2 does. */
+export function escapedText(text: string): string {
+  return text.replace(/[&<>'"]/g, (character) => entities[character]!);
+}

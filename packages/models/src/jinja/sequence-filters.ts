@@ -1,0 +1,187 @@
+import { calculate } from "./arithmetic.ts";
+import { equals, isOrdered, sorted } from "./compare.ts";
+import { fail } from "./errors.ts";
+import { attributeGetter, attributesGetter, identity, ignoreCase } from "./filter-attribute.ts";
+import { toIndex } from "./numbers.ts";
+import type { Filters } from "./parameters.ts";
+import { str } from "./print.ts";
+import { isTrue, iterate, len, listOf, reversed } from "./sequences.ts";
+import { characters } from "./text.ts";
+import {
+  Dict,
+  Group,
+  Iteration,
+  Tuple,
+  Undefined,
+  hashKey,
+  isText,
+  orElse,
+  typeName,
+  type Value,
+} from "./values.ts";
+import { spend } from "./work.ts";
+
+const caseOf = (isSensitive: Value) => (isTrue(isSensitive) ? identity : ignoreCase);
+
+function* batch(value: Value, count: Value, fill: Value): Generator<Value> {
+  let row: Value[] = [];
+  for (const item of iterate(value)) {
+    if (equals(row.length, count)) {
+      yield row;
+      row = [];
+    }
+    row.push(item);
+  }
+  if (row.length === 0) return;
+  if (fill !== null) while (isOrdered(row.length, "lt", toIndex(count))) row.push(fill);
+  yield row;
+}
+
+function* slices(value: Value, slicesCount: Value, fill: Value): Generator<Value> {
+  const items = listOf(value);
+  const count = toIndex(slicesCount);
+  if (count === 0) fail("integer division or modulo by zero");
+  const size = Math.floor(items.length / count);
+  const longer = items.length - size * count;
+  let offset = 0;
+  for (let i = 0; i < count; i++) {
+    spend(1);
+    const start = offset + i * size;
+    if (i < longer) offset += 1;
+    const row = items.slice(start, offset + (i + 1) * size);
+    if (fill !== null && i >= longer) row.push(fill);
+    yield row;
+  }
+}
+
+function dictSort(
+  value: Value,
+  isSensitive: Value = false,
+  by: Value = "key",
+  isReversed: Value = false,
+): Value {
+  if (by !== "key" && by !== "value") return fail('You can only sort by either "key" or "value"');
+  if (value instanceof Undefined) return value.fail();
+  if (!(value instanceof Dict)) return fail(`'${typeName(value)}' object has no attribute 'items'`);
+  const keyOf = caseOf(isSensitive);
+  const entries = sorted(
+    [...value.entries()],
+    (entry) => keyOf(entry[by === "key" ? 0 : 1]),
+    isTrue(isReversed),
+  );
+  return entries.map((entry) => new Tuple(entry));
+}
+
+function extreme(isBetter: (a: Value, b: Value) => boolean) {
+  return (value: Value, isSensitive: Value = false, attribute: Value = null): Value => {
+    const keyOf = attributeGetter(attribute, caseOf(isSensitive));
+    let best: { item: Value; key: Value } | undefined;
+    for (const item of iterate(value)) {
+      const key = keyOf(item);
+      if (best === undefined || isBetter(key, best.key)) best = { item, key };
+    }
+    return orElse(best?.item, () => new Undefined("No aggregated item, sequence was empty."));
+  };
+}
+
+function groupBy(value: Value, attribute: Value, missing: Value = null, isSensitive: Value = false): Value {
+  const keyOf = attributeGetter(attribute, caseOf(isSensitive), missing);
+  const groups: { key: Value; items: Value[] }[] = [];
+  for (const item of sorted(listOf(value), keyOf, false)) {
+    const key = keyOf(item);
+    const last = groups.at(-1);
+    if (last !== undefined && equals(last.key, key)) last.items.push(item);
+    else groups.push({ key, items: [item] });
+  }
+  const shown = attributeGetter(attribute, identity, missing);
+  return groups.map(({ key, items }) => new Group(isTrue(isSensitive) ? key : shown(items[0]!), items));
+}
+
+function* items(value: Value): Generator<Value> {
+  if (value instanceof Undefined) return;
+  if (!(value instanceof Dict)) return fail("Can only get item pairs from a mapping.");
+  for (const entry of value.entries()) yield new Tuple(entry);
+}
+
+function join(value: Value, separator: Value = "", attribute: Value = null): string {
+  const get = attribute === null ? identity : attributeGetter(attribute);
+  const text = listOf(value)
+    .map((item) => str(get(item)))
+    .join(str(separator));
+  spend(text.length);
+  return text;
+}
+
+function first(value: Value): Value {
+  for (const item of iterate(value)) return item;
+  return new Undefined("No first item, sequence was empty.");
+}
+
+function last(value: Value): Value {
+  const all = reversed(value) ?? fail(`'${typeName(value)}' object is not reversible`);
+  return orElse(all[0], () => new Undefined("No last item, sequence was empty."));
+}
+
+function reverse(value: Value): Value {
+  if (isText(value)) return characters(str(value)).toReversed().join("");
+  const all = reversed(value);
+  return all === undefined ? listOf(value).toReversed() : new Iteration(all);
+}
+
+function* unique(value: Value, isSensitive: Value, attribute: Value): Generator<Value> {
+  const keyOf = attributeGetter(attribute, caseOf(isSensitive));
+  const seen = new Set<unknown>();
+  for (const item of iterate(value)) {
+    const key = hashKey(keyOf(item));
+    if (seen.has(key)) continue;
+    seen.add(key);
+    yield item;
+  }
+}
+
+function sum(value: Value, attribute: Value = null, start: Value = 0): Value {
+  if (isText(start)) fail("sum() can't sum strings [use ''.join(seq) instead]");
+  const get = attribute === null ? identity : attributeGetter(attribute);
+  let total: Value = start;
+  for (const item of iterate(value)) total = calculate(total, "+", get(item));
+  return total;
+}
+
+function sort(
+  value: Value,
+  isReversed: Value = false,
+  isSensitive: Value = false,
+  attribute: Value = null,
+): Value {
+  return sorted(listOf(value), attributesGetter(attribute, caseOf(isSensitive)), isTrue(isReversed));
+}
+
+export const sequenceFilters: Filters = {
+  batch: [
+    "value linecount fill_with?",
+    (value: Value, count: Value, fill: Value = null) => new Iteration(batch(value, count, fill)),
+  ],
+  count: ["obj/", len],
+  dictsort: ["value case_sensitive? by? reverse?", dictSort],
+  first: ["seq", first],
+  groupby: ["value attribute default? case_sensitive?", groupBy],
+  items: ["value", (value: Value) => new Iteration(items(value))],
+  join: ["value d? attribute?", join],
+  last: ["seq", last],
+  length: ["obj/", len],
+  list: ["value", listOf],
+  max: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "gt", b))],
+  min: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "lt", b))],
+  reverse: ["value", reverse],
+  slice: [
+    "value slices fill_with?",
+    (value: Value, count: Value, fill: Value = null) => new Iteration(slices(value, count, fill)),
+  ],
+  sort: ["value reverse? case_sensitive? attribute?", sort],
+  sum: ["iterable attribute? start?", sum],
+  unique: [
+    "value case_sensitive? attribute?",
+    (value: Value, isSensitive: Value = false, attribute: Value = null) =>
+      new Iteration(unique(value, isSensitive, attribute)),
+  ],
+};

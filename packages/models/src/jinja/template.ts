@@ -1,0 +1,67 @@
+import { compileBody } from "./compile-statement.ts";
+import { fail } from "./errors.ts";
+import type { Frame } from "./frame.ts";
+import { globalsOf } from "./globals.ts";
+import { fromJson, type Input } from "./input.ts";
+import { nodesIn } from "./nodes.ts";
+import { parse } from "./parse.ts";
+import { Context, Variables, enter } from "./run.ts";
+import { Symbols, undeclared } from "./symbols.ts";
+import { Reference } from "./values.ts";
+import { startWork } from "./work.ts";
+
+export interface Rendering {
+  readonly text: string;
+  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null if the template has no such tag. */
+  readonly generated: readonly (readonly [start: number, end: number])[] | null;
+}
+
+export type Template = (variables: Readonly<Record<string, Input>>) => Rendering;
+
+/**
+ * Compiles a chat template: jinja2 3.1.6 in the environment of transformers 5.24 (`trim_blocks`, `lstrip_blocks`, `break` and
+ * `continue`, `{% generation %}`, its `tojson`, the immutable sandbox). Throws a TemplateError where Python raises, and an
+ * UnsupportedError for the parts of jinja2 that are missing here.
+ */
+export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
+  const functions = globalsOf(strftimeNow);
+  const { symbols, body, self, hasGeneration } = withinStack(() => {
+    const statements = parse(source);
+    const frame: Frame = { symbols: new Symbols(null), isTop: true, isConditional: false, isInLoop: false };
+    const self = undeclared(statements, ["self"]).size > 0 ? frame.symbols.declare("self") : null;
+    for (const statement of statements) frame.symbols.visit(statement);
+    return {
+      self,
+      symbols: frame.symbols,
+      body: compileBody(statements, frame),
+      hasGeneration: statements.some((root) => [...nodesIn(root)].some(({ type }) => type === "Generation")),
+    };
+  });
+  return (variables) =>
+    withinStack(() => {
+      const size = { characters: 0 };
+      const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value, size)] as const);
+      startWork(size.characters);
+      const context = new Context(new Map([...functions, ...passed]));
+      const run = { context, variables: new Variables(null), output: context.output };
+      if (self !== null) run.variables.set(self, noBlocks);
+      enter(symbols, run);
+      body(run);
+      const { text } = context.output;
+      return { text, generated: hasGeneration ? context.generatedIn(text) : null };
+    });
+}
+
+/** The variable `self`: the blocks of the template, of which there are none. */
+const noBlocks = new Reference();
+
+/** Replaces a stack overflow by an error of the template. */
+function withinStack<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof RangeError)
+      return fail("the template nests too deep, or makes a value that is too long");
+    throw error;
+  }
+}
