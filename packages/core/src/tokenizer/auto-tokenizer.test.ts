@@ -12,10 +12,10 @@ it("ends a chat template that does not end", () => {
       return "a";
     },
   };
-  // One slow rendering is the search for the end of a turn.
-  const tokenizer = tokenizerOf("inMemory", auto, { one: 0.05, all: 0.1 });
+  const tokenizer = tokenizerOf("inMemory", auto, { one: 0.05, all: 1 });
   const render = () => tokenizer.render({ messages: [{ role: "user", content: "a" }] });
   const where = "chat template of the AutoTokenizer: got the template's error ";
   expect(render).toThrow(`${where}"the template takes more than 0.05 s for this text`);
-  expect(render).toThrow(`${where}"not run, because the template took 0.1 s for the texts before`);
+  for (let i = 0; i < 20; i++) expect(render).toThrow();
+  expect(render).toThrow(`${where}"not run, because the template took 1 s for the texts before`);
 });

@@ -43,7 +43,7 @@ const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).repla
 const needs = needsPython("transformers");
 
 if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
-describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 5.23 (${needs})`, () => {
+describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 5.24 (${needs})`, () => {
   let root = "";
   const comparisons = new Map<string, Comparison>();
   const folderOf = (name: string, dtype: string) => join(root, `${name}-${dtype}`);

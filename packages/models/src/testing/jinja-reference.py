@@ -24,9 +24,14 @@ class FixedClock:
 utils.datetime = FixedClock
 
 
+def normalized(messages):
+    # `apply_chat_template` does this before it renders.
+    return utils._normalize_chat_messages(messages)
+
+
 def chat(case):
     texts, spans = utils.render_jinja_template(
-        conversations=[case["messages"]],
+        conversations=[normalized(case["messages"])],
         chat_template=case["template"],
         tools=case["tools"],
         documents=case["documents"],

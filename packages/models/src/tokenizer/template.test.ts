@@ -40,7 +40,7 @@ describe("a template", () => {
     expect(render("{{ tools }}{{ documents }}{{ tools is none }}").text).toBe("NoneNoneTrue");
   });
 
-  it("receives messages with nested calls, null and no content", () => {
+  it("receives messages with nested calls, and without the fields that are null", () => {
     const messages = [
       {
         role: "assistant",
@@ -50,8 +50,8 @@ describe("a template", () => {
       { role: "tool" },
     ];
     const source =
-      "{{ messages[0].content is none }}{{ messages[0].tool_calls[0].function.arguments|tojson }}{{ messages[1].content is defined }}";
-    expect(render(source, { messages }).text).toBe('True{"a": [1.5, null]}False');
+      "{{ messages[0].content is defined }}{{ messages[0].tool_calls[0].function.arguments|tojson }}{{ messages[1].content is defined }}";
+    expect(render(source, { messages }).text).toBe('False{"a": [1.5, null]}False');
   });
 
   // As transformers' `_alias_reasoning_fields`.

@@ -22,7 +22,7 @@ export function compileTemplate(
       documents: null,
       ...variables,
       ...kwargs,
-      messages: messages.map((message) => withReasoning({ ...message })),
+      messages: messages.map((message) => withReasoning(withoutNulls({ ...message }))),
       tools,
       add_generation_prompt: addGenerationPrompt,
     });
@@ -43,6 +43,10 @@ function checkKwargs(kwargs: TemplateKwargs): void {
     fix: "Rename or remove it.",
   });
 }
+
+/** As transformers 5.24 does: many templates write the value of a field that is None as "None". */
+const withoutNulls = (message: Readonly<Record<string, Input>>): Readonly<Record<string, Input>> =>
+  Object.fromEntries(Object.entries(message).filter(([, value]) => value !== null));
 
 /** As transformers does: templates read the reasoning of a message under one of several names. */
 function withReasoning(message: Readonly<Record<string, Input>>): Readonly<Record<string, Input>> {

@@ -1,6 +1,7 @@
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TemplateChat, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
+import { markLostNumbers } from "./lost-numbers.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
 
@@ -151,7 +152,8 @@ describe("renderRow", () => {
       },
     };
     const of = (json: string) => {
-      const row = parseRow(JSON.parse(json), "row", json) as ParsedRow;
+      const marked: unknown = JSON.parse(markLostNumbers(json) ?? "null");
+      const row = parseRow(JSON.parse(json), "row", marked ?? undefined) as ParsedRow;
       return renderRow(writing, row, { maxLength: 100, truncate: false, loss: null });
     };
     const row = (fields: string) =>

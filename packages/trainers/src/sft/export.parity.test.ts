@@ -63,7 +63,7 @@ const needs = needsPython("transformers and peft");
 describe.skipIf(!pythonHas("peft", "transformers"))(`a checkpoint of SFTTrainer (${needs})`, () => {
   beforeAll(() => useBackend({ backend: "wasm" }));
 
-  it("loads in transformers 5.23 with the same logits", async () => {
+  it("loads in transformers 5.24 with the same logits", async () => {
     const model = await loadCausalLM(await savedBase());
     const { after, checkpoint } = await train(model);
     model.dispose();

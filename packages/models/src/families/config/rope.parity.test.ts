@@ -56,7 +56,7 @@ const cases = scalings.flatMap(([name, rope]) =>
 const sequences = [40, 150, context].map((length) => Array.from({ length }, (_, i) => (i * i + 7 * i) % 64));
 const needs = needsPython("transformers");
 
-describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.23's (${needs})`, () => {
+describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.24's (${needs})`, () => {
   let root = "";
   const folderOf = (name: string, layout: string) => join(root, `${name}, ${layout}`);
   beforeAll(async () => {
