@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Json } from "./json.ts";
+import { measurementWarningSchema } from "./measurement-warning.ts";
 
 const json: z.ZodType<Json> = z.json();
 
@@ -87,24 +88,6 @@ export const pairedSchema = z.object({
   exploratory: z
     .boolean()
     .describe("Whether the comparison is outside of the planned ones, whose error rate is 5 %."),
-});
-
-export const measurementWarningSchema = z.object({
-  kind: nameSchema.describe(
-    "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, …",
-  ),
-  metrics: z
-    .array(z.string())
-    .nullable()
-    .describe("The metrics that it concerns, with their groups; null for all."),
-  count: z.int().nonnegative().nullable().describe("Rows or items that it concerns; null if it counts none."),
-  total: z.int().nonnegative().nullable().describe("Rows or items that were looked at; null if none were."),
-  void: z
-    .boolean()
-    .describe(
-      "True: these metrics cannot be judged and have no verdict. False: a warning beside the verdict.",
-    ),
-  message: z.string().describe("One sentence with the share and the consequence."),
 });
 
 /** Options of the session's budget that can decide the size of a measurement, as snapshots and YAML spell them. */

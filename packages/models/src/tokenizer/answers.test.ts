@@ -13,11 +13,7 @@ async function train(
   messages: readonly TemplateMessage[],
   options: object = { training: true },
 ): Promise<string | null> {
-  const chat = chatRenderer(
-    await compileTemplate(source, { eos_token: "<eos>" }),
-    "the test's template",
-    source,
-  );
+  const chat = chatRenderer(compileTemplate(source, { eos_token: "<eos>" }), "the test's template", source);
   const { text, spoken } = chat(messages, "omit", "complete", {
     tokenStart: (all, at) => (all.lastIndexOf("<eos>", at) > at - 5 ? all.lastIndexOf("<eos>", at) : at),
     ...options,
@@ -60,7 +56,7 @@ describe("a training row", () => {
   });
 
   it("says whether it writes answers otherwise than the template", async () => {
-    const chat = chatRenderer(await compileTemplate(hiding + prompt, {}), "the test's template");
+    const chat = chatRenderer(compileTemplate(hiding + prompt, {}), "the test's template");
     const rewritten = (messages: readonly TemplateMessage[], training: boolean) =>
       chat(messages, "omit", "complete", { training }).isRewritten;
     expect([rewritten(talk, true), rewritten(talk.slice(0, 2), true), rewritten(talk, false)]).toEqual([
@@ -71,7 +67,7 @@ describe("a training row", () => {
   });
 
   it("ends a prompt as a whole row continues it", async () => {
-    const chat = chatRenderer(await compileTemplate(hiding + prompt, {}), "the test's template");
+    const chat = chatRenderer(compileTemplate(hiding + prompt, {}), "the test's template");
     const options = { training: true };
     const { text } = chat(talk.slice(0, 3), "omit", "generation", options);
     expect(text).toBe("<user>Hi</><assistant><think></think>Ho</><user>He</><assistant>");
@@ -129,7 +125,7 @@ describe("a training row", () => {
 describe("messages for a template", () => {
   it("have no null fields, and the reasoning under two names, as in transformers 5.24", async () => {
     const source = `{% for m in messages %}{{ 'content' in m }} {{ m.reasoning_content }} {{ m.thinking }};{% endfor %}`;
-    const chat = chatRenderer(await compileTemplate(source, {}), "the test's template");
+    const chat = chatRenderer(compileTemplate(source, {}), "the test's template");
     const messages = [
       { role: "assistant", content: null, reasoning: "a" },
       { role: "assistant", content: "", thinking: "b" },
@@ -154,7 +150,7 @@ describe("messages for a template", () => {
 
   it("come with tools and variables", async () => {
     const chat = chatRenderer(
-      await compileTemplate("{{ tools | length }}{{ tools[0].name }}{{ tone }}", {}),
+      compileTemplate("{{ tools | length }}{{ tools[0].name }}{{ tone }}", {}),
       "the test's template",
     );
     const options = { tools: [{ name: "add" }], kwargs: { tone: "low" } };
