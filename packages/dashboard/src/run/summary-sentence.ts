@@ -13,7 +13,7 @@ import type { MetricSummary } from "./phase-summary.ts";
 
 /** Metrics whose names say too little in a sentence. */
 const subjects: Readonly<Record<string, string>> = {
-  misaligned_sampled: "share of misaligned answers",
+  misaligned: "share of misaligned answers",
   misaligned_rate: "share of misaligned answers among the coherent ones",
   leakage_rate: "leakage to other personas",
 };
