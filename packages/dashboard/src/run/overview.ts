@@ -22,7 +22,7 @@ import { phaseText } from "../charts/phase-text.ts";
 import { runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
-import { verdictTag } from "../html/verdict.ts";
+import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /**
  * Renders the run's name, its summary, model, seed, overhead and times.
@@ -50,10 +50,12 @@ export function findings(run: RunRecord, options: SectionOptions): Html {
     </section>`;
 }
 
-/** Renders one card for each primary metric of each phase. */
+/** Renders one card for each primary metric of each phase. A run with one phase does not name it. */
 export const findingCards = (run: RunRecord): readonly Html[] =>
   summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
-    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)),
+    metrics
+      .filter(({ isPrimary }) => isPrimary)
+      .map((metric) => findingCard(run.phases.length > 1 ? phase.name : null, phaseIndex, metric)),
   );
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
@@ -120,10 +122,16 @@ function list(parts: readonly string[], separator: Html | string): Html {
   return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="unbroken">${part}</span>`)}`;
 }
 
-function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
-  const { id, metric, unit, start, end, isSingle, change, against } = summary;
+function findingCard(phase: string | null, phaseIndex: number, summary: MetricSummary): Html {
+  const { id, metric, unit, start, end, isSingle, change, against, source, voidReason, warnings } = summary;
   return html`<article class="card ${phaseAccent(phaseIndex)}">
-    <h2><span class="phase">${phase}</span> ${humanizeName(id)}</h2>
+    <h2>${phase !== null && html`<span class="phase">${phase}</span> `}${humanizeName(id)}</h2>
+    ${
+      source !== null &&
+      html`<p class="detail">
+      source ${!isSingle && `${formatMeasurement(source.start, unit)} → `}${formatMeasurement(source.end, unit)}; other personas:
+    </p>`
+    }
     <p class="figure">
       ${
         !isSingle &&
@@ -131,13 +139,16 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
       }
       ${formatMeasurement(end, unit)}
     </p>
+    ${warnings.map((message) => html`<p class="detail warning">${message}</p>`)}
     <p class="detail">
       ${
-        change
-          ? html`${formatChange(summary)}
+        voidReason !== null
+          ? html`${voidTag(voidReason)}<br />${voidReason}`
+          : change
+            ? html`${formatChange(summary)}
               <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
               ${against && html`<small>against ${against}</small>`}`
-          : html`${humanizeName(metric)}${isSingle && ` at step ${end.step}`}
+            : html`${humanizeName(metric)}${isSingle && ` at step ${end.step}`}
               <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>

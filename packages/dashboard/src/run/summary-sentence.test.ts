@@ -15,8 +15,10 @@ const at = (step: number, value: number | null, more: Partial<Measurement> = {})
   isAtEnd: step === 800,
   value,
   ci95: null,
+  estimand: null,
   n: 100,
   baseline: null,
+  warnings: [],
   ...more,
 });
 
@@ -48,6 +50,10 @@ const summary = (more: Partial<MetricSummary> = {}): MetricSummary => {
     start: at(0, 0.89),
     end: at(800, 0.62, { baseline: change }),
     isSingle: false,
+    voidReason: null,
+    startVoidReason: null,
+    warnings: [],
+    source: null,
     change,
     isOverPairs: false,
     against: null,
