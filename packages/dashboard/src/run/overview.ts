@@ -1,5 +1,10 @@
 import { isOnlyEdges, isWithinGrace } from "@periodic-eval/core/internal";
-import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+import {
+  undisturbed,
+  whyNotUndisturbed,
+  type PhaseRecord,
+  type RunRecord,
+} from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatInterval,
@@ -76,13 +81,15 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
     ["State", runState(run).state],
-    [
-      "Phases",
-      list(
-        run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
-        " → ",
-      ),
-    ],
+    run.phases.length === 1
+      ? ["Training", phaseText(run.phases[0]!)]
+      : [
+          "Phases",
+          list(
+            run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
+            " → ",
+          ),
+        ],
     ["Model", jsonField(model, "name") ?? missingValueText],
     [
       "Engine",
@@ -105,14 +112,14 @@ function overheads({ phases }: RunRecord): readonly string[] {
   const here = phases.filter((phase) => !isElsewhere(phase));
   const unlimited = here.filter(hasNoCeiling).map(({ name }) => name);
   const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
+  const costOf = (phase: PhaseRecord): string =>
+    isElsewhere(phase)
+      ? "not applicable"
+      : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
+        ? formatCost(phase)
+        : formatPercent(phase.overheadPercent);
   return [
-    ...phases.map((phase) =>
-      isElsewhere(phase)
-        ? `not applicable (${phase.name})`
-        : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
-          ? `${formatCost(phase)} (${phase.name})`
-          : `${formatPercent(phase.overheadPercent)} (${phase.name})`,
-    ),
+    ...phases.map((phase) => (phases.length === 1 ? costOf(phase) : `${costOf(phase)} (${phase.name})`)),
     ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
   ];
 }
@@ -146,7 +153,7 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
           ? html`${voidTag(voidReason)}<br />${voidReason}`
           : change
             ? html`${formatChange(summary)}
-              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
+              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag({ ...change, alpha: null })}
               ${against && html`<small>against ${against}</small>`}`
             : html`${humanizeName(metric)}${isSingle && ` at step ${end.step}`}
               <span class="interval">${formatInterval(end.ci95, unit)}</span>`

@@ -74,7 +74,7 @@ function sentence(metric: MetricSummary, { phase, phaseIndex, hasPhases, answers
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
   const mark = judgementOf(metric) === "void" ? { glyph: "!", className: "worse" } : { glyph, className };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLinks(answers, metric, phase)}
+    <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLinks(answers, metric, phase, hasPhases)}
     ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
     <details><summary>Test</summary>${unbroken(summarySentence(metric, phase.name))}</details>
   </li>`;
