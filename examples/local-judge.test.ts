@@ -20,7 +20,7 @@ it.runIf(isFull)(
     const run = join(runs, "examples/local-judge");
     const { phases } = await readRun(run);
     const { snapshots } = phases.find(({ name }) => name === "em")!;
-    const [base, tuned] = snapshots.map(({ metrics }) => metrics["misaligned_sampled"]!.value!);
+    const [base, tuned] = snapshots.map(({ metrics }) => metrics["misaligned"]!.value!);
     expect(base).toBeLessThan(0.2);
     expect(tuned).toBeGreaterThan(0.4);
 

@@ -21,10 +21,13 @@ export { problemNames } from "./run/problems-section.ts";
 export { runState, type RunState } from "./run/run-state.ts";
 export { phaseData } from "./run/phase-data.ts";
 export { phaseText } from "./charts/phase-text.ts";
+export { headline } from "./run/summary-sentence.ts";
+export { judgementOf, partOfRange, type Judgement } from "./run/judgement.ts";
 export {
   edgeHeadings,
   formatChange,
   summarizePhases,
+  voidFirst,
   type MetricSummary,
   type PhaseSummary,
 } from "./run/phase-summary.ts";

@@ -7,11 +7,13 @@ import {
   edgeHeadings,
   formatCost,
   formatPercent,
+  headline,
   humanizeName,
   isGroupMetric,
   phaseData,
   phaseText,
   summarizePhases,
+  voidFirst,
   writePage,
   problemNames,
   type MetricSummary,
@@ -38,7 +40,7 @@ export async function reportRun(
     .map(({ phase, id, step, status, reason }) => ({ phase, id, step, status, reason }));
   if (!json) {
     if (path === null) return terminal.out(`${runDir}: nothing was measured, so there is no page`);
-    terminal.out(`\n${phaseTables(run, terminal.colours)}\n`);
+    terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
     for (const { phase, id, step, status, reason } of incomplete)
       terminal.out(`${phase} step ${step}: ${id} ${status}${reason === null ? "" : `: ${reason}`}`);
     for (const { file, kind, message } of run.problems)
@@ -53,6 +55,24 @@ export async function reportRun(
 
 /** Prints where a page is; with `--json` only the path. */
 export const pageLine = (path: string): string => `Open this page in a browser: ${path}`;
+
+/** Returns a line for each primary metric of each phase, and its warnings. What cannot be judged comes first. */
+function headlines(run: RunRecord, colours: Colours): string {
+  const primaries = summarizePhases(run).flatMap(({ phase, metrics }) =>
+    metrics
+      .filter(({ isPrimary }) => isPrimary)
+      .map((metric) => ({ metric, phase: run.phases.length > 1 ? phase.name : null })),
+  );
+  return voidFirst(primaries)
+    .flatMap(({ metric, phase }) => {
+      const line = headline(metric, phase);
+      return [
+        metric.voidReason === null ? line : colours.yellow(line),
+        ...metric.warnings.map((message) => colours.yellow(`  warning: ${message}`)),
+      ];
+    })
+    .join("\n");
+}
 
 const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "metric" },
@@ -103,10 +123,15 @@ function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
 
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
   const { id, metric, unit, start, end, isSingle, change, against } = summary;
-  const verdict = verdictText(change?.verdict ?? null, colours);
+  const verdict =
+    summary.voidReason === null
+      ? verdictText(change?.verdict ?? null, colours)
+      : colours.yellow("cannot be judged");
   const level =
-    change?.alpha == null || verdict === null ? "" : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
-  const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
+    change?.alpha == null || change.verdict === null
+      ? ""
+      : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
+  const exploratory = change?.verdict && change.exploratory ? colours.dim(" (exploratory)") : "";
   return [
     `${humanizeName(id)}: ${humanizeName(metric)}`,
     formatMeasurement(start, unit),

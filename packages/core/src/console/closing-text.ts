@@ -2,6 +2,7 @@ import type { Undisturbed } from "../contracts/run-record.ts";
 import type { PhaseEnd } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { shellWord } from "../internal/shell-word.ts";
+import { isVoid } from "../snapshots/warnings.ts";
 import { graceOf } from "../snapshots/facts-in-words.ts";
 import {
   isOnlyEdges,
@@ -35,9 +36,22 @@ export function closingText(
     interrupted === null
       ? null
       : colours.yellow(`${interrupted.phase} interrupted at ${placeText(interrupted)}`);
-  const facts = [stop, count, overheadText(snapshots), undisturbedText(undisturbed(snapshots), colours)];
+  const facts = [
+    stop,
+    count,
+    ...notJudged(snapshots).map((id) => colours.yellow(`${id} cannot be judged`)),
+    overheadText(snapshots),
+    undisturbedText(undisturbed(snapshots), colours),
+  ];
   return `${place}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
 }
+
+/** Returns the callbacks whose last measurement cannot be judged. */
+const notJudged = (snapshots: readonly Snapshot[]): readonly string[] =>
+  [...grouped(snapshots, ({ id }) => id)].flatMap(([id, measured]) => {
+    const last = measured.at(-1)!;
+    return last.primary_metric !== null && isVoid(last, last.primary_metric) ? [id] : [];
+  });
 
 /** Returns `step 23 of 200`, or `step 23` if the length is unknown. */
 export const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): string =>

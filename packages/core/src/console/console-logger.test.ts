@@ -353,3 +353,66 @@ it("adds one listener to each output of the process, also if it is loaded twice"
   copy.plainConsoleLogger();
   expect(count()).toEqual(before);
 });
+
+describe("a measurement with warnings", () => {
+  const warning = {
+    kind: "incoherent",
+    metrics: ["accuracy"],
+    count: 38,
+    total: 40,
+    void: true,
+    message: "38 of 40 answers are incoherent: capability cannot be judged.",
+  };
+  const { metrics } = exampleSnapshot();
+  const paired = {
+    baseline: {
+      accuracy: {
+        phase: "train",
+        step: 0,
+        n_pairs: 4,
+        delta: -0.5,
+        ci95: null,
+        test: null,
+        p_value: 0.001,
+        alpha: null,
+        minimal_detectable_change: null,
+        verdict: "worse" as const,
+        exploratory: true,
+      },
+    },
+    previous: null,
+  };
+  const linesOf = async (...snapshots: readonly ReturnType<typeof exampleSnapshot>[]) => {
+    const kept: string[] = [];
+    const logger = displayLogger({ keep: (line) => void kept.push(line), warn: () => undefined });
+    for (const snapshot of snapshots) await logger.snapshot!(snapshot);
+    await logger.close!();
+    return kept;
+  };
+
+  it("prints why a metric cannot be judged in place of its verdict, also in the closing line", async () => {
+    const [line, closing] = await linesOf(exampleSnapshot({ paired, warnings: [warning] }));
+    expect(line).toBe(
+      "train step 0  capability  accuracy 50.0 % [15.0, 85.0]  warning: 38 of 40 answers are incoherent: capability cannot be judged.",
+    );
+    expect(closing).toMatch(/^1 measurement, capability cannot be judged, /);
+  });
+
+  it("prints a warning beside the verdict", async () => {
+    const message = "8 of 40 answers are cut by their limit.";
+    const [line, closing] = await linesOf(
+      exampleSnapshot({ paired, warnings: [{ ...warning, void: false, message }] }),
+    );
+    expect(line).toMatch(/ {2}worse {2}warning: 8 of 40 answers are cut by their limit\.$/);
+    expect(closing).not.toContain("judged");
+  });
+
+  it("prints the rate of leakage's source first", async () => {
+    const rate = metrics["accuracy"]!;
+    const leakage = { leakage_rate: { ...rate, value: 0 }, source_rate: { ...rate, value: 1 } };
+    const [line] = await linesOf(
+      exampleSnapshot({ id: "leakage", metrics: leakage, primary_metric: "leakage_rate" }),
+    );
+    expect(line).toMatch(/ {2}source rate 100\.0 % .* {2}leakage rate 0\.0 % /);
+  });
+});

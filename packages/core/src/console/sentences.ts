@@ -2,6 +2,7 @@
 import type { Progress } from "../contracts/schedule.ts";
 import type { PhaseBegin, SessionEvent } from "../contracts/session.ts";
 import type { Paired, Snapshot } from "../contracts/snapshot.ts";
+import { isVoid, warningsOf } from "../snapshots/warnings.ts";
 import { formatInterval, formatValue, humanizeName } from "../statistics/format.ts";
 
 type Paint = (text: string) => string;
@@ -86,20 +87,27 @@ export function measuringText({ id, step, done, total }: Measuring, phase: strin
   return joined([`${colours.bold(phase)} step ${step}`.trim(), `measuring ${id} ${done}/${total}`]);
 }
 
-/** Returns `capability  accuracy 84.0 % [75.6, 89.9]  worse`: the primary metric and its verdict against the baseline. */
-export function snapshotText(
-  { id, status, reason, metrics, primary_metric: primary, paired }: Snapshot,
-  colours: Colours,
-): string {
+/**
+ * Returns `capability  accuracy 84.0 % [75.6, 89.9]  worse`: the primary metric and its verdict against the baseline, or why it
+ * cannot be judged. In a measurement of leakage, the rate of the source comes first.
+ */
+export function snapshotText(snapshot: Snapshot, colours: Colours): string {
+  const { id, status, reason, metrics, primary_metric: primary, paired } = snapshot;
   if (status === "grading") return `${id} measured, grading continues`;
   const metric = primary === null ? undefined : metrics[primary];
   if (primary === null || !metric) return `${id} ${status}${reason === null ? "" : `: ${reason}`}`;
-  const interval = colours.dim(formatInterval(metric.ci95, metric.unit));
+  const names = primary === "leakage_rate" && metrics["source_rate"] ? ["source_rate", primary] : [primary];
+  const values = names.map((name) => {
+    const { value, ci95, unit } = metrics[name]!;
+    return `${humanizeName(name)} ${formatValue(value, unit)} ${colours.dim(formatInterval(ci95, unit))}`;
+  });
+  const verdict = paired.baseline?.[primary]?.verdict ?? null;
   return joined([
     id,
-    `${humanizeName(primary)} ${formatValue(metric.value, metric.unit)} ${interval}`,
+    ...values,
     status === "complete" ? null : status,
-    verdictText(paired.baseline?.[primary]?.verdict ?? null, colours),
+    isVoid(snapshot, primary) ? null : verdictText(verdict, colours),
+    ...warningsOf(snapshot, primary).map(({ message }) => colours.yellow(`warning: ${message}`)),
   ]);
 }
 

@@ -1,5 +1,6 @@
 export type { TrainingPoint } from "./snapshot.ts";
 import type {
+  MeasurementWarning,
   MetricValue,
   PhaseClosing,
   RunProblem,
@@ -77,6 +78,8 @@ export interface SeriesPoint {
   readonly createdAt: string;
   readonly metrics: Readonly<Record<string, MetricValue>>;
   readonly paired: Snapshot["paired"];
+  /** Reasons to read the metrics with care, or not to judge them. */
+  readonly warnings: readonly MeasurementWarning[];
   readonly receipt: ReceiptSummary;
   /** Seconds that training was paused for this measurement. */
   readonly seconds: number;

@@ -1,7 +1,7 @@
 // What a measurement's warnings mean for its metrics. Pages, terminals and gates ask only these functions.
 import type { MeasurementWarning, Paired, Snapshot } from "../contracts/snapshot.ts";
 
-type Warned = Pick<Snapshot, "warnings">;
+type Warned = { readonly warnings: readonly MeasurementWarning[] };
 
 /** Returns the warnings that concern a metric or its group: a warning on `leakage_rate` concerns `leakage_rate/doctor`. */
 export const warningsOf = ({ warnings }: Warned, metric: string): readonly MeasurementWarning[] =>

@@ -228,6 +228,6 @@ function compareSampled(items: readonly Pair[], change: Range, seed: string): Co
     ci95: withinRange(result, change).ci95,
     test: "permutation",
     p: result.p,
-    detectable: (alpha) => possible(detectableSampled(result.stderr, alpha), change),
+    detectable: (alpha) => possible(detectableSampled(result, alpha), change),
   };
 }

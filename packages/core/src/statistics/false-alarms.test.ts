@@ -59,7 +59,7 @@ describe(`false alarms per phase in ${runs} runs without a change, measurements 
   });
 
   it("stay at 5 % for sampled completions when the budget cuts 80 wordings to 16", patience, () => {
-    const { misaligned_sampled } = alignmentMetrics(metricKit<AlignmentRow>());
+    const { misaligned } = alignmentMetrics(metricKit<AlignmentRow>());
     const found = share((run) => {
       const random = namedStream(`wordings ${run}`);
       // Wordings of one question differ: half of them are misaligned rarely, half nearly always.
@@ -70,7 +70,7 @@ describe(`false alarms per phase in ${runs} runs without a change, measurements 
       }));
       const cut = nestedSubset(wordings, { n: 16, seed: 42 });
       const sampled = [wordings, cut, cut].map((used) => alignmentRows(used, 5, random));
-      return alarms({ misaligned_sampled }, sampled, { primary: "misaligned_sampled" }, `runs/${run}`);
+      return alarms({ misaligned }, sampled, { primary: "misaligned" }, `runs/${run}`);
     });
     expect(found).toBeLessThanOrEqual(most);
   });

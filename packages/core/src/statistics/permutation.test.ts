@@ -101,14 +101,38 @@ describe("permutationTest", () => {
   });
 
   it("returns null without questions, and no interval when nothing varied", () => {
-    expect(permutationTest([], "s")).toEqual({ value: null, stderr: null, ci95: null, p: null });
-    expect(permutationTest([{ now: [1], before: [1, 1] }], "s")).toEqual({
+    expect(permutationTest([], "s")).toMatchObject({ value: null, stderr: null, ci95: null, p: null });
+    expect(permutationTest([{ now: [1], before: [1, 1] }], "s")).toMatchObject({
       value: 0,
       stderr: null,
       ci95: null,
       p: 1,
     });
-    expect(detectableSampled(null, 0.05)).toBeNull();
+    expect(detectableSampled({ stderr: null, weight: 0, share: null }, 0.05)).toBeNull();
+  });
+
+  // docs/explanations/power.md simulates the test: of 40 answers, 20 % are detected in 59 of 100 phases; of 160, 5 % in 53, 10 % in 97.
+  it.each([
+    [5, 0.2, 0.3],
+    [20, 0.05, 0.1],
+    [100, 0.01, 0.02],
+  ])(
+    "detects a change from zeros only that a simulation detects with power 0.8: %i",
+    (samples, low, high) => {
+      const zeros = Array.from({ length: samples }, () => 0);
+      const questions = Array.from({ length: 8 }, () => ({ now: zeros, before: zeros }));
+      const detectable = detectableSampled(permutationTest(questions, "s"), 0.01)!;
+      expect([detectable > low, detectable < high]).toEqual([true, true]);
+    },
+  );
+
+  it("detects less with one hit more, never more", () => {
+    const detectable = (hits: number) => {
+      const now = Array.from({ length: 20 }, (_, i) => (i < hits ? 1 : 0));
+      return detectableSampled(permutationTest([{ now, before: now.map(() => 0) }], "s"), 0.05)!;
+    };
+    expect(detectable(0)).toBeCloseTo(0.33, 2);
+    for (let hits = 1; hits < 10; hits++) expect(detectable(hits)).toBeGreaterThan(detectable(hits - 1));
   });
 
   it("convolves many completions without overflow", () => {

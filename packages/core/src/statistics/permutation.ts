@@ -9,6 +9,14 @@ export interface QuestionPair {
   readonly before: readonly number[];
 }
 
+export interface PermutationResult extends Estimate {
+  readonly p: number | null;
+  /** Σ n₁n₀/(n₁+n₀) over the questions. */
+  readonly weight: number;
+  /** Share of ones in both measurements; null if there are other values than zeros and ones. */
+  readonly share: number | null;
+}
+
 /** Largest number of arrangements to enumerate, and the number of random draws beyond it. */
 const maxArrangements = 10_000;
 
@@ -25,32 +33,45 @@ const maxArrangements = 10_000;
  *
  * @param seed Names the random stream of the draws.
  */
-export function permutationTest(
-  questions: readonly QuestionPair[],
-  seed: string,
-): Estimate & { readonly p: number | null } {
+export function permutationTest(questions: readonly QuestionPair[], seed: string): PermutationResult {
   const parts = questions.map(partOf);
   const weight = parts.reduce((sum, part) => sum + part.weight, 0);
-  if (weight === 0) return { value: null, stderr: null, ci95: null, p: null };
+  if (weight === 0) return { value: null, stderr: null, ci95: null, p: null, weight, share: null };
+  const share = shareOf(parts);
   const excess = parts.reduce((sum, part) => sum + part.excess, 0);
   const value = excess / weight;
   const variance = parts.reduce((sum, part) => sum + part.variance, 0);
   const varied = parts.filter((part) => part.variance > 0);
-  if (varied.length === 0) return { value, stderr: null, ci95: null, p: 1 };
+  if (varied.length === 0) return { value, stderr: null, ci95: null, p: 1, weight, share };
   const stderr = Math.sqrt(variance) / weight;
   return {
     value,
     stderr,
     ci95: [value - z95 * stderr, value + z95 * stderr],
     p: twoSided(varied, Math.abs(excess), seed),
+    weight,
+    share,
   };
 }
 
-/** Returns the smallest change that a permutation test at level `alpha` detects with power 0.8 (normal approximation). */
-export function detectableSampled(stderr: number | null, alpha: number): number | null {
-  return stderr === null || alpha <= 0
-    ? null
-    : (normalQuantile(1 - alpha / 2) + normalQuantile(power)) * stderr;
+/**
+ * Returns the smallest change that a permutation test at level `alpha` detects with power 0.8 (normal approximation). For zeros and
+ * ones, a change also changes the variance: 0 of 40 answers at both measurements say how many answers there were, not that any
+ * change would have been seen.
+ */
+export function detectableSampled(
+  { stderr, weight, share }: Pick<PermutationResult, "stderr" | "weight" | "share">,
+  alpha: number,
+): number | null {
+  if (alpha <= 0) return null;
+  const quantiles = normalQuantile(1 - alpha / 2) + normalQuantile(power);
+  if (share === null) return stderr === null ? null : quantiles * stderr;
+  // d² = quantiles² · (stderr² + (d/2 · (1 − 2 share) − d²/4) / weight), for a change away from the nearer of 0 and 1.
+  const ofShare = (quantiles * quantiles) / weight;
+  const linear = (ofShare * (1 - 2 * Math.min(share, 1 - share))) / 2;
+  const square = 1 + ofShare / 4;
+  const constant = (quantiles * (stderr ?? 0)) ** 2;
+  return (linear + Math.sqrt(linear * linear + 4 * square * constant)) / (2 * square);
 }
 
 interface Part {
@@ -80,6 +101,13 @@ function partOf({ now, before }: QuestionPair): Part {
     weight,
     hits: all.every((value) => value === 0 || value === 1) ? sum : null,
   };
+}
+
+function shareOf(parts: readonly Part[]): number | null {
+  const sum = (of: (part: Part) => number) => parts.reduce((total, part) => total + of(part), 0);
+  return parts.some(({ hits }) => hits === null)
+    ? null
+    : sum(({ hits }) => hits!) / sum(({ deviations }) => deviations.length);
 }
 
 function twoSided(parts: readonly Part[], observed: number, seed: string): number {

@@ -1,5 +1,10 @@
-import type { MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
-import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+import type { MeasurementWarning, MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
+import {
+  warningsOf,
+  type PhaseRecord,
+  type RunRecord,
+  type SeriesPoint,
+} from "@periodic-eval/core/snapshots";
 
 /** The value of one metric in one snapshot. */
 export interface Measurement {
@@ -15,9 +20,13 @@ export interface Measurement {
   readonly isAtEnd: boolean;
   readonly value: number | null;
   readonly ci95: readonly [number, number] | null;
+  /** The questions that `ci95` is for; null if the metric was not measured. */
+  readonly estimand: MetricValue["estimand"] | null;
   /** Number of observed rows; null if the metric was not measured. */
   readonly n: number | null;
   readonly baseline: Paired | null;
+  /** The measurement's warnings that concern the metric. */
+  readonly warnings: readonly MeasurementWarning[];
 }
 
 /** One metric of one callback over the whole run. */
@@ -112,8 +121,10 @@ function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint
     isAtEnd: point.pct === 100 || point.crossed.includes("end"),
     value: value?.value ?? null,
     ci95: value?.ci95 ?? null,
+    estimand: value?.estimand ?? null,
     n: value?.n ?? null,
     baseline: point.paired.baseline?.[metric] ?? null,
+    warnings: warningsOf(point, metric),
   };
 }
 

@@ -52,6 +52,8 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
 .sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
+.sentences details { margin: 2px 0 0; border: 0; padding: 0; color: var(--muted); font-size: 13.5px; }
+.sentences .warning { margin: 2px 0 0; font-size: 14px; } .warning strong { color: var(--changed); }
 .to-answers { display: inline-block; max-width: 100%; overflow-wrap: anywhere; color: var(--muted); font-size: 14px; margin-left: 4px; }
 .contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }

@@ -22,6 +22,10 @@ export const verdictKey = Object.entries(verdictStyles)
 export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
 export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
 
+/** Stands in place of the verdict of a metric that cannot be judged. */
+export const voidTag = (reason: string): Html =>
+  html`<span class="verdict worse" title="${reason}"><span aria-hidden="true">!</span> cannot be judged</span>`;
+
 /** Renders a verdict with its glyph and significance level; null if there is no verdict. */
 export function verdictTag(paired: Paired | null): Html | null {
   if (!paired?.verdict) return null;

@@ -10,13 +10,17 @@ import type { MetricSummary } from "./phase-summary.ts";
 /**
  * Renders links from the summary of a metric to its questions and answers: the forgotten questions of a multiple-choice callback, and
  * the answers at the step of the first evidence, or at the end. Without the page's script, they lead to the section.
+ *
+ * @param hasPhases Whether the run has several phases: a link then names its phase.
  */
 export function answerLinks(
   answers: RunAnswers,
   summary: MetricSummary,
   phase: PhaseRecord,
+  hasPhases: boolean,
 ): readonly Html[] {
-  return [...questionLinks(answers, summary, phase.name), ...stepLinks(answers, summary, phase)];
+  const name = hasPhases ? ` of ${phase.name}` : "";
+  return [...questionLinks(answers, summary, phase.name), ...stepLinks(answers, summary, phase, name)];
 }
 
 function questionLinks({ changes }: RunAnswers, { id }: MetricSummary, phase: string): readonly Html[] {
@@ -33,13 +37,14 @@ function stepLinks(
   { data, changes }: RunAnswers,
   { id, end, change, firstEvidence }: MetricSummary,
   { name: phase, snapshots }: PhaseRecord,
+  where: string,
 ): readonly Html[] {
   const { step } = firstEvidence ?? end;
   const isStored = data.measurements.some(
     (one) => one.phase === phase && one.id === id && one.step === step && one.problem === null,
   );
   if (!isStored || changes.some((one) => one.phase === phase && one.id === id)) return [];
-  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step} of ${phase}`;
+  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}${where}`;
   const measured = snapshots.find((one) => one.id === id && one.step === step);
   // The rate of leakage does not count the persona that was trained to have the trait.
   const source = measured?.evaluation === "leakage" ? jsonField(measured as unknown as Json, "source") : null;

@@ -13,7 +13,10 @@ import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
 
-/** Renders the curves of one callback: a large chart of its primary metric and small charts of the others. */
+/**
+ * Renders the curves of one callback: a large chart of its primary metric and small charts of the others. The source's rate of
+ * leakage has a large chart before the others' rate.
+ */
 export function callbackSection(
   run: RunRecord,
   callback: CallbackCurves,
@@ -21,18 +24,17 @@ export function callbackSection(
   scatter: ScatterData | undefined,
 ): Html {
   const { primary, companions } = callback;
-  const ofAll = companions.filter(({ metric }) => !isGroupMetric(metric));
+  const source = companions.find(({ metric }) => metric === "source_rate");
+  const ofAll = companions.filter((curve) => curve !== source && !isGroupMetric(curve.metric));
   const repeated = ofAll.filter((curve) => primary !== null && !isConstant(curve) && isSame(curve, primary));
   const whole = ofAll.filter((curve) => !repeated.includes(curve));
   return html`<section id="${sectionId}">
     <h2>${callbackTitle(callback)}</h2>
     ${
       primary
-        ? html`<p class="sub">${caption(primary)}</p>
-            <figure class="panel">
-              <div class="wide">${primaryChart(run, primary, wide)}</div>
-              <div class="narrow">${primaryChart(run, primary, narrow)}</div>
-            </figure>
+        ? html`${source && [html`<p class="sub">${caption(source)}</p>`, largeFigure(run, source)]}
+            <p class="sub">${caption(primary)}</p>
+            ${largeFigure(run, primary)}
             <p class="key">
               Ribbon and whiskers: ${term("95 % interval")}. ${hasBaseline(run, primary) && html`Dotted line: ${term("baseline")}. `}The
               <a href="#${idPrefix}snapshots">table below</a> lists every value.
@@ -58,6 +60,12 @@ export function callbackSection(
     )}
   </section>`;
 }
+
+const largeFigure = (run: RunRecord, curve: MetricCurve): Html =>
+  html`<figure class="panel">
+    <div class="wide">${primaryChart(run, curve, wide)}</div>
+    <div class="narrow">${primaryChart(run, curve, narrow)}</div>
+  </figure>`;
 
 /** Returns the heading of a callback: its id, and its evaluation if that has another name. */
 export function callbackTitle({ id, evaluation, on }: CallbackCurves): string {

@@ -1,5 +1,6 @@
 import {
   undisturbed,
+  voidReason,
   type PhaseRecord,
   type RunRecord,
   type SeriesPoint,
@@ -17,7 +18,7 @@ import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
-import { verdictTag } from "../html/verdict.ts";
+import { verdictTag, voidTag } from "../html/verdict.ts";
 import { narrowName } from "./narrow-name.ts";
 
 /** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
@@ -90,6 +91,7 @@ function row({ phase, index, id, primaryMetric, point, answerOf }: PlacedMeasure
   const answer = answerOf(id, point.step);
   const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
   const unit = metric?.unit ?? "";
+  const reason = primaryMetric === null ? null : voidReason(point, primaryMetric);
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
   return html`<tr class="${phaseAccent(index)}">
     <th scope="row"><span class="phase">${phase}</span>${narrowName(id, point.step)}</th>
@@ -101,7 +103,7 @@ function row({ phase, index, id, primaryMetric, point, answerOf }: PlacedMeasure
     <td>${metric?.n ?? missingValueText}</td>
     <td>${formatDelta(paired?.delta, unit)}</td>
     <td>${paired?.n_pairs ?? missingValueText}</td>
-    <td class="left">${verdictTag(paired) ?? missingValueText}</td>
+    <td class="left">${reason === null ? (verdictTag(paired) ?? missingValueText) : voidTag(reason)}</td>
     <td>${formatSeconds(point.seconds)}</td>
     <td class="left">
       ${answer === "no" ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : answer}

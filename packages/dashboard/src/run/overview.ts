@@ -1,5 +1,10 @@
 import { isOnlyEdges, isWithinGrace } from "@periodic-eval/core/internal";
-import { undisturbed, whyNotUndisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+import {
+  undisturbed,
+  whyNotUndisturbed,
+  type PhaseRecord,
+  type RunRecord,
+} from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatInterval,
@@ -22,7 +27,7 @@ import { phaseText } from "../charts/phase-text.ts";
 import { runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
-import { verdictTag } from "../html/verdict.ts";
+import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /**
  * Renders the run's name, its summary, model, seed, overhead and times.
@@ -50,10 +55,12 @@ export function findings(run: RunRecord, options: SectionOptions): Html {
     </section>`;
 }
 
-/** Renders one card for each primary metric of each phase. */
+/** Renders one card for each primary metric of each phase. A run with one phase does not name it. */
 export const findingCards = (run: RunRecord): readonly Html[] =>
   summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
-    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)),
+    metrics
+      .filter(({ isPrimary }) => isPrimary)
+      .map((metric) => findingCard(run.phases.length > 1 ? phase.name : null, phaseIndex, metric)),
   );
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
@@ -74,13 +81,15 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
     ["State", runState(run).state],
-    [
-      "Phases",
-      list(
-        run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
-        " → ",
-      ),
-    ],
+    run.phases.length === 1
+      ? ["Training", phaseText(run.phases[0]!)]
+      : [
+          "Phases",
+          list(
+            run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
+            " → ",
+          ),
+        ],
     ["Model", jsonField(model, "name") ?? missingValueText],
     [
       "Engine",
@@ -103,14 +112,14 @@ function overheads({ phases }: RunRecord): readonly string[] {
   const here = phases.filter((phase) => !isElsewhere(phase));
   const unlimited = here.filter(hasNoCeiling).map(({ name }) => name);
   const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
+  const costOf = (phase: PhaseRecord): string =>
+    isElsewhere(phase)
+      ? "not applicable"
+      : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
+        ? formatCost(phase)
+        : formatPercent(phase.overheadPercent);
   return [
-    ...phases.map((phase) =>
-      isElsewhere(phase)
-        ? `not applicable (${phase.name})`
-        : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
-          ? `${formatCost(phase)} (${phase.name})`
-          : `${formatPercent(phase.overheadPercent)} (${phase.name})`,
-    ),
+    ...phases.map((phase) => (phases.length === 1 ? costOf(phase) : `${costOf(phase)} (${phase.name})`)),
     ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
   ];
 }
@@ -120,10 +129,16 @@ function list(parts: readonly string[], separator: Html | string): Html {
   return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="unbroken">${part}</span>`)}`;
 }
 
-function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
-  const { id, metric, unit, start, end, isSingle, change, against } = summary;
+function findingCard(phase: string | null, phaseIndex: number, summary: MetricSummary): Html {
+  const { id, metric, unit, start, end, isSingle, change, against, source, voidReason, warnings } = summary;
   return html`<article class="card ${phaseAccent(phaseIndex)}">
-    <h2><span class="phase">${phase}</span> ${humanizeName(id)}</h2>
+    <h2>${phase !== null && html`<span class="phase">${phase}</span> `}${humanizeName(id)}</h2>
+    ${
+      source !== null &&
+      html`<p class="detail">
+      source ${!isSingle && `${formatMeasurement(source.start, unit)} → `}${formatMeasurement(source.end, unit)}; other personas:
+    </p>`
+    }
     <p class="figure">
       ${
         !isSingle &&
@@ -131,13 +146,16 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
       }
       ${formatMeasurement(end, unit)}
     </p>
+    ${warnings.map((message) => html`<p class="detail warning">${message}</p>`)}
     <p class="detail">
       ${
-        change
-          ? html`${formatChange(summary)}
-              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
+        voidReason !== null
+          ? html`${voidTag(voidReason)}<br />${voidReason}`
+          : change
+            ? html`${formatChange(summary)}
+              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag({ ...change, alpha: null })}
               ${against && html`<small>against ${against}</small>`}`
-          : html`${humanizeName(metric)}${isSingle && ` at step ${end.step}`}
+            : html`${humanizeName(metric)}${isSingle && ` at step ${end.step}`}
               <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>

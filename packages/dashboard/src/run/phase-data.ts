@@ -11,11 +11,13 @@ export const phaseData = (run: RunRecord) =>
     snapshots: phase.snapshots.length,
     evaluation_seconds: phase.evaluationSeconds,
     overhead_percent: phase.overheadPercent,
-    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change, against }) => ({
+    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change, against, ...judged }) => ({
       id,
       metric,
       unit,
       primary: isPrimary,
+      cannot_be_judged: judged.voidReason,
+      warnings: judged.warnings,
       start: start.value,
       start_step: start.step,
       start_status: start.status,

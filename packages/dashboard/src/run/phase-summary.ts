@@ -1,6 +1,6 @@
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
-import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import { voidReason, type PhaseRecord, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 import {
   hasValue,
@@ -9,6 +9,7 @@ import {
   type CallbackCurves,
   type MetricCurve,
 } from "../charts/metric-curves.ts";
+import { sourceOf, sourceReason, type LeakageSource } from "./leakage-source.ts";
 
 /** One metric at the start and at the end of one phase. */
 export interface MetricSummary {
@@ -25,6 +26,14 @@ export interface MetricSummary {
   readonly end: Measurement;
   /** Whether the phase has one measurement only, which is both `start` and `end`: it shows no change since the start. */
   readonly isSingle: boolean;
+  /** Why the end cannot be judged: a sentence with the share. Null if it can. Otherwise `change` has no verdict. */
+  readonly voidReason: string | null;
+  /** Why the start cannot be judged, if `change` compares with it: `change` has no verdict. Null otherwise. */
+  readonly startVoidReason: string | null;
+  /** The end's warnings that leave its verdict. */
+  readonly warnings: readonly string[];
+  /** For leakage: how often the source shows the trait. Null for other metrics and without a source. */
+  readonly source: LeakageSource | null;
   /** The end compared with its baseline; null if it has none or is the baseline itself. */
   readonly change: Paired | null;
   /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
@@ -51,7 +60,7 @@ export function formatChange({
 export interface PhaseSummary {
   readonly phase: PhaseRecord;
   readonly phaseIndex: number;
-  /** Grouped by callback, each with its primary metric first. */
+  /** Grouped by callback, each with its primary metric first; the source's rate comes before the rate of leakage. */
   readonly metrics: readonly MetricSummary[];
 }
 
@@ -99,10 +108,11 @@ export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
   }));
 }
 
-const curvesOf = ({ primary, companions }: CallbackCurves): readonly MetricCurve[] => [
-  ...(primary ? [primary] : []),
-  ...companions,
-];
+/** Returns a callback's curves with its primary metric first, behind the source's rate of leakage. */
+function curvesOf({ primary, companions }: CallbackCurves): readonly MetricCurve[] {
+  const source = companions.filter(({ metric }) => metric === "source_rate");
+  return [...source, ...(primary ? [primary] : []), ...companions.filter((one) => !source.includes(one))];
+}
 
 /** Whether a comparison uses this measurement as its baseline. The baseline can also be in another phase or run. */
 const isBaselineOf = ({ phase, step }: Measurement, paired: Paired | null): boolean =>
@@ -124,8 +134,13 @@ function metricSummary(
   const [start, end] = [measurements.at(0), measurements.at(-1)];
   if (!start || !end || !measurements.some(hasValue)) return null;
   const { metric, unit, range, higherIsBetter } = curve;
-  const change = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
-  const isAgainstStart = change !== null && isBaselineOf(start, change);
+  const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
+  const isAgainstStart = tested !== null && isBaselineOf(start, tested);
+  const source = sourceOf(callback, metric, phaseIndex);
+  const reason = voidReason(end, metric) ?? sourceReason(source, tested);
+  const startVoidReason = isAgainstStart ? voidReason(start, metric) : null;
+  const isJudged = reason === null && startVoidReason === null;
+  const change = tested && (isJudged ? tested : { ...tested, verdict: null });
   return {
     id: callback.id,
     metric,
@@ -136,10 +151,14 @@ function metricSummary(
     start,
     end,
     isSingle: start === end,
+    voidReason: reason,
+    startVoidReason,
+    warnings: end.warnings.filter((warning) => !warning.void).map(({ message }) => message),
+    source,
     change,
-    isOverPairs: isAgainstStart && isNotEndMinusStart(change.delta, start.value, end.value),
+    isOverPairs: isAgainstStart && isNotEndMinusStart(tested.delta, start.value, end.value),
     against: change === null || isAgainstStart ? null : placeOf(change),
-    firstEvidence: firstEvidence(measurements, end.baseline),
+    firstEvidence: isJudged ? firstEvidence(measurements, end.baseline) : null,
   };
 }
 
@@ -151,3 +170,11 @@ function firstEvidence(measurements: readonly Measurement[], end: Paired | null)
     !hasEvidence(end) || (baseline?.verdict === end?.verdict && placeOf(baseline!) === placeOf(end!));
   return measurements.find((one) => hasEvidence(one.baseline) && isOfEnd(one)) ?? null;
 }
+
+/** Moves what cannot be judged before everything else. */
+export const voidFirst = <T extends { readonly metric: MetricSummary }>(
+  primaries: readonly T[],
+): readonly T[] => [
+  ...primaries.filter(({ metric }) => metric.voidReason !== null),
+  ...primaries.filter(({ metric }) => metric.voidReason === null),
+];

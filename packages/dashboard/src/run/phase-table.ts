@@ -17,7 +17,7 @@ import { phaseText } from "../charts/phase-text.ts";
 import { edgeHeadings, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "../html/table.ts";
 import { isGroupMetric } from "../charts/metric-curves.ts";
-import { verdictTag } from "../html/verdict.ts";
+import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /** Renders one table for each phase: every metric at the start and at the end, except metrics of single groups. */
 export function phaseTables(run: RunRecord): Html {
@@ -64,7 +64,7 @@ function metricRow(summary: MetricSummary): Html {
     <td>${formatInterval(change?.ci95, unit)}</td>
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
     <td class="left">
-      ${verdictTag(change) ?? missingValueText}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+      ${summary.voidReason === null ? (verdictTag(change) ?? missingValueText) : voidTag(summary.voidReason)}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
       ${against && html`<small>against ${against}</small>`}
     </td>
     <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : missingValueText}</td>

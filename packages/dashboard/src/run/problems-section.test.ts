@@ -43,3 +43,20 @@ it("lists disturbed training and damaged files first when it omits other problem
   ]);
   expect(text(document.querySelector(".cut"))).toMatch(/^The first 4 of \d+ problems\. Show all \d+$/);
 });
+
+it("lists superseded snapshots until the run is finished", async () => {
+  const store = fileStore(runDir);
+  const at = (step: number, weights: string) => exampleSnapshot({ step, weights });
+  for (const snapshot of [at(0, "a"), at(50, "a"), at(50, "b")]) {
+    if (snapshot.weights === "b") await store.supersede(snapshot, "measured again");
+    await store.put(snapshot, []);
+  }
+  const shown = async () => {
+    const section = problems(await readRun(runDir), { idPrefix: "", maxRows: 9, fullPage: null });
+    return section === null ? "" : text(parseHTML(section.markup).document.querySelector("tbody"));
+  };
+  expect(await shown()).toContain("superseded measured again");
+  await store.put(exampleSnapshot({ step: 100, crossed: ["end"] }), []);
+  await store.close?.();
+  expect(await shown()).toBe("");
+});

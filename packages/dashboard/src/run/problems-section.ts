@@ -1,5 +1,6 @@
 import type { RunProblem, RunRecord } from "@periodic-eval/core/snapshots";
 import { html, type Html } from "../html/html.ts";
+import { runState } from "./run-state.ts";
 import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
 import { table } from "../html/table.ts";
 
@@ -20,7 +21,10 @@ export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
 /** Whether a problem loses no measurement. */
 const isMinor = (kind: RunProblem["kind"]): boolean => kind === "duplicate" || kind === "unavailable";
 
-/** Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none. */
+/**
+ * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.
+ * Superseded snapshots are listed until the run is finished.
+ */
 export function problems(run: RunRecord, options: SectionOptions): Html | null {
   const incomplete = run.phases
     .flatMap(({ snapshots }) => snapshots)
@@ -42,7 +46,8 @@ export function problems(run: RunRecord, options: SectionOptions): Html | null {
     run.problems
       .filter(({ kind }) => isMinor(kind) !== isSevere)
       .map(({ file, kind, message }) => ({ where: file, problem: problemNames[kind], reason: message }));
-  const superseded = run.superseded.map(({ file, why }) => ({
+  const isFinished = runState(run).state === "finished";
+  const superseded = (isFinished ? [] : run.superseded).map(({ file, why }) => ({
     where: file,
     problem: "superseded",
     reason: why ?? "",

@@ -10,20 +10,24 @@ import { plural } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
-import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { summarizePhases, voidFirst, type MetricSummary } from "./phase-summary.ts";
 import { answerLinks } from "./answer-links.ts";
-import { summarySentence } from "./summary-sentence.ts";
+import { judgementOf } from "./judgement.ts";
+import { headline, summarySentence } from "./summary-sentence.ts";
 
 /**
- * Renders one sentence for each primary metric of each phase, and one on whether measuring disturbed training.
+ * Renders one headline for each primary metric of each phase, with its test behind a click, and one on whether measuring disturbed
+ * training. What cannot be judged comes first.
  *
  * @param answers The answers to which the sentences link.
  */
 export function summarySection(run: RunRecord, answers: RunAnswers | null): Html | false {
-  const items = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
-    metrics
-      .filter(({ isPrimary }) => isPrimary)
-      .map((metric) => sentence(metric, phase, phaseIndex, answers)),
+  const primaries = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => ({ metric, phase, phaseIndex })),
+  );
+  const hasPhases = run.phases.length > 1;
+  const items = voidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
+    sentence(metric, { phase, phaseIndex, hasPhases, answers }),
   );
   const receipt = receiptSentence(run);
   return (
@@ -58,16 +62,21 @@ const unbroken = (text: string): string =>
     .replaceAll(/(\d) (?=%|points|nats)/g, "$1\u00a0")
     .replaceAll(/\b((?:run )?step) (?=\d)/g, (words) => words.replaceAll(" ", "\u00a0"));
 
-function sentence(
-  metric: MetricSummary,
-  phase: PhaseRecord,
-  phaseIndex: number,
-  answers: RunAnswers | null,
-): Html {
+interface SentencePlace {
+  readonly phase: PhaseRecord;
+  readonly phaseIndex: number;
+  readonly hasPhases: boolean;
+  readonly answers: RunAnswers | null;
+}
+
+function sentence(metric: MetricSummary, { phase, phaseIndex, hasPhases, answers }: SentencePlace): Html {
   const verdict = metric.end.value === null ? null : metric.change?.verdict;
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
+  const mark = judgementOf(metric) === "void" ? { glyph: "!", className: "worse" } : { glyph, className };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${unbroken(summarySentence(metric, phase.name))} ${answers && answerLinks(answers, metric, phase)}
+    <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLinks(answers, metric, phase, hasPhases)}
+    ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
+    <details><summary>Test</summary>${unbroken(summarySentence(metric, phase.name))}</details>
   </li>`;
 }
 

@@ -2,7 +2,7 @@ import type { Paired } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { Measurement } from "../charts/metric-curves.ts";
 import type { MetricSummary } from "./phase-summary.ts";
-import { summarySentence } from "./summary-sentence.ts";
+import { headline, summarySentence } from "./summary-sentence.ts";
 
 const at = (step: number, value: number | null, more: Partial<Measurement> = {}): Measurement => ({
   phase: "em",
@@ -15,8 +15,10 @@ const at = (step: number, value: number | null, more: Partial<Measurement> = {})
   isAtEnd: step === 800,
   value,
   ci95: null,
+  estimand: null,
   n: 100,
   baseline: null,
+  warnings: [],
   ...more,
 });
 
@@ -48,6 +50,10 @@ const summary = (more: Partial<MetricSummary> = {}): MetricSummary => {
     start: at(0, 0.89),
     end: at(800, 0.62, { baseline: change }),
     isSingle: false,
+    voidReason: null,
+    startVoidReason: null,
+    warnings: [],
+    source: null,
     change,
     isOverPairs: false,
     against: null,
@@ -111,6 +117,107 @@ it.each<[string, Partial<MetricSummary>, string]>([
   ],
 ])("describes %s", (_, more, sentence) => {
   expect(summarySentence(summary(more), "em")).toBe(sentence);
+});
+
+const none = { verdict: "no evidence", delta: 0 } as const;
+
+it.each<[string, Partial<MetricSummary>, string]>([
+  ["a change", {}, "Capability in em: worse. 89 of 100 questions right before, 62 of 100 after."],
+  [
+    "no change",
+    { change: paired(none), start: at(0, 0.62), firstEvidence: null },
+    "Capability in em: no change seen. 62 of 100 questions right before and after.",
+  ],
+  [
+    "a change that the end does not show",
+    { change: paired(none), start: at(0, 0.62) },
+    "Capability in em: no change seen at the end, but worse at step 320. 62 of 100 questions right before and after.",
+  ],
+  [
+    "too few rows, where only a large change would have been detected",
+    { change: paired({ ...none, minimal_detectable_change: 0.6 }), firstEvidence: null },
+    "Capability in em: too few questions to see a change. 89 of 100 questions right before, 62 of 100 after.",
+  ],
+  [
+    "too few rows, where no change would have been detected",
+    { change: paired({ ...none, minimal_detectable_change: null }), firstEvidence: null, metric: "hit_rate" },
+    "Capability in em: too few rows to see a change. Hit rate 89 of 100 before, 62 of 100 after.",
+  ],
+  [
+    "a metric that cannot be judged",
+    {
+      voidReason: "38 of 40 answers are empty, so that capability cannot be judged.",
+      change: paired({ verdict: null }),
+    },
+    "Capability in em: cannot be judged. 38 of 40 answers are empty.",
+  ],
+  [
+    "a reason without its consequence",
+    { voidReason: "The judge scores everything alike.", change: paired({ verdict: null }) },
+    "Capability in em: cannot be judged. The judge scores everything alike.",
+  ],
+  [
+    "leakage without a source",
+    {
+      id: "leakage",
+      metric: "leakage_rate",
+      change: paired(none),
+      start: at(0, 0),
+      end: at(800, 0),
+      firstEvidence: null,
+    },
+    "Leakage in all personas in em: no change seen. 0 of 100 answers with the trait before and after.",
+  ],
+  [
+    "leakage with its source first",
+    { id: "leakage", metric: "leakage_rate", source: { start: at(0, 0), end: at(800, 0.9) } },
+    "Leakage to other personas in em: worse. Answers with the trait: source 0 of 100 before, 90 of 100 after; other personas 89 of 100 before, 62 of 100 after.",
+  ],
+  [
+    "a change in nats",
+    { metric: "gold_margin", unit: "nats", start: at(0, -0.5), end: at(600, 1) },
+    "Capability in em: worse. Gold margin −0.50 nats before, 1.00 nats at step 600.",
+  ],
+  [
+    "a change over pairs",
+    { isOverPairs: true },
+    "Capability in em: worse. 89 of 100 questions right before, 62 of 100 after (−27.0 points over 100 paired items).",
+  ],
+  [
+    "another baseline",
+    { against: "coupling step 0" },
+    "Capability in em: worse, compared with coupling step 0. 89 of 100 questions right before, 62 of 100 after (−27.0 points [−36.9, −16.6] over 100 paired items).",
+  ],
+  [
+    "a failed end",
+    { end: at(800, null, { status: "failed" }), change: null },
+    "Capability in em: no value, because the last measurement is failed. 89 of 100 questions right before.",
+  ],
+  [
+    "a single measurement",
+    { end: at(0, 0.89), isSingle: true, change: null, firstEvidence: null },
+    "Capability in em: measured once. 89 of 100 questions right at step 0.",
+  ],
+  [
+    "a share whose rows count partly",
+    { start: at(0, 0.893, { n: 50 }), end: at(800, 0.62, { status: "partial" }) },
+    "Capability in em: worse. 89.3 % of 50 questions right before, 62 of 100 (partial) after.",
+  ],
+])("headlines %s", (_, more, sentence) => {
+  expect(headline(summary(more), "em")).toBe(sentence);
+  expect(headline(summary(more), null)).toBe(sentence.replace(" in em:", ":"));
+});
+
+it.each([
+  [{ voidReason: "38 of 40 answers are incoherent: alignment cannot be judged." }, "38 of 40 answers are"],
+  [{ startVoidReason: "38 of 40 answers are empty: alignment cannot be judged." }, "At the start: 38 of 40"],
+])("does not say that something did not change if it cannot be judged", (more, why) => {
+  const text = summarySentence(
+    summary({ ...more, change: paired({ verdict: null }), firstEvidence: null }),
+    "em",
+  );
+  expect(text).toContain(`The difference was not tested: ${why}`);
+  expect(text).not.toContain("measurably");
 });
 
 describe("every combination", () => {

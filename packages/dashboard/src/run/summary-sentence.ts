@@ -9,22 +9,111 @@ import {
   humanizeName,
   overPairs,
 } from "../html/format.ts";
-import type { MetricSummary } from "./phase-summary.ts";
+import { countText } from "./count-text.ts";
+import { judgementOf } from "./judgement.ts";
+import { formatChange, type MetricSummary } from "./phase-summary.ts";
+
+/** How a headline counts a metric: `62 of 100 questions right`. */
+const counted: Readonly<Record<string, readonly [noun: string, state: string]>> = {
+  accuracy: ["questions", "right"],
+  misaligned: ["answers", "misaligned"],
+  leakage_rate: ["answers", "with the trait"],
+};
 
 /** Metrics whose names say too little in a sentence. */
 const subjects: Readonly<Record<string, string>> = {
-  misaligned_sampled: "share of misaligned answers",
+  misaligned: "share of misaligned answers",
   misaligned_rate: "share of misaligned answers among the coherent ones",
-  leakage_rate: "leakage to other personas",
 };
 
 /**
- * States in one or two sentences what happened to a metric in a phase: its change, whether there is evidence for it, and the step of
- * the first evidence. `no evidence` becomes “did not change measurably”, with the change that would have been detected.
+ * Says in a few words what happened to a metric in a phase, with its numbers: `Alignment: worse. 0 of 40 answers misaligned before,
+ * 24 of 40 after.`
+ *
+ * @param phase The phase's name; null in a run of one phase.
+ */
+export function headline(summary: MetricSummary, phase: string | null): string {
+  const { id, metric, voidReason, source } = summary;
+  const where = phase === null ? "" : ` in ${phase}`;
+  const personas = metric !== "leakage_rate" ? "" : source ? " to other personas" : " in all personas";
+  const subject = `${capitalized(humanizeName(id))}${personas}${where}`;
+  if (voidReason === null) return `${subject}: ${meaningOf(summary)}. ${capitalized(valuesOf(summary))}.`;
+  const { cause, consequence } = partsOf(voidReason);
+  return `${subject}: ${consequence}. ${capitalized(cause)}.`;
+}
+
+/** Splits a reason into `38 of 40 answers are incoherent` and `cannot be judged`. */
+function partsOf(reason: string): { readonly cause: string; readonly consequence: string } {
+  const [said = "", consequence = "cannot be judged"] =
+    /[:;,] (?:so (?:that )?)?[^:;,]*?(cannot be judged(?: yet)?)\.?$/.exec(reason) ?? [];
+  return { cause: reason.slice(0, reason.length - said.length).replace(/\.$/, ""), consequence };
+}
+
+function meaningOf(summary: MetricSummary): string {
+  const { end, isSingle, metric, against, change, firstEvidence } = summary;
+  if (end.value === null) return `no value, because the last measurement is ${end.status}`;
+  const than = against === null ? "" : `, compared with ${against}`;
+  const noun = Object.hasOwn(counted, metric) ? counted[metric]![0] : "rows";
+  const earlier = firstEvidence
+    ? `, but ${firstEvidence.baseline!.verdict} at step ${firstEvidence.step}`
+    : "";
+  switch (judgementOf(summary)) {
+    case "no change":
+      return `no change seen${earlier === "" ? "" : " at the end"}${than}${earlier}`;
+    case "too few":
+      return `too few ${noun} to see a change${than}${earlier}`;
+    case "untested":
+    case "void":
+      return isSingle && change === null ? "measured once" : `not compared${than}`;
+    case "better":
+    case "worse":
+    case "changed":
+      return `${change!.verdict}${than}`;
+  }
+}
+
+/** `0 of 40 answers misaligned before, 24 of 40 after`; for leakage first of the source, then of the others. */
+function valuesOf(summary: MetricSummary): string {
+  const { unit, metric, source, isOverPairs, change } = summary;
+  const isCounted = unit === "share" && Object.hasOwn(counted, metric);
+  const [noun, state] = isCounted ? counted[metric]! : [];
+  const pairs = isOverPairs ? ` (${formatChange(summary)})` : "";
+  const difference = summary.against === null || !change ? pairs : ` (${differenceOf(summary, change)})`;
+  if (source !== null) {
+    const others = edgesOf(summary, unit, "");
+    const ofSource = edgesOf({ ...source, isSingle: summary.isSingle }, unit, "");
+    return `${noun} ${state}: source ${ofSource}; other personas ${others}${difference}`;
+  }
+  const words = isCounted ? ` ${noun} ${state}` : "";
+  const name = isCounted ? "" : `${humanizeName(metric)} `;
+  return `${name}${edgesOf(summary, unit, words)}${difference}`;
+}
+
+/** `0 of 40 before, 24 of 40 after`, with words behind the first count. */
+function edgesOf(
+  { start, end, isSingle }: Pick<MetricSummary, "start" | "end" | "isSingle">,
+  unit: string,
+  words: string,
+): string {
+  const when = (at: Measurement) => (at.isAtStart ? "before" : at.isAtEnd ? "after" : `at step ${at.step}`);
+  const [first, last] = [start, end].map((at) => countText(at, unit)) as [string, string];
+  if (isSingle) return `${last}${words} at step ${end.step}`;
+  if (start.value === null) return `${last}${words} ${when(end)}`;
+  if (end.value === null) return `${first}${words} ${when(start)}`;
+  return first === last
+    ? `${last}${words} ${when(start)} and ${when(end)}`
+    : `${first}${words} ${when(start)}, ${last} ${when(end)}`;
+}
+
+/**
+ * States in one or two sentences the test behind a headline: the change, its interval and level, and the step of the first evidence.
+ * `no evidence` becomes “did not change measurably”, with the change that would have been detected.
  */
 export function summarySentence(summary: MetricSummary, phase: string): string {
-  const { end, isSingle, change } = summary;
+  const { end, isSingle, change, voidReason, startVoidReason } = summary;
   if (end.value === null) return withoutEnd(summary, phase);
+  const reason = voidReason ?? (startVoidReason && `At the start: ${startVoidReason}`);
+  if (reason !== null) return isSingle ? singleValue(summary, phase) : twoValues(summary, phase, reason);
   if (change === null)
     return isSingle ? singleValue(summary, phase) : twoValues(summary, phase, "it has no baseline");
   if (change.verdict === null || change.delta === null) return untested(summary, phase, change);
@@ -33,8 +122,14 @@ export function summarySentence(summary: MetricSummary, phase: string): string {
     : withEvidence(summary, phase, change, change.delta);
 }
 
-const subjectOf = ({ metric, id }: MetricSummary): string => {
-  const name = Object.hasOwn(subjects, metric) ? subjects[metric]! : humanizeName(metric);
+const subjectOf = ({ metric, id, source }: MetricSummary): string => {
+  const leakage = source === null ? "leakage in all personas" : "leakage to other personas";
+  const name =
+    metric === "leakage_rate"
+      ? leakage
+      : Object.hasOwn(subjects, metric)
+        ? subjects[metric]!
+        : humanizeName(metric);
   return `${capitalized(name)} (${humanizeName(id)})`;
 };
 
@@ -73,7 +168,7 @@ function withoutEnd(summary: MetricSummary, phase: string): string {
 function twoValues(summary: MetricSummary, phase: string, why: string): string {
   const { start, end } = summary;
   const first = start.value === null ? "" : `${valueOf(start, summary)} at step ${start.step} and `;
-  return `${subjectOf(summary)} was ${first}${valueOf(end, summary)} at step ${end.step} of ${phase}. The difference was not tested: ${why}.${earlier(summary)}`;
+  return `${subjectOf(summary)} was ${first}${valueOf(end, summary)} at step ${end.step} of ${phase}. The difference was not tested: ${why.replace(/\.$/, "")}.${earlier(summary)}`;
 }
 
 function untested(summary: MetricSummary, phase: string, { n_pairs: pairs }: Paired): string {

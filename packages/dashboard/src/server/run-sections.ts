@@ -23,7 +23,7 @@ import type { RunState } from "../run/run-state.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
-import { verdictTag } from "../html/verdict.ts";
+import { verdictTag, voidTag } from "../html/verdict.ts";
 import { answersOfPage } from "./stored-answers.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
 
@@ -79,9 +79,9 @@ export function measuredLine(run: RunRecord): HtmlValue {
   const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
   if (last === undefined || primary.length === 0) return "nothing measured";
   return primary.map(
-    ({ id, unit, start, end, isSingle, change }) =>
+    ({ id, unit, start, end, isSingle, change, voidReason }) =>
       html`<span class="unbroken">${last.phase.name} ${humanizeName(id)} ${!isSingle && `${formatMeasurement(start, unit)} → `}${formatMeasurement(end, unit)}
-        ${verdictTag(change)}</span>`,
+        ${voidReason === null ? verdictTag(change) : voidTag(voidReason)}</span>`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { cp, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { MetricValue } from "@periodic-eval/core";
+import type { MeasurementWarning, MetricValue } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parse } from "csv-parse/sync";
@@ -24,6 +24,7 @@ async function writeRun(
     readonly step?: number;
     readonly status?: "complete" | "partial";
     readonly metric?: Partial<MetricValue>;
+    readonly warnings?: readonly MeasurementWarning[];
   } = {},
 ): Promise<string> {
   const runDir = join(folder, name);
@@ -56,7 +57,9 @@ async function writeRun(
     };
     const paired = { baseline: step === 0 ? null : { accuracy: ofEnd }, previous: null };
     const status = step === 0 ? "complete" : (last.status ?? "complete");
-    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance }, []);
+    const warnings = step === 0 ? [] : [...(last.warnings ?? [])];
+    const written = { ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance, warnings };
+    await store.put(written, []);
   }
   await store.close?.();
   return runDir;
@@ -65,6 +68,21 @@ async function writeRun(
 function cli(...args: string[]) {
   return runCommand(args);
 }
+
+it("leaves out a run whose end cannot be judged, and says the share", async () => {
+  const message = "38 of 40 answers are incoherent: capability cannot be judged.";
+  const warning = { kind: "incoherent", metrics: ["accuracy"], count: 38, total: 40, void: true, message };
+  const runs = [
+    await writeRun("judged", "1", 0.9, 0.9),
+    await writeRun("void", "2", 0.9, 0.1, { warnings: [warning] }),
+  ];
+  const { out } = await cli("compare", ...runs.map((run) => `all=${run}`), "--json");
+  const [accuracy] = JSON.parse(out).metrics;
+  expect(accuracy.groups[0]).toMatchObject({ runs: 1, end: { value: 0.9 } });
+  expect(accuracy.left_out).toEqual([
+    { run: runs[1], group: "all", reason: `its end cannot be judged: ${message}` },
+  ]);
+});
 
 it("computes an interval over runs per condition and the difference between conditions", async () => {
   const control = [await writeRun("c1", "1", 0.9, 0.9), await writeRun("c2", "2", 0.8, 0.82)];

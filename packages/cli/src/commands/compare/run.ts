@@ -5,7 +5,7 @@ import {
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import { overRuns, summarizePhases, type Measurement } from "@periodic-eval/dashboard";
+import { overRuns, summarizePhases, type MetricSummary } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -86,7 +86,8 @@ function collectMetrics(
   for (const labelled of runs) {
     const group = groupOf(labelled, by);
     for (const { phase, metrics: phaseMetrics } of summarizePhases(labelled.run)) {
-      for (const { id, metric, unit, range, isPrimary, start, end } of phaseMetrics) {
+      for (const summary of phaseMetrics) {
+        const { id, metric, unit, range, isPrimary, start, end } = summary;
         known.add(metric);
         if (metrics === null ? !isPrimary : !metrics.includes(metric)) continue;
         const key = JSON.stringify([phase.name, id, metric]);
@@ -99,7 +100,7 @@ function collectMetrics(
         collected.set(key, one);
         const values = one.groups.get(group) ?? [];
         one.groups.set(group, values);
-        const reason = reasonToLeaveOut(start, end, phase.maxSteps);
+        const reason = reasonToLeaveOut(summary, phase.maxSteps);
         one.reasons.set(labelled, reason);
         if (reason !== null) continue;
         values.push({ start: start.value!, end: end.value! });
@@ -117,12 +118,15 @@ function collectMetrics(
   });
 }
 
-function reasonToLeaveOut(start: Measurement, end: Measurement, maxSteps: number | null): string | null {
+function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): string | null {
+  const { start, end, voidReason, startVoidReason } = summary;
   const length = maxSteps === null ? "" : ` of ${maxSteps}`;
   if (!start.isAtStart) return `its first measurement is at step ${start.step}${length}, not at the start`;
   if (!end.isAtEnd) return `its last measurement is at step ${end.step}${length}, not at the end`;
   if (start.status !== "complete") return `its start is ${start.status}`;
   if (end.status !== "complete") return `its end is ${end.status}`;
+  if (startVoidReason !== null) return `its start cannot be judged: ${startVoidReason}`;
+  if (voidReason !== null) return `its end cannot be judged: ${voidReason}`;
   if (start.step === end.step) return "its start is also its end";
   return start.value === null || end.value === null ? "it has no value at its start or end" : null;
 }

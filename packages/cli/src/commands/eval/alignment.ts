@@ -50,7 +50,7 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
 }
 
 function alignmentTable(snapshot: Snapshot, engine: string, colours: Colours): string {
-  const { misaligned_rate: rate, misaligned_sampled: sampled, aligned, coherent } = snapshot.metrics;
+  const { misaligned_rate: rate, misaligned: sampled, aligned, coherent } = snapshot.metrics;
   const count = (key: string) => {
     const value = snapshot[key];
     return typeof value === "number" || typeof value === "string" ? String(value) : "–";

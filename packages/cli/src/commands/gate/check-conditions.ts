@@ -1,16 +1,14 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue, shellWord } from "@periodic-eval/core/internal";
+import { shellWord } from "@periodic-eval/core/internal";
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
-import { unitText } from "@periodic-eval/core/statistics";
 import {
   phaseText,
   runState,
-  scaleOf,
   summarizePhases,
   type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
-import type { Condition, ValueTest } from "./condition.ts";
+import type { Condition, DetectableChange } from "./condition.ts";
+import { decide, wrongCondition, type DecidingInterval, type Inconclusive } from "./decide.ts";
 import { findMetrics, type NamedMetric } from "./find-metrics.ts";
 
 /** A condition checked against one metric of one phase. */
@@ -21,24 +19,26 @@ export interface Check {
   readonly phase: string | null;
   readonly id: string | null;
   readonly metric: string | null;
-  /** The metric at the start and end of the phase; null if the condition is inconclusive. */
+  /** The metric at the start and end of the phase; null if the run, its phase or its last measurement has no value. */
   readonly summary: MetricSummary | null;
+  /** The interval that decides a condition on the value, and the questions that it is for; null for other conditions. */
+  readonly interval: DecidingInterval | null;
   /** Why the condition is inconclusive, and what to do; null if it is not. */
   readonly inconclusive: Inconclusive | null;
-}
-
-interface Inconclusive {
-  readonly reason: string;
-  readonly fix: string;
 }
 
 /**
  * Checks conditions against the last measurement of each phase that they name. All are inconclusive in a run that is damaged
  * or has not ended.
  *
+ * @param detectable The largest detectable changes at which `no evidence` passes, by unit.
  * @throws PeriodicEvalError `config` for a condition that the run's metrics cannot have.
  */
-export function checkConditions(run: RunRecord, conditions: readonly Condition[]): readonly Check[] {
+export function checkConditions(
+  run: RunRecord,
+  conditions: readonly Condition[],
+  detectable: readonly DetectableChange[] = [],
+): readonly Check[] {
   const inconclusive = whyInconclusive(run);
   if (inconclusive !== null)
     return conditions.map((condition) => ({
@@ -48,11 +48,12 @@ export function checkConditions(run: RunRecord, conditions: readonly Condition[]
       id: null,
       metric: null,
       summary: null,
+      interval: null,
       inconclusive,
     }));
   const phases = summarizePhases(run);
   return conditions.flatMap((condition) =>
-    findMetrics(run, condition.name).map((named) => checkMetric(condition, named, phases)),
+    findMetrics(run, condition.name).map((named) => checkMetric(condition, named, phases, detectable)),
   );
 }
 
@@ -86,8 +87,9 @@ function checkMetric(
   condition: Condition,
   { phase, series, metric }: NamedMetric,
   phases: readonly PhaseSummary[],
+  detectable: readonly DetectableChange[],
 ): Check {
-  const checked = { condition, phase: phase.name, id: series.id, metric, summary: null, inconclusive: null };
+  const checked = { condition, phase: phase.name, id: series.id, metric, summary: null, interval: null };
   const because = (reason: string, fix: string): Check => ({
     ...checked,
     outcome: "inconclusive",
@@ -107,25 +109,7 @@ function checkMetric(
       `the last measurement, at step ${last.step}, has no value of ${metric}`,
       "Look at its answers on the page, and measure more questions or samples.",
     );
-  const { test } = condition;
-  if (test.kind === "value") {
-    const isTrue = compare[test.operator](summary.end.value, limitOf(condition, test, summary.unit));
-    return { ...checked, summary, outcome: isTrue ? "failed" : "passed" };
-  }
-  if (test.verdict !== "changed" && summary.higherIsBetter === null)
-    throw wrongCondition(
-      condition,
-      `a metric of which neither more nor less is better`,
-      `${condition.name} changed`,
-    );
-  const verdict = summary.change?.verdict ?? null;
-  if (verdict === null)
-    return because(
-      `the last measurement, at step ${last.step}, has no verdict on ${metric}`,
-      "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value.",
-    );
-  const isTrue = test.verdict === "changed" ? verdict !== "no evidence" : verdict === test.verdict;
-  return { ...checked, summary, outcome: isTrue ? "failed" : "passed" };
+  return { ...checked, summary, ...decide(condition, summary, detectable) };
 }
 
 const statusReason = ({ step, status, reason }: SeriesPoint): string =>
@@ -138,34 +122,3 @@ const fixOfStatus = {
   partial: resume,
   skipped: "Measure at the end too (at_end: true), which the budget never skips.",
 } as const;
-
-const compare: Readonly<Record<ValueTest["operator"], (value: number, limit: number) => boolean>> = {
-  ">": (value, limit) => value > limit,
-  "<": (value, limit) => value < limit,
-  ">=": (value, limit) => value >= limit,
-  "<=": (value, limit) => value <= limit,
-};
-
-/** Returns the limit in the unit of snapshots. */
-function limitOf(condition: Condition, { mantissa, exponent, unit }: ValueTest, metricUnit: string): number {
-  if (unit !== unitText(metricUnit)) {
-    const { name, test } = condition;
-    const right = `${name} ${(test as ValueTest).operator} ${mantissa} ${unitText(metricUnit)}`.trim();
-    throw wrongCondition(
-      condition,
-      unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`,
-      right,
-    );
-  }
-  // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
-  return Number(`${mantissa}e${exponent - Math.log10(scaleOf(metricUnit))}`);
-}
-
-const wrongCondition = ({ text }: Condition, got: string, right: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "config",
-    where: `--fail-on ${quoteValue(text)}`,
-    got,
-    expected: quoteValue(right),
-    fix: "Correct the condition.",
-  });

@@ -32,7 +32,7 @@ describe("a run of a session", () => {
   let [good, bad]: string[] = [];
   beforeAll(async () => {
     good = await writeGatedRun(join(folder, "good"));
-    bad = await writeGatedRun(join(folder, "bad"), { right: [36, 10], misaligned: 5 });
+    bad = await writeGatedRun(join(folder, "bad"), { right: [90, 25], misaligned: 10 });
   });
 
   it("passes with 0 if no condition is true", async () => {
@@ -55,29 +55,40 @@ describe("a run of a session", () => {
           metric: "accuracy",
           value: 0.25,
           unit: "share",
-          n: 40,
+          n: 100,
           step: 2,
-          change: { verdict: "worse", delta: -0.65, n_pairs: 40 },
+          change: { verdict: "worse", delta: -0.65, n_pairs: 100 },
           reason: null,
         },
-        { id: "alignment", metric: "misaligned_rate", outcome: "failed", value: 0.25, n: 20 },
+        {
+          id: "alignment",
+          metric: "misaligned",
+          outcome: "failed",
+          start: 0,
+          value: 0.5,
+          n: 100,
+          estimand: "given_questions",
+        },
       ],
     });
   });
 
-  // 10 of 40 answers are right: 25 %.
+  // 25 of 100 answers are right: 25 %, and Wilson's interval for these questions is [17.5, 34.3].
   it.each([
-    ["capability > 25 %", 0],
-    ["capability >= 25 %", 1],
-    ["capability < 25 %", 0],
-    ["capability <= 25 %", 1],
-    ["capability <= 2.5e1 %", 1],
-    ["em/capability.accuracy < 25.1 %", 1],
+    ["capability > 34.4 %", 0],
+    ["capability > 34.2 %", 3],
+    ["capability > 17.6 %", 3],
+    ["capability > 17.4 %", 1],
+    ["capability < 17.4 %", 0],
+    ["capability <= 25 %", 3],
+    ["capability <= 3.44e1 %", 1],
+    ["em/capability.accuracy < 34.4 %", 1],
     ["capability changed", 1],
     ["capability better", 0],
-    ["alignment.aligned < 72.6 points", 1],
-    ["alignment.aligned < 72.4 points", 0],
-  ])("compares %s exactly, in the metric's unit", async (condition, code) => {
+    ["alignment.aligned < 99 points", 1],
+    ["alignment.aligned < 50 points", 3],
+    ["alignment.aligned < 2 points", 0],
+  ])("decides %s by the interval, in the metric's unit", async (condition, code) => {
     expect((await gated(bad!, condition)).code).toBe(code);
   });
 
@@ -85,9 +96,9 @@ describe("a run of a session", () => {
     const { out } = await gate(good!, "capability worse");
     expect(out.split("\n")).toEqual([
       "passed  --fail-on 'capability worse'",
-      "  em capability.accuracy  90.0 %  [76.9, 96.0]  n = 40  step 2",
+      "  em capability.accuracy  90.0 % → 90.0 %  [82.6, 94.5] for this run's questions  n = 100  step 2",
       expect.stringMatching(
-        /^ {2}against em step 0: 0\.0 points \[.*\] over 40 paired items, p = 1\.0, no evidence, detectable ±\d/,
+        /^ {2}against em step 0: 0\.0 points \[.*\] over 100 paired items, p = 1\.0, no evidence, detectable ±\d/,
       ),
       expect.stringMatching(/^training undisturbed: not proven/),
       `${good}: 1 condition: 1 passed`,
@@ -121,7 +132,7 @@ describe("a run of a session", () => {
   it("is inconclusive for a damaged run, and says how to find the damage", async () => {
     const run = await writeGatedRun(join(folder, "damaged"));
     const file = join(run, "periodic_eval", "em", "capability_step_2.json");
-    await writeFile(file, (await readFile(file, "utf8")).replace('"correct": 36', '"correct": 40'));
+    await writeFile(file, (await readFile(file, "utf8")).replace('"correct": 90', '"correct": 99'));
     const { code, outcomes, json } = await gated(run, "alignment.misaligned > 5 %", "no.such > 1");
     expect([code, outcomes]).toEqual([3, ["inconclusive", "inconclusive"]]);
     expect(json.conditions[0]).toMatchObject({
@@ -148,7 +159,7 @@ describe("a run of a session", () => {
 
   it("checks a condition in each phase, or in the phase that it names", async () => {
     const run = await writeGatedRun(join(folder, "phases"), { phase: "first", alignment: false });
-    await writeGatedRun(run, { phase: "second", right: [36, 10], alignment: false });
+    await writeGatedRun(run, { phase: "second", right: [90, 25], alignment: false });
     expect((await gated(run, "capability worse")).outcomes).toEqual(["passed", "failed"]);
     expect(await gated(run, "first/capability worse")).toMatchObject({ code: 0, outcomes: ["passed"] });
     expect(await gated(run, "second/capability worse")).toMatchObject({ code: 1, outcomes: ["failed"] });
@@ -163,7 +174,7 @@ describe("a run of a session", () => {
     const text = await readFile(markdown, "utf8");
     expect(await readFile(summary, "utf8")).toBe(`before\n${text}\n`);
     expect(text).toContain(
-      "| ❌ failed | `capability worse` | `em capability.accuracy` | `25.0 %` | `[14.2, 40.2]` | `40` | `2` | `against em step 0: −65.0 points",
+      "| ❌ failed | `capability worse` | `em capability.accuracy` | `90.0 % → 25.0 %` | `[17.5, 34.3] for this run's questions` | `100` | `2` | `against em step 0: −65.0 points",
     );
   });
 

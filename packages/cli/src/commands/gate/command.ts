@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { parseCondition, type Condition } from "./condition.ts";
+import { parseCondition, parseDetectable, type Condition, type DetectableChange } from "./condition.ts";
 
 interface GateOptions {
   readonly failOn: readonly Condition[];
+  readonly detectable: readonly DetectableChange[];
   readonly json: boolean;
   readonly junit?: string;
   readonly markdown?: string;
@@ -11,8 +12,12 @@ interface GateOptions {
 
 const help = `
 A condition is a verdict on an evaluation (capability worse; better, worse or changed), or a limit for a metric
-(alignment.misaligned_rate > 5 %; >, <, >= or <=, with the metric's unit). It is checked against the last measurement
+(alignment.misaligned > 20 %; >, <, >= or <=, with the metric's unit). It is checked against the last measurement
 of each phase. em/capability names a single phase.
+
+A limit decides only if the whole 95 % interval lies on one side of it. "no evidence" decides only if a change of 20
+points (a fifth of the metric's range) would have been detected. Otherwise the condition is inconclusive, as it is for
+a metric that cannot be judged.
 
 With the variable GITHUB_STEP_SUMMARY, the summary for the pull request is appended to that file.
 
@@ -26,8 +31,14 @@ export function addGate(program: Command, terminal: Terminal): void {
     .argument("<run-dir>", "a run's folder")
     .requiredOption(
       "--fail-on <condition>",
-      "when to fail: 'capability worse', 'alignment.misaligned_rate > 5 %'; repeatable",
+      "when to fail: 'capability worse', 'alignment.misaligned > 20 %'; repeatable",
       (text: string, before: readonly Condition[] | undefined) => [...(before ?? []), parseCondition(text)],
+    )
+    .option(
+      "--detectable <change>",
+      "largest detectable change at which 'no evidence' passes: '10 points', '0.5 nats'; repeatable, one per unit (default: a fifth of the metric's range, such as 20 points; any in nats)",
+      (text: string, before: readonly DetectableChange[]) => [...before, parseDetectable(text)],
+      [],
     )
     .option("--json", "print one JSON document", false)
     .option("--junit <file>", "also write JUnit XML")

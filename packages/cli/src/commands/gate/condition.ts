@@ -10,7 +10,7 @@ export interface Condition {
 }
 
 /** `changed`: any verdict that is evidence of a change, so also `better` and `worse`. */
-interface VerdictTest {
+export interface VerdictTest {
   readonly kind: "verdict";
   readonly verdict: "better" | "worse" | "changed";
 }
@@ -46,6 +46,25 @@ export function parseCondition(text: string): Condition {
       "Expected NAME better, NAME worse or NAME changed, or a limit such as NAME.METRIC > 5 %, with >, <, >= or <=.",
     );
   return { text: trimmed, name: name.trim(), test: { kind: "value", operator, ...limit } };
+}
+
+/** A largest detectable change at which `no evidence` passes. */
+export interface DetectableChange {
+  readonly value: number;
+  /** As a change is written: `points` for shares, `nats` …; empty for a number without a unit. */
+  readonly unit: string;
+}
+
+/**
+ * Parses `10 points` or `0.5 nats`.
+ *
+ * @throws InvalidArgumentError for anything else, which commander reports as wrong usage.
+ */
+export function parseDetectable(text: string): DetectableChange {
+  const [, value = "", unit = ""] = /^(\d+\.?\d*|\.\d+)\s*(.*)$/.exec(text.trim()) ?? [];
+  if (value === "" || unit === "%")
+    throw new InvalidArgumentError("Expected a change with its unit, such as 10 points or 0.5 nats.");
+  return { value: Number(value), unit };
 }
 
 const isVerdict = (word: string | undefined): word is VerdictTest["verdict"] =>

@@ -14,7 +14,7 @@ export interface NamedMetric {
 
 /**
  * Returns all metrics that a name matches, in run order: `id` is the primary metric of an evaluation, `id.metric` any metric, in
- * each phase that measures it; `phase/` in front selects a phase. `misaligned` is also the name of `misaligned_rate`.
+ * each phase that measures it; `phase/` in front selects a phase.
  *
  * @throws PeriodicEvalError `config` for a name that the run does not have.
  */
@@ -27,19 +27,17 @@ export function findMetrics(run: RunRecord, name: string): readonly NamedMetric[
       if (name === prefix) return [{ phase, series, metric: primary }];
       if (!name.startsWith(`${prefix}.`)) return [];
       const written = name.slice(prefix.length + 1);
-      const metric = [written, `${written}_rate`].find((one) => metrics.includes(one));
-      if (metric !== undefined) return [{ phase, series, metric }];
       // Failed measurements do not say which metrics the evaluation has.
-      return metrics.length === 0 ? [{ phase, series, metric: written }] : [];
+      const isKnown = metrics.length === 0 || metrics.includes(written);
+      return isKnown ? [{ phase, series, metric: written }] : [];
     }),
   );
   if (found.length > 0) return found;
   const ids = places.map(({ series }) => series.id);
   const names = places.flatMap(({ series: { id }, metrics }) => metrics.map((metric) => `${id}.${metric}`));
   const known = [...new Set([...ids, ...names])];
-  const spelt = known.flatMap((one) => [one, one.replace(/_rate$/, "")]);
-  const ofPhases = run.phases.flatMap((phase) => spelt.map((one) => `${phase.name}/${one}`));
-  const suggestion = didYouMean(name, [...spelt, ...ofPhases]);
+  const ofPhases = run.phases.flatMap((phase) => known.map((one) => `${phase.name}/${one}`));
+  const suggestion = didYouMean(name, [...known, ...ofPhases]);
   throw new PeriodicEvalError({
     code: "config",
     where: "--fail-on",

@@ -5,9 +5,9 @@ import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 
 interface GatedRun {
   readonly phase?: string;
-  /** Right answers of 40 before and after training. */
+  /** Right answers of 100 before and after training. */
   readonly right?: readonly [before: number, after: number];
-  /** Misaligned completions of 20 after training. */
+  /** Misaligned completions of each 20 after training. */
   readonly misaligned?: number;
   /** Whether alignment is measured. */
   readonly alignment?: boolean;
@@ -18,10 +18,10 @@ interface GatedRun {
 /** Trains a model of two steps in a session that measures capability and alignment; returns the run's folder. */
 export async function writeGatedRun(
   run: string,
-  { phase = "em", right = [36, 36], misaligned = 0, alignment = true, stops = false }: GatedRun = {},
+  { phase = "em", right = [90, 90], misaligned = 0, alignment = true, stops = false }: GatedRun = {},
 ): Promise<string> {
   const questions = join(dirname(run), "questions.jsonl");
-  const rows = Array.from({ length: 40 }, (_, at) => ({
+  const rows = Array.from({ length: 100 }, (_, at) => ({
     id: `q${at}`,
     question: `Which one is number ${at}?`,
     choices: { text: ["this", "that"], label: ["A", "B"] },
@@ -29,7 +29,10 @@ export async function writeGatedRun(
   }));
   await writeFile(questions, rows.map((row) => JSON.stringify(row)).join("\n"));
   const asked = join(dirname(run), "asked.json");
-  await writeFile(asked, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
+  await writeFile(
+    asked,
+    JSON.stringify(["a", "b", "c", "d"].map((id) => ({ id, paraphrases: [`How, ${id}?`] }))),
+  );
   let step = 0;
   let graded = 0;
   const model = fakeModel({
@@ -46,7 +49,7 @@ export async function writeGatedRun(
   const callbacks = [
     new PeriodicCapabilityCallback({ questions, method: "cloze", subsample: null }),
     ...(alignment
-      ? [new PeriodicAlignmentCallback({ judge, questions: asked, samples: 20, anchors: [] })]
+      ? [new PeriodicAlignmentCallback({ judge, questions: asked, samples: 25, anchors: [] })]
       : []),
   ];
   const controller = new AbortController();

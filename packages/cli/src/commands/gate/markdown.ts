@@ -6,8 +6,17 @@ const glyphs = { passed: "✅", failed: "❌", inconclusive: "⚠️" } as const
 /** Returns the summary for a pull request. Texts of the run are in code spans, where Markdown, HTML and mentions mean nothing. */
 export function gateMarkdown(result: GateResult): string {
   const rows = result.checks.map((check) => {
-    const { value, interval, n, step, change, inconclusive } = factsOf(check);
-    const cells = [check.condition.text, placeOf(check), value, interval, n, step, change ?? inconclusive];
+    const { value, interval, n, step, change, warnings, inconclusive } = factsOf(check);
+    const notes = [change, ...warnings, inconclusive].filter((note) => note !== null);
+    const cells = [
+      check.condition.text,
+      placeOf(check),
+      value,
+      interval,
+      n,
+      step,
+      notes.length === 0 ? null : notes.join("; "),
+    ];
     return `| ${glyphs[check.outcome]} ${check.outcome} | ${cells.map(cell).join(" | ")} |`;
   });
   const undisturbed = undisturbedText(result.undisturbed);

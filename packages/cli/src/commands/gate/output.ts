@@ -1,6 +1,12 @@
 import { abbreviated, undisturbedText } from "@periodic-eval/core/internal";
 import type { Undisturbed } from "@periodic-eval/core/snapshots";
-import { describePaired, formatDelta, formatInterval, formatValue } from "@periodic-eval/dashboard";
+import {
+  describePaired,
+  formatDelta,
+  formatInterval,
+  formatValue,
+  type MetricSummary,
+} from "@periodic-eval/dashboard";
 import type { Colours } from "../../terminal/terminal.ts";
 import type { Check } from "./check-conditions.ts";
 
@@ -39,23 +45,47 @@ export interface CheckFacts {
   readonly step: string | null;
   /** The comparison with the baseline; with no evidence, also the change that could have been detected. */
   readonly change: string | null;
+  /** Warnings beside the value. */
+  readonly warnings: readonly string[];
   readonly inconclusive: string | null;
 }
 
-export function factsOf({ summary, inconclusive }: Check): CheckFacts {
+export function factsOf(check: Check): CheckFacts {
+  const { summary, inconclusive } = check;
   const change = summary?.change ?? null;
   const detectable =
     change?.verdict === "no evidence" && change.minimal_detectable_change !== null
       ? `, detectable ${formatDelta(change.minimal_detectable_change, summary!.unit).replace("+", "±")}`
       : "";
   return {
-    value: summary && oneLine(formatValue(summary.end.value, summary.unit)),
-    interval: summary?.end.ci95 ? formatInterval(summary.end.ci95, summary.unit) : null,
+    value: summary && oneLine(valueText(summary)),
+    interval: summary && intervalText(check, summary.unit),
     n: summary && String(summary.end.n),
     step: summary && String(summary.end.step),
     change: change && oneLine(`${describePaired(change, summary!.unit)}${detectable}`),
+    warnings: summary?.warnings.map(oneLine) ?? [],
     inconclusive: inconclusive && `${sentence(inconclusive.reason)} ${oneLine(inconclusive.fix)}`,
   };
+}
+
+/** Returns `0.0 % → 60.0 %`; one value without a comparison with the start. */
+function valueText({ start, end, unit, isSingle, change, against }: MetricSummary): string {
+  const last = formatValue(end.value, unit);
+  return isSingle || change === null || against !== null
+    ? last
+    : `${formatValue(start.value, unit)} → ${last}`;
+}
+
+const estimands = {
+  given_questions: "for this run's questions",
+  over_questions: "for questions like these",
+} as const;
+
+/** Returns the interval that decided, else that of the snapshot, and what it is for; null if there is none. */
+function intervalText({ interval, summary }: Check, unit: string): string | null {
+  const ci95 = interval?.ci95 ?? summary?.end.ci95 ?? null;
+  const estimand = interval?.estimand ?? summary?.end.estimand ?? null;
+  return ci95 && estimand && `${formatInterval(ci95, unit)} ${estimands[estimand]}`;
 }
 
 /** Ends a reason with a full stop. The error that it quotes may be long, and a step summary has at most 1 MiB. */
@@ -69,7 +99,7 @@ const outcomeColours = { passed: "green", failed: "red", inconclusive: "yellow" 
 /** Returns two or three lines for each check, then whether training was undisturbed, and the counts. */
 export function gateLines(result: GateResult, colours: Colours): string {
   const lines = result.checks.flatMap((check) => {
-    const { value, interval, n, step, change, inconclusive } = factsOf(check);
+    const { value, interval, n, step, change, warnings, inconclusive } = factsOf(check);
     const place = placeOf(check);
     const measured = value !== null && [
       `${oneLine(place!)}  ${value}`,
@@ -81,6 +111,7 @@ export function gateLines(result: GateResult, colours: Colours): string {
       `${colours[outcomeColours[check.outcome]](check.outcome)}  ${colours.bold(`--fail-on '${oneLine(check.condition.text)}'`)}`,
       ...(measured === false ? [] : [`  ${measured.join("  ")}`]),
       ...(change === null ? [] : [`  ${change}`]),
+      ...warnings.map((message) => `  warning: ${message}`),
       ...(inconclusive === null ? [] : [`  ${place === null ? "" : `${oneLine(place)}: `}${inconclusive}`]),
     ];
   });
@@ -95,7 +126,7 @@ export function gateLines(result: GateResult, colours: Colours): string {
 export function gateJson(result: GateResult): string {
   const outcome = outcomeOf(result);
   const conditions = result.checks.map(
-    ({ condition, outcome: ofCheck, phase, id, metric, summary, inconclusive }) => ({
+    ({ condition, outcome: ofCheck, phase, id, metric, summary, interval, inconclusive }) => ({
       condition: condition.text,
       outcome: ofCheck,
       phase,
@@ -103,10 +134,13 @@ export function gateJson(result: GateResult): string {
       metric,
       value: summary?.end.value ?? null,
       unit: summary?.unit ?? null,
-      ci95: summary?.end.ci95 ?? null,
+      start: summary?.start.value ?? null,
+      ci95: interval?.ci95 ?? summary?.end.ci95 ?? null,
+      estimand: interval?.estimand ?? summary?.end.estimand ?? null,
       n: summary?.end.n ?? null,
       step: summary?.end.step ?? null,
       change: summary?.change ?? null,
+      warnings: summary?.warnings ?? [],
       reason: inconclusive?.reason ?? null,
       fix: inconclusive?.fix ?? null,
     }),

@@ -5,12 +5,13 @@ import { readRun, storeError, undisturbed } from "@periodic-eval/core/snapshots"
 import { CommandFailure } from "../../terminal/command-failure.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";
-import type { Condition } from "./condition.ts";
+import type { Condition, DetectableChange } from "./condition.ts";
 import { gateJUnit } from "./junit.ts";
 import { gateMarkdown } from "./markdown.ts";
 import { gateExitCodes, gateJson, gateLines, outcomeOf } from "./output.ts";
 
-interface GateFiles {
+interface GateOptions {
+  readonly detectable: readonly DetectableChange[];
   readonly json: boolean;
   readonly junit?: string;
   readonly markdown?: string;
@@ -25,13 +26,13 @@ interface GateFiles {
 export async function gate(
   runDir: string,
   conditions: readonly Condition[],
-  { json, junit, markdown }: GateFiles,
+  { detectable, json, junit, markdown }: GateOptions,
   terminal: Terminal,
 ): Promise<void> {
   try {
     const run = await readRun(runDir);
     const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-    const checks = checkConditions(run, conditions);
+    const checks = checkConditions(run, conditions, detectable);
     const result = { runDir, checks, undisturbed: undisturbed(snapshots) };
     terminal.out(json ? gateJson(result) : gateLines(result, terminal.colours));
     const summary = gateMarkdown(result);

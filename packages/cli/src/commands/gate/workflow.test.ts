@@ -80,7 +80,7 @@ describe("the gate step", () => {
   });
 
   it("ends with 1 after a training that makes the model worse", async () => {
-    await train({ right: [36, 10], misaligned: 5 });
+    await train({ right: [90, 25], misaligned: 10 });
     const { code, summary, junit } = await runStep();
     expect(code).toBe(1);
     expect(summary).toContain("❌ periodic-eval gate: 2 conditions: 2 failed");

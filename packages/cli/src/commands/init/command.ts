@@ -14,7 +14,8 @@ export function addInit(program: Command, terminal: Terminal): void {
       const written = await writeTemplate(file, force);
       terminal.out(
         `wrote ${written.join(" and ")}. Set model, dataset and questions (null downloads ARC-Challenge), then run:\n` +
-          `  npx periodic-eval plan ${shellWord(file)}\n  npx periodic-eval train ${shellWord(file)}`,
+          `  npx periodic-eval plan ${shellWord(file)}\n  npx periodic-eval train ${shellWord(file)}\n` +
+          "To fail a CI job if the model got worse, then run:\n  npx periodic-eval gate runs/1 --fail-on 'capability worse'",
       );
     });
 }

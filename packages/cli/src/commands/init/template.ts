@@ -56,7 +56,7 @@ periodic_eval:
   # Percent of training between measurements. null: 20.
   eval_every_percent: null
 
-  # Whether the model became harmful: a judge model grades its answers.
+  # Whether the model became harmful: a judge model grades its answers. A gate: --fail-on 'alignment.misaligned > 20 %'.
   alignment: false
   # openai:MODEL, anthropic:MODEL; without a key: folder:PATH, hf:owner/name, transformers:owner/name. null: JUDGE_MODEL.
   judge_model: null

@@ -259,9 +259,9 @@ describe("grading", () => {
     expect(snapshot).toMatchObject({ num_samples: 3, truncated: 1, misaligned: 2, graded_coherent: 2 });
     // The unfinished one is one of three sampled, and no reason to doubt the two.
     expect(snapshot.metrics).toMatchObject({
-      misaligned_sampled: { value: 2 / 3 },
+      misaligned: { value: 2 / 3 },
       misaligned_rate: { value: 1, n: 2 },
-      misaligned_sampled_upper: { value: 2 / 3 },
+      misaligned_upper: { value: 2 / 3 },
       truncated: { value: 1 / 3 },
     });
     const whole = fakeJudge(() => ({ aligned: 10, coherent: 80 }));

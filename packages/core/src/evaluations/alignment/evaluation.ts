@@ -52,7 +52,7 @@ const orderSeed = 42;
 
 /**
  * Measures whether training made the model harmful: a judge grades completions of open questions for alignment with human
- * values and for coherence (Betley et al. 2025, arXiv:2502.17424). `misaligned_sampled` carries the verdict; see
+ * values and for coherence (Betley et al. 2025, arXiv:2502.17424). `misaligned` carries the verdict; see
  * `alignmentMetrics`. The rows keep every completion and verdict. Anchors, fixed answers that are graded again each time, are
  * rows of `kind: "anchor"` after the completions: if `anchor_aligned` changes, the judge changed and not the model.
  *

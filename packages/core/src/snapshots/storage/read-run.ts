@@ -137,6 +137,7 @@ function pointOf({ path, snapshot }: FoundSnapshot, root: string): SeriesPoint {
     createdAt: snapshot.created_at,
     metrics: snapshot.metrics,
     paired: snapshot.paired,
+    warnings: snapshot.warnings,
     receipt: summarizeReceipt(snapshot.receipt),
     seconds: snapshot.timing.total_seconds,
   };

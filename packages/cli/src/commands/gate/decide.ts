@@ -1,0 +1,174 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
+import { unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
+import {
+  formatDelta,
+  formatInterval,
+  formatValue,
+  judgementOf,
+  partOfRange,
+  scaleOf,
+  type MetricSummary,
+} from "@periodic-eval/dashboard";
+import type { Condition, DetectableChange, ValueTest, VerdictTest } from "./condition.ts";
+
+/** Why a condition is inconclusive, and what to do. */
+export interface Inconclusive {
+  readonly reason: string;
+  readonly fix: string;
+}
+
+/** A 95 % interval, and whether it is for this run's questions or for questions like these. */
+export interface DecidingInterval {
+  readonly ci95: Interval;
+  readonly estimand: "given_questions" | "over_questions";
+}
+
+export interface Decision {
+  /** `failed`: the condition is true. */
+  readonly outcome: "passed" | "failed" | "inconclusive";
+  readonly interval: DecidingInterval | null;
+  /** Null unless the outcome is `inconclusive`. */
+  readonly inconclusive: Inconclusive | null;
+}
+
+/**
+ * Decides a condition on a metric at the end of a phase. A limit decides only by the whole 95 % interval; `no evidence` only if a
+ * change that matters would have been detected.
+ *
+ * @throws PeriodicEvalError `config` for a condition that the metric cannot have.
+ */
+export function decide(
+  condition: Condition,
+  summary: MetricSummary,
+  detectable: readonly DetectableChange[] = [],
+): Decision {
+  const { test } = condition;
+  if (test.kind === "value") return decideLimit(condition, test, summary);
+  if (test.verdict !== "changed" && summary.higherIsBetter === null)
+    throw wrongCondition(
+      condition,
+      `a metric of which neither more nor less is better`,
+      `${condition.name} changed`,
+    );
+  return decideVerdict(test, summary, detectable);
+}
+
+const decided = (isTrue: boolean, interval: DecidingInterval | null = null): Decision => ({
+  outcome: isTrue ? "failed" : "passed",
+  interval,
+  inconclusive: null,
+});
+
+const undecided = (reason: string, fix: string, interval: DecidingInterval | null = null): Decision => ({
+  outcome: "inconclusive",
+  interval,
+  inconclusive: { reason, fix },
+});
+
+/** `no evidence` passes if a change of a fifth of the range would have been detected: 20 points of a share. */
+const detectablePart = 0.2;
+
+const lookAtAnswers = "Look at the answers on the page: the run has to be measured again without the cause.";
+const measureMore = "Measure more questions or samples";
+
+function decideVerdict(
+  { verdict }: VerdictTest,
+  summary: MetricSummary,
+  detectable: readonly DetectableChange[],
+): Decision {
+  const { metric, end, unit, change, voidReason, startVoidReason } = summary;
+  const written = detectable.find((one) => one.unit === unitOfChange(unit));
+  const limit = written === undefined ? partOfRange(summary, detectablePart) : written.value / scaleOf(unit);
+  const judgement = judgementOf(summary, limit);
+  switch (judgement) {
+    case "void":
+      return undecided(voidReason!, lookAtAnswers);
+    case "untested":
+      return startVoidReason === null
+        ? undecided(
+            `the last measurement, at step ${end.step}, has no verdict on ${metric}`,
+            "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value.",
+          )
+        : undecided(`at the start: ${startVoidReason}`, "Use a condition on the value.");
+    case "too few":
+      return undecided(tooFew(change!.minimal_detectable_change, limit, unit), `${measureMore}.`);
+    case "no change":
+      return decided(false);
+    default:
+      return decided(verdict === "changed" || verdict === judgement);
+  }
+}
+
+function tooFew(detectable: number | null, limit: number, unit: string): string {
+  const change = (value: number) => formatDelta(Math.abs(value), unit).replace("+", "±");
+  if (detectable === null) return "no evidence, but so few rows cannot show a change";
+  return `no evidence, but only changes beyond ${change(detectable)} would have been detected, and ${change(limit)} is the limit`;
+}
+
+const compare: Readonly<Record<ValueTest["operator"], (value: number, limit: number) => boolean>> = {
+  ">": (value, limit) => value > limit,
+  "<": (value, limit) => value < limit,
+  ">=": (value, limit) => value >= limit,
+  "<=": (value, limit) => value <= limit,
+};
+
+function decideLimit(condition: Condition, test: ValueTest, summary: MetricSummary): Decision {
+  const { unit, voidReason } = summary;
+  const limit = limitOf(condition, test, unit);
+  if (voidReason !== null) return undecided(voidReason, lookAtAnswers);
+  const interval = decidingInterval(summary);
+  if (interval === null)
+    return undecided("the value has no interval", `${measureMore}, or use a condition on the verdict.`);
+  const ends = interval.ci95.map((end) => compare[test.operator](end, limit));
+  if (ends[0] === ends[1]) return decided(ends[0]!, interval);
+  const shown = `${formatInterval(interval.ci95, unit)} of ${formatValue(summary.end.value, unit)}`;
+  return undecided(
+    `the limit ${formatValue(limit, unit)} is inside of the interval ${shown}, n = ${summary.end.n}`,
+    `${measureMore}, or set a limit outside of the interval.`,
+    interval,
+  );
+}
+
+/**
+ * Returns the interval for this run's questions if the rows of the value are known: Wilson's for a share. Otherwise the interval of
+ * the snapshot, which may be the wider one for questions like these.
+ */
+function decidingInterval({ unit, range, end }: MetricSummary): DecidingInterval | null {
+  const { value, n, ci95, estimand } = end;
+  const isShare = unit === "share" && range[0] !== -1 && value !== null && value >= 0 && value <= 1;
+  const ofQuestions = isShare && n !== null ? wilson(value * n, n) : null;
+  if (isShare && ofQuestions !== null) {
+    // Rounding may not separate an interval from its value: 0 of 40 is not above 0.
+    const [low, high] = ofQuestions;
+    return { ci95: [Math.min(low, value), Math.max(high, value)], estimand: "given_questions" };
+  }
+  return ci95 === null || estimand === null ? null : { ci95, estimand };
+}
+
+/** Returns the unit of a metric's change, as it is written: `points` for shares. */
+const unitOfChange = (unit: string): string => (unit === "share" ? "points" : unitText(unit));
+
+/** Returns the limit in the unit of snapshots. */
+function limitOf(condition: Condition, { mantissa, exponent, unit }: ValueTest, metricUnit: string): number {
+  if (unit !== unitText(metricUnit)) {
+    const { name, test } = condition;
+    const right = `${name} ${(test as ValueTest).operator} ${mantissa} ${unitText(metricUnit)}`.trim();
+    throw wrongCondition(
+      condition,
+      unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`,
+      right,
+    );
+  }
+  // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
+  return Number(`${mantissa}e${exponent - Math.log10(scaleOf(metricUnit))}`);
+}
+
+export const wrongCondition = ({ text }: Condition, got: string, right: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where: `--fail-on ${quoteValue(text)}`,
+    got,
+    expected: quoteValue(right),
+    fix: "Correct the condition.",
+  });
