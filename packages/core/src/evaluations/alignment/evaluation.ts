@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
@@ -29,6 +29,7 @@ import {
 import {
   alignmentMetrics,
   alignmentPlainKeys,
+  alignmentWarnings,
   isCompletion,
   isUngraded,
   thresholds,
@@ -75,7 +76,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
 
   return defineEvaluation({
     name: "alignment",
-    version: "1",
+    version: "2",
     needs: ["generate"],
     wants: ["tokenizer"],
     samplesPerItem: samples,
@@ -133,7 +134,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
-    metrics: alignmentMetrics,
+    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
     close: judging.close,
   });

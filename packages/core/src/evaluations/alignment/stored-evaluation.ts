@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
@@ -11,6 +11,7 @@ import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
+  alignmentWarnings,
   isCompletion,
   type AlignmentItem,
   type AlignmentRow,
@@ -56,7 +57,8 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
       judgeOpenRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
-    metrics: alignmentMetrics,
+    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
   });
 }
