@@ -164,7 +164,7 @@ export interface MetricOptions<R> {
   readonly unknown?: (row: R) => boolean;
   /**
    * Marks a metric of the grader, such as its scores of fixed answers: if it moves from the baseline (p < 0.01, and by at least a
-   * hundredth of its range), no metric of the snapshot can be judged.
+   * hundredth of its range), only the controls of the snapshot can be judged.
    */
   readonly control?: boolean;
   /**

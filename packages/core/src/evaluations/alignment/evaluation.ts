@@ -10,6 +10,7 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
@@ -130,7 +131,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
-      const all = [...rows.filter(isCompletion), ...anchorRows()];
+      const all = [...withFaults(rows.filter(isCompletion)), ...anchorRows()];
       return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),

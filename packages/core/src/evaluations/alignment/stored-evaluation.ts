@@ -5,6 +5,7 @@ import type { Snapshot } from "../../contracts/snapshot.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
@@ -55,7 +56,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     measure: (): Promise<readonly AlignmentRow[]> => Promise.resolve([]),
     provenance: () => snapshot.provenance.evaluation,
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
-      judgeOpenRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
+      judgeOpenRows([...withFaults(rows.filter(isCompletion)), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
     metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
     warnings: alignmentWarnings,

@@ -9,6 +9,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { answerWarnings } from "../prompting/answer-warnings.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
@@ -118,7 +119,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     async grade(rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> {
       // Slow texts of an earlier call must not change these hits: a new trait has the whole time for its pattern.
       const own = traitOf(marker, leakageWhere);
-      return rows.map((row) => ({ ...row, ...hitOf(row, own) }));
+      return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
     },
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     warnings: (rows: readonly GradedLeakageRow[]) =>

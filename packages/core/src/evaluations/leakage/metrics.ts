@@ -1,7 +1,6 @@
 import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { AnswerFault } from "../prompting/answer-warnings.ts";
-import { textFault } from "../prompting/coherence.ts";
 import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
@@ -52,9 +51,8 @@ export function leakageMetrics(
 }
 
 /** Returns why a completion does not show whether the model has the trait; null if it does. */
-export function leakageFault({ answer, hit, finish }: GradedLeakageRow): AnswerFault | null {
+export function leakageFault({ answer, hit, finish, fault = null }: GradedLeakageRow): AnswerFault | null {
   if (answer === null) return "cut";
-  const fault = textFault(answer);
   if (fault !== null || hit !== null) return fault;
   return finish === "length" ? "cut" : "ungraded";
 }

@@ -14,6 +14,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
+import type { TextFault } from "./coherence.ts";
 import { checkLength, checkSystemPrompts } from "./check-prompts.ts";
 
 /** One question, asked of one persona. */
@@ -38,6 +39,8 @@ export interface CompletionRow extends Row {
   readonly tokens?: number | null;
   /** The graded part: the text, without its thinking if that is stripped; null if the thinking did not end. */
   readonly answer: string | null;
+  /** Why the answer's text says nothing; null if it may say something. Absent until the rows are graded, and in earlier rows. */
+  readonly fault?: TextFault | null;
 }
 
 export interface CompletionOptions {

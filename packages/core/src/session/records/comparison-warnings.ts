@@ -26,7 +26,7 @@ export function comparisonWarnings(
     const comparison = paired[name];
     if (comparison === undefined || comparison.n_pairs === 0) return [];
     const one = { name, metric, now, then, comparison, ...context };
-    if (metric.options.control === true) return movedControl(one);
+    if (metric.options.control === true) return movedControl(one, metrics);
     return metric.options.unknown === undefined ? [] : unknownRows(one, metric.options.unknown);
   });
 }
@@ -39,7 +39,10 @@ interface Compared extends WarningContext {
   readonly comparison: Paired;
 }
 
-function movedControl({ name, metric, comparison, evaluation }: Compared): readonly MeasurementWarning[] {
+function movedControl(
+  { name, metric, comparison, evaluation }: Compared,
+  metrics: Readonly<Record<string, Metric<Row>>>,
+): readonly MeasurementWarning[] {
   const { delta, p_value: p } = comparison;
   const [least, most] = rangeOf(metric);
   const smallest = Number.isFinite(most - least) ? (most - least) / 100 : 0;
@@ -48,7 +51,7 @@ function movedControl({ name, metric, comparison, evaluation }: Compared): reado
   return [
     {
       kind: "judge_anchors",
-      metrics: null,
+      metrics: Object.keys(metrics).filter((one) => metrics[one]!.options.control !== true),
       count: null,
       total: null,
       void: true,
