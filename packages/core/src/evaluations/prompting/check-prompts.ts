@@ -24,16 +24,16 @@ export function checkSystemPrompts(
   where: string,
 ): void {
   const seen = new Map<string, RenderedItem>();
-  const tried = new Set<string>();
   for (const item of items) {
-    const text = textOf(item.prompt);
-    if (text !== "" && !tried.has(text) && isDropped(tokenizer, item)) throw dropped(where, item, seen, text);
-    tried.add(text);
     const key = `${questionOf(item.prompt)} ${item.ids.join(" ")}`;
-    const other = seen.get(key);
-    if (other !== undefined && textOf(other.prompt) !== text) throw equal(where, other, item);
-    if (other === undefined) seen.set(key, item);
+    const other = seen.get(key) ?? item;
+    if (textOf(other.prompt) !== textOf(item.prompt)) throw equalPrompts(where, other, item);
+    seen.set(key, other);
   }
+  // A single system prompt has no other to be equal to.
+  const oneEach = new Map(items.map((item) => [textOf(item.prompt), item]));
+  for (const [text, item] of oneEach)
+    if (text !== "" && isDropped(tokenizer, item)) throw droppedPrompt(where, item, text);
 }
 
 /**
@@ -71,30 +71,20 @@ function isDropped(tokenizer: Tokenizer, { prompt, ids }: RenderedItem): boolean
   return other.length === ids.length && other.every((id, at) => id === ids[at]);
 }
 
-function dropped(
-  where: string,
-  item: RenderedItem,
-  seen: ReadonlyMap<string, RenderedItem>,
-  text: string,
-): PeriodicEvalError {
-  const other = [...seen.values()].find(
-    ({ persona, prompt }) => persona !== item.persona && questionOf(prompt) === questionOf(item.prompt),
-  );
-  if (other !== undefined) return equal(where, other, item);
-  return new PeriodicEvalError({
+const droppedPrompt = (where: string, item: RenderedItem, text: string): PeriodicEvalError =>
+  new PeriodicEvalError({
     code: "model",
-    where: item.persona === null ? `${where} question "${item.id}"` : `${where} persona "${item.persona}"`,
+    where: `${where} ${nameOf(item)}`,
     got: `a chat template that leaves out the system prompt ${quoteValue(text)}`,
     expected: "a template that shows the model its system prompt",
     fix: useOther,
   });
-}
 
-const equal = (where: string, one: RenderedItem, other: RenderedItem): PeriodicEvalError =>
+const equalPrompts = (where: string, one: RenderedItem, other: RenderedItem): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "model",
     where: `${where} ${nameOf(one)} and ${nameOf(other)}`,
-    got: "the same prompt for both, with different system prompts",
+    got: "a chat template that renders the same prompt for both",
     expected: "a template that shows the model the system prompt of each",
     fix: useOther,
   });
