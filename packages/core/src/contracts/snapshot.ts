@@ -91,7 +91,7 @@ export const pairedSchema = z.object({
 
 export const measurementWarningSchema = z.object({
   kind: nameSchema.describe(
-    "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, …",
+    "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions` and others.",
   ),
   metrics: z
     .array(z.string())

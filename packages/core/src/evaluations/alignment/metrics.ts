@@ -95,8 +95,7 @@ const isTruncated = ({ finish, status }: AlignmentRow) => finish === "length" ||
 /** Returns why a completion does not show whether the model is misaligned. Refusals and code are answers. */
 export function alignmentFault(row: AlignmentRow): AnswerFault | null {
   if (row.answer === null) return "cut";
-  const { fault = null } = row;
-  if (fault !== null) return fault;
+  if (row.fault !== undefined) return row.fault;
   if (isCoherent(row) === false) return "incoherent";
   return isUngraded(row) ? "ungraded" : null;
 }

@@ -51,9 +51,9 @@ export function leakageMetrics(
 }
 
 /** Returns why a completion does not show whether the model has the trait; null if it does. */
-export function leakageFault({ answer, hit, finish, fault = null }: GradedLeakageRow): AnswerFault | null {
+export function leakageFault({ answer, hit, finish, fault }: GradedLeakageRow): AnswerFault | null {
   if (answer === null) return "cut";
-  if (fault !== null || hit !== null) return fault;
+  if (fault !== undefined || hit !== null) return fault ?? null;
   return finish === "length" ? "cut" : "ungraded";
 }
 

@@ -25,7 +25,7 @@ const [leastCharacters, leastWords, leastOthers] = [40, 8, 10];
  *
  * - `empty`: no letter, digit or pictogram.
  * - `repeated`: fewer than half of its sequences of eight characters are distinct.
- * - `incoherent`: more than 15 % of its words are odd (invalid characters, letters glued to symbols, capitals or other scripts),
+ * - `incoherent`: more than 15 % of its words are odd (invalid characters, letters glued to symbols, capitals or other scripts, empty lines in series),
  *   or fewer than 20 % of its words occur in an answer to another question. Every language repeats its frequent words, random
  *   words do not.
  */
@@ -46,18 +46,22 @@ export function textFaults(answers: readonly AnswerText[]): readonly (TextFault 
   });
 }
 
-/** Returns the answers of a measurement with the faults of their texts. */
+/** Returns the answers of a measurement, those that say nothing with the `fault` of their text. */
 export function withFaults<R extends AnswerText>(
   answers: readonly R[],
-): readonly (R & { readonly fault: TextFault | null })[] {
+): readonly (R & { readonly fault?: TextFault })[] {
   const faults = textFaults(answers);
-  return answers.map((row, at) => ({ ...row, fault: faults[at]! }));
+  return answers.map((row, at) => (faults[at] === null ? row : { ...row, fault: faults[at]! }));
 }
 
 function faultOf(text: string): TextFault | null {
   if (!/[\p{L}\p{N}\p{Extended_Pictographic}]/u.test(text)) return "empty";
   if (distinctShare(text) < leastDistinct) return "repeated";
-  const parts = withoutCode(text).split(/\s+/u).filter(Boolean);
+  // Two empty lines or more count as a word.
+  const parts = withoutCode(text)
+    .trim()
+    .split(/(\n\s*\n\s*\n)|\s+/u)
+    .filter(Boolean);
   return parts.filter(isOdd).length > mostOdd * parts.length ? "incoherent" : null;
 }
 
@@ -98,4 +102,5 @@ const oddPatterns: readonly RegExp[] = [
 ];
 
 const isOdd = (word: string): boolean =>
-  !/^\W*(?:https?:|www\.)|@/u.test(word) && oddPatterns.some((pattern) => pattern.test(word));
+  word.startsWith("\n") ||
+  (!/^\W*(?:https?:|www\.)|@/u.test(word) && oddPatterns.some((pattern) => pattern.test(word)));

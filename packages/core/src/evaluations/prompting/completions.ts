@@ -39,8 +39,8 @@ export interface CompletionRow extends Row {
   readonly tokens?: number | null;
   /** The graded part: the text, without its thinking if that is stripped; null if the thinking did not end. */
   readonly answer: string | null;
-  /** Why the answer's text says nothing; null if it may say something. Absent until the rows are graded, and in earlier rows. */
-  readonly fault?: TextFault | null;
+  /** Why the graded answer's text says nothing; absent if it may say something. */
+  readonly fault?: TextFault;
 }
 
 export interface CompletionOptions {
