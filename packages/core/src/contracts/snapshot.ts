@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Json } from "./json.ts";
+import { measurementWarningSchema, type MeasurementWarning } from "./measurement-warning.ts";
 
 const json: z.ZodType<Json> = z.json();
 
@@ -87,24 +88,6 @@ export const pairedSchema = z.object({
   exploratory: z
     .boolean()
     .describe("Whether the comparison is outside of the planned ones, whose error rate is 5 %."),
-});
-
-export const measurementWarningSchema = z.object({
-  kind: nameSchema.describe(
-    "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions` and others.",
-  ),
-  metrics: z
-    .array(z.string())
-    .nullable()
-    .describe("The metrics that it concerns, with their groups; null for all."),
-  count: z.int().nonnegative().nullable().describe("Rows or items that it concerns; null if it counts none."),
-  total: z.int().nonnegative().nullable().describe("Rows or items that were looked at; null if none were."),
-  void: z
-    .boolean()
-    .describe(
-      "True: these metrics cannot be judged and have no verdict. False: a warning beside the verdict.",
-    ),
-  message: z.string().describe("One sentence with the share and the consequence."),
 });
 
 /** Options of the session's budget that can decide the size of a measurement, as snapshots and YAML spell them. */
@@ -283,7 +266,7 @@ export const snapshotSchema = z
 export type MetricValue = z.infer<typeof metricValueSchema>;
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
-export type MeasurementWarning = z.infer<typeof measurementWarningSchema>;
+export type { MeasurementWarning };
 export type BudgetLimit = z.infer<typeof budgetLimitSchema>;
 export type SnapshotStatus = z.infer<typeof statusSchema>;
 /** The JSON record of one measurement. Published as a JSON Schema (`@periodic-eval/core/schema.json`). */

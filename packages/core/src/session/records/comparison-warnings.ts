@@ -18,14 +18,14 @@ export interface WarningContext {
 export function comparisonWarnings(
   metrics: Readonly<Record<string, Metric<Row>>>,
   now: readonly Row[],
-  then: EarlierMeasurement<Row>,
+  earlier: EarlierMeasurement<Row>,
   paired: Readonly<Record<string, Paired>>,
   context: WarningContext,
 ): readonly MeasurementWarning[] {
   return Object.entries(metrics).flatMap(([name, metric]) => {
     const comparison = paired[name];
     if (comparison === undefined || comparison.n_pairs === 0) return [];
-    const one = { name, metric, now, then, comparison, ...context };
+    const one = { name, metric, now, earlier, comparison, ...context };
     if (metric.options.control === true) return movedControl(one, metrics);
     return metric.options.unknown === undefined ? [] : unknownRows(one, metric.options.unknown);
   });
@@ -35,7 +35,7 @@ interface Compared extends WarningContext {
   readonly name: string;
   readonly metric: Metric<Row>;
   readonly now: readonly Row[];
-  readonly then: EarlierMeasurement<Row>;
+  readonly earlier: EarlierMeasurement<Row>;
   readonly comparison: Paired;
 }
 
@@ -61,9 +61,9 @@ function movedControl(
 }
 
 function unknownRows(one: Compared, isUnknown: (row: Row) => boolean): readonly MeasurementWarning[] {
-  const { name, metric, now, then, comparison, evaluation } = one;
+  const { name, metric, now, earlier, comparison, evaluation } = one;
   const isOf = (row: Row) => isUnknown(row) || metric.observe(row) !== null;
-  const [rows, rowsThen] = [now.filter(isOf), then.rows.filter(isOf)];
+  const [rows, rowsThen] = [now.filter(isOf), earlier.rows.filter(isOf)];
   const [count, countThen] = [rows.filter(isUnknown).length, rowsThen.filter(isUnknown).length];
   if (count + countThen === 0) return [];
   const facts = { metrics: [name], count, total: rows.length };
@@ -89,11 +89,11 @@ const certain = (value: 0 | 1): Observation => ({ value, weight: 1 });
 
 /** Compares as the metric was compared, with other observations. */
 function conclusion(
-  { name, metric, now, then, comparison, seed }: Compared,
+  { name, metric, now, earlier, comparison, seed }: Compared,
   observe: Metric<Row>["observe"],
 ): Paired {
   const { by: _, ...options } = metric.options;
   const alpha = comparison.alpha ?? familyAlpha;
   const changed = { [name]: { ...metric, options, observe } };
-  return compareMeasurements(changed, now, then, { seed, primary: name, alpha })[name]!;
+  return compareMeasurements(changed, now, earlier, { seed, primary: name, alpha })[name]!;
 }
