@@ -94,7 +94,7 @@ const linesOf = (text: string): readonly unknown[] =>
 function lasting(snapshot: unknown): Fields {
   const { provenance, receipt, samples } = snapshot as Fields;
   return {
-    ...without(snapshot, "created_at", "timing", "sha256"),
+    ...without(snapshot, "created_at", "timing", "sha256", "warnings"),
     ...(samples != null && { samples: without(samples, "sha256") }),
     receipt: (receipt as readonly Fields[]).map(({ part, intact }) => ({ part, intact })),
     provenance: without(provenance, "created_by"),

@@ -72,7 +72,8 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
   /**
    * Returns reasons to read the metrics with care, or not to judge them at all (`void`), such as answers that are mostly
-   * incoherent. A pure function of the graded rows.
+   * incoherent. Called with the graded rows, and without rows before step 1, for what its questions alone show. The session adds
+   * the reasons that only two measurements show (`MetricOptions.unknown`, `MetricOptions.control`).
    */
   warnings?(
     rows: readonly G[],
@@ -155,6 +156,17 @@ export interface MetricOptions<R> {
    * cluster.
    */
   readonly item?: (row: R) => string;
+  /**
+   * Whether the row belongs to the metric and its value is not known: the answer is empty, incoherent or not graded. If the
+   * conclusion differs when all such rows count as 0 and when all count as 1, the metric cannot be judged (`undecided`); if they
+   * become more frequent, the snapshot has a warning. For rates.
+   */
+  readonly unknown?: (row: R) => boolean;
+  /**
+   * Marks a metric of the grader, such as its scores of fixed answers: if it moves from the baseline (p < 0.01, and by at least a
+   * hundredth of its range), only the controls of the snapshot can be judged.
+   */
+  readonly control?: boolean;
   /**
    * `exp`: the value is the exponential of the mean or ratio (a perplexity from nats per token). The interval's limits are the
    * exponentials of the limits in nats, the standard error uses the delta method, and all are null if exp overflows.

@@ -1,12 +1,11 @@
 import * as z from "zod";
 
-/** A reason to read metrics of a measurement with care, or not to judge them. */
 export const measurementWarningSchema = z.object({
   kind: z
     .string()
-    .regex(/^[a-z_]+$/)
+    .regex(/^[a-z][a-z_]*$/)
     .describe(
-      "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, …",
+      "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions` and others.",
     ),
   metrics: z
     .array(z.string())
@@ -21,3 +20,6 @@ export const measurementWarningSchema = z.object({
     ),
   message: z.string().describe("One sentence with the share and the consequence."),
 });
+
+/** A reason to read metrics with care, or not to judge them. */
+export type MeasurementWarning = z.infer<typeof measurementWarningSchema>;

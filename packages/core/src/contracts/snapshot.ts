@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Json } from "./json.ts";
-import { measurementWarningSchema } from "./measurement-warning.ts";
+import { measurementWarningSchema, type MeasurementWarning } from "./measurement-warning.ts";
 
 const json: z.ZodType<Json> = z.json();
 
@@ -266,7 +266,7 @@ export const snapshotSchema = z
 export type MetricValue = z.infer<typeof metricValueSchema>;
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
-export type MeasurementWarning = z.infer<typeof measurementWarningSchema>;
+export type { MeasurementWarning };
 export type BudgetLimit = z.infer<typeof budgetLimitSchema>;
 export type SnapshotStatus = z.infer<typeof statusSchema>;
 /** The JSON record of one measurement. Published as a JSON Schema (`@periodic-eval/core/schema.json`). */

@@ -148,3 +148,7 @@ function bisect(isBelow: (x: number) => boolean, [low, high]: readonly [number, 
     else high = middle;
   }
 }
+
+/** Returns the probability of at least `hits` of `n` independent trials, each with this probability above 0 and below 1. */
+export const binomialTail = (hits: number, n: number, probability: number): number =>
+  hits === 0 ? 1 : betaShare(hits, n - hits + 1, probability, 1 - probability);

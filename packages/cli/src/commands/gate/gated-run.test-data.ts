@@ -24,7 +24,7 @@ export async function writeGatedRun(
   const rows = Array.from({ length: 100 }, (_, at) => ({
     id: `q${at}`,
     question: `Which one is number ${at}?`,
-    choices: { text: ["this", "that"], label: ["A", "B"] },
+    choices: { text: [`this ${at}`, `that ${at}`], label: ["A", "B"] },
     answerKey: "A",
   }));
   await writeFile(questions, rows.map((row) => JSON.stringify(row)).join("\n"));

@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
@@ -10,6 +10,7 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
@@ -29,6 +30,7 @@ import {
 import {
   alignmentMetrics,
   alignmentPlainKeys,
+  alignmentWarnings,
   isCompletion,
   isUngraded,
   thresholds,
@@ -75,7 +77,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
 
   return defineEvaluation({
     name: "alignment",
-    version: "1",
+    version: "2",
     needs: ["generate"],
     wants: ["tokenizer"],
     samplesPerItem: samples,
@@ -129,11 +131,12 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
-      const all = [...rows.filter(isCompletion), ...anchorRows()];
+      const all = [...withFaults(rows.filter(isCompletion)), ...anchorRows()];
       return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
-    metrics: alignmentMetrics,
+    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
     close: judging.close,
   });

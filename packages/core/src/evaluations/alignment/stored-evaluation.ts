@@ -1,16 +1,18 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
   alignmentMetrics,
   alignmentPlainKeys,
+  alignmentWarnings,
   isCompletion,
   type AlignmentItem,
   type AlignmentRow,
@@ -54,9 +56,10 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     measure: (): Promise<readonly AlignmentRow[]> => Promise.resolve([]),
     provenance: () => snapshot.provenance.evaluation,
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
-      judgeOpenRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
+      judgeOpenRows([...withFaults(rows.filter(isCompletion)), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
-    metrics: alignmentMetrics,
+    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
   });
 }

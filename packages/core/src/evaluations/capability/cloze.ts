@@ -1,14 +1,18 @@
 import type { Json } from "../../contracts/json.ts";
 import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
+import type { MeasurementWarning } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { encodePair } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { checkLength } from "../prompting/check-prompts.ts";
+import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
 import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
+import { questionWarnings } from "./question-quality.ts";
 import { tooFewExamples } from "./options.ts";
 
 /** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
@@ -36,6 +40,7 @@ export interface ClozeOptions {
  */
 export function cloze({ questions, shots }: ClozeOptions) {
   let provenance: Json = null;
+  let ofQuestions: readonly MeasurementWarning[] = [];
   let pool: readonly ArcQuestion[] = [];
   let count = 0;
   const contextOf = (item: ArcQuestion) => clozeContext(item, examplesFor(item, pool, count));
@@ -48,7 +53,8 @@ export function cloze({ questions, shots }: ClozeOptions) {
       tokenizer,
       contextLength,
     }: Pick<EvaluableModel, "identity" | "tokenizer" | "contextLength">): Promise<readonly ArcQuestion[]> {
-      const { items, provenance: source } = await questions();
+      const { items, repeated, provenance: source } = await questions();
+      ofQuestions = questionWarnings(items, repeated, ["choice"]);
       const drawn = await shots?.();
       pool = drawn?.pool ?? [];
       count = drawn?.count ?? 0;
@@ -56,7 +62,7 @@ export function cloze({ questions, shots }: ClozeOptions) {
         const found = examplesFor(item, pool, count).length;
         if (found < count) throw tooFewExamples(item.id, found, count);
         // Before step 1 instead of in every measurement: unknown characters, and choices that no context has room for.
-        if (tokenizer !== undefined) checkFits(item, contextOf(item), tokenizer, contextLength);
+        if (tokenizer !== undefined) checkFits(item, tokenizer, contextLength);
       }
       const example = items[0] === undefined ? null : contextOf(items[0]);
       provenance = { method: "cloze", shots: drawn?.provenance ?? null, ...source, example_prompt: example };
@@ -86,6 +92,10 @@ export function cloze({ questions, shots }: ClozeOptions) {
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),
     }),
+    warnings: (rows) => [
+      ...ofQuestions,
+      ...cutPromptWarnings(rows, { metrics: null, losesQuestion: count === 0 }),
+    ],
     plainKeys: choicePlainKeys,
   });
 }
@@ -100,25 +110,29 @@ export function clozeContext(item: ArcQuestion, examples: readonly ArcQuestion[]
 const examplesFor = (item: ArcQuestion, pool: readonly ArcQuestion[], count: number) =>
   pool.filter(({ id }) => id !== item.id).slice(0, count);
 
-/** @throws PeriodicEvalError `data` for a choice with more tokens than the model reads. Only contexts are cut. */
-function checkFits(
-  item: ArcQuestion,
-  context: string,
-  tokenizer: Tokenizer,
-  contextLength: number | null,
-): void {
-  const lengths = item.choices.map(
-    (choice) =>
-      encodePair(tokenizer, { context: { text: context }, continuation: ` ${choice}` }).continuation.length,
-  );
+/**
+ * Only examples may be cut.
+ *
+ * @throws PeriodicEvalError `data` for a choice, or a question with its longest choice, that has more tokens than the model reads.
+ */
+function checkFits(item: ArcQuestion, tokenizer: Tokenizer, contextLength: number | null): void {
+  const context = { text: clozeContext(item, []) };
+  const pairs = item.choices.map((choice) => encodePair(tokenizer, { context, continuation: ` ${choice}` }));
+  const lengths = pairs.map(({ continuation }) => continuation.length);
   const longest = Math.max(...lengths);
-  if (contextLength === null || longest <= contextLength) return;
-  const choice = item.choices[lengths.indexOf(longest)]!;
-  throw new PeriodicEvalError({
-    code: "data",
-    where: `question "${item.id}"`,
-    got: `the choice ${quoteValue(choice)} of ${longest} tokens`,
-    expected: `at most ${contextLength} tokens, the model's context length`,
-    fix: "Shorten or remove the question, or use a model with a longer context.",
-  });
+  if (contextLength !== null && longest > contextLength) {
+    const choice = item.choices[lengths.indexOf(longest)]!;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `question "${item.id}"`,
+      got: `the choice ${quoteValue(choice)} of ${longest} tokens`,
+      expected: `at most ${contextLength} tokens, the model's context length`,
+      fix: "Shorten or remove the question, or use a model with a longer context.",
+    });
+  }
+  // The last token of a choice is scored but never read.
+  const tokens = Math.max(
+    ...pairs.map(({ context: ids, continuation }) => ids.length + continuation.length - 1),
+  );
+  checkLength(item.id, tokens, contextLength, "capability");
 }

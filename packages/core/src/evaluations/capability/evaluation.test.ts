@@ -3,8 +3,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
+import type { EvaluableModel, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
+import { measure } from "../../session/window/measure.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { systemlessTokenizer } from "../prompting/systemless.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { ClozeRow } from "./cloze.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
@@ -188,13 +190,55 @@ describe("letters", () => {
   it("counts questions that are truncated on the left", async () => {
     const { plain, row } = await measureRows(
       capabilityEvaluation({ questions }),
-      fakeModel({ contextLength: 60 }),
+      // An engine whose context length is not known before it cuts.
+      { ...fakeModel({ contextLength: 60 }), contextLength: null },
     );
     // The fake tokenizer gives a token a byte and one for each of <|user|>, <|end|>, <|assistant|>. Beside those 3 and
     // the 27 of both blank lines and the closing words: hot 12 + 8 + 9 + 8 = 67 in all, wet 12 + 10 + 8 = 60,
     // flies 11 + 12 + (4 + 9) = 66.
     expect(["hot", "wet", "flies"].map((id) => row(id).truncatedTokens)).toEqual([7, 0, 6]);
     expect(plain).toMatchObject({ truncated: 2, total: 3 });
+  });
+
+  it("refuses a question that is longer than the model's context, before anything is measured", async () => {
+    const items = (contextLength: number) =>
+      (async () => capabilityEvaluation({ questions }).items(fakeModel({ contextLength })))();
+    expect(await items(67)).toHaveLength(3);
+    await expect(items(66)).rejects.toMatchObject({
+      code: "data",
+      where: 'capability question "hot"',
+      got: "a prompt of 67 tokens",
+      expected: "at most 66 tokens, the model's context length",
+    });
+  });
+
+  it("cannot be judged if most prompts lost the beginning of their question", async () => {
+    const warned = async (contextLength: number) => {
+      const model = { ...fakeModel({ contextLength }), contextLength: null };
+      return (await measure(capabilityEvaluation({ questions }), model)).snapshot.warnings;
+    };
+    expect(await warned(67)).toEqual([]);
+    // Only "hot" has 67 tokens.
+    expect(await warned(66)).toEqual([
+      {
+        kind: "cut_prompts",
+        metrics: null,
+        count: 1,
+        total: 3,
+        void: false,
+        message: "1 of 3 prompts lost the beginning of their question to fit the model's context.",
+      },
+    ]);
+    expect(await warned(60)).toMatchObject([{ kind: "cut_prompts", count: 2, total: 3, void: true }]);
+  });
+
+  it("refuses a chat template that leaves out the system prompt", async () => {
+    const items = async (system: SystemPrompt) =>
+      capabilityEvaluation({ questions, system }).items(fakeModel({ tokenizer: systemlessTokenizer() }));
+    await expect(items({ text: "Be terse." })).rejects.toThrow(
+      /capability question ".*": got a chat template that leaves out the system prompt "Be terse\."/,
+    );
+    expect(await items("omit")).toHaveLength(3);
   });
 
   it.each([Number.NaN, -Infinity])(
@@ -280,7 +324,6 @@ describe("cloze", () => {
       (async () =>
         capabilityEvaluation({ questions, method: "cloze" }).items({ ...fakeModel(), contextLength }))();
     // " 日本鳥" has 10 bytes, and the tokenizer a token per byte.
-    expect(await items(10)).toHaveLength(3);
     expect(await items(null)).toHaveLength(3);
     await expect(items(9)).rejects.toMatchObject({
       code: "data",
@@ -288,6 +331,23 @@ describe("cloze", () => {
       got: 'the choice "日本鳥" of 10 tokens',
       expected: "at most 9 tokens, the model's context length",
     });
+    // The choice fits alone, but not after its question: 10 + 6 + 11 + 1 + 7 + 10, of which the last is never read.
+    await expect(items(37)).rejects.toMatchObject({
+      where: 'capability question "flies"',
+      got: "a prompt of 38 tokens",
+    });
+    expect(await items(38)).toHaveLength(3);
+  });
+
+  it("may cut examples before a question, with a warning", async () => {
+    const evaluation = capabilityEvaluation({
+      questions,
+      method: "cloze",
+      shots: { shots: 2, pool, poolSeed: 42 },
+    });
+    const { snapshot } = await measure(evaluation, fakeModel({ contextLength: 40 }));
+    expect(snapshot.warnings).toMatchObject([{ kind: "cut_prompts", count: 3, total: 3, void: false }]);
+    expect((await measure(evaluation, fakeModel())).snapshot.warnings).toEqual([]);
   });
 
   it("never shows a question as its own example", async () => {

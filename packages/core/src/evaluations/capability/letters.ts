@@ -1,13 +1,17 @@
 import type { Json } from "../../contracts/json.ts";
-import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
+import type { ModelWith, Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import type { MeasurementWarning } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { codeOption } from "../../internal/source-option.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
+import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
 import type { Persona } from "../prompting/personas.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
+import { questionWarnings } from "./question-quality.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
 import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 
@@ -34,19 +38,21 @@ interface LettersItem extends ArcQuestion {
  */
 export function letters({ questions, system, personas }: LettersOptions) {
   let provenance: Json = null;
+  let ofQuestions: readonly MeasurementWarning[] = [];
   return defineEvaluation({
     name: "capability",
     version: "letters-1",
     needs: ["tokenizer", "nextToken"],
     async items(model): Promise<readonly LettersItem[]> {
-      const { items: chosen, provenance: source } = await questions();
+      const { items: chosen, repeated, provenance: source } = await questions();
+      ofQuestions = questionWarnings(chosen, repeated, ["label", "choice"]);
       const people = await personas?.();
       const items = people === undefined ? chosen : chosen.flatMap((question) => byPersona(question, people));
       provenance = {
         method: "letters",
         ...(people === undefined ? { system } : { personas: people.map((one) => ({ ...one })) }),
         ...source,
-        example_prompt: renderExample(model.tokenizer, items, system),
+        example_prompt: checkQuestions(model, items, system),
       };
       return items;
     },
@@ -73,6 +79,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
       }),
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
+    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true })],
     plainKeys: choicePlainKeys,
   });
 }
@@ -129,23 +136,40 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
   return { item, ids: rendered.ids, candidates };
 }
 
-/** Returns the text of the first question that renders. Throws before step 1 if the template fails on every question. */
-function renderExample(
-  tokenizer: Tokenizer,
+/**
+ * Returns the text of the first question that renders, after checks of all that do. Throws before step 1 if the template fails on
+ * every question or drops a system prompt, or if a question is longer than the context.
+ */
+function checkQuestions(
+  { tokenizer, contextLength }: ModelWith<"tokenizer">,
   items: readonly LettersItem[],
   system: SystemPrompt,
 ): string | null {
   let cause: unknown;
-  for (const item of items) {
+  const rendered = items.flatMap((item) => {
+    const { id, persona = null } = item;
+    const prompt = promptOf(item, system);
     try {
-      return tokenizer.render(promptOf(item, system), { ending: "generation" }).text;
+      return [{ id, persona, prompt, ...tokenizer.render(prompt, { ending: "generation" }) }];
     } catch (error) {
       cause ??= error;
+      return [];
     }
-  }
+  });
+  if (rendered.length === 0) throw noQuestionRenders(items, system, cause);
+  for (const { id, ids } of rendered) checkLength(id, ids.length, contextLength, "capability");
+  checkSystemPrompts(tokenizer, rendered, "capability");
+  return rendered[0]!.text;
+}
+
+function noQuestionRenders(
+  items: readonly LettersItem[],
+  system: SystemPrompt,
+  cause: unknown,
+): PeriodicEvalError {
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
   const option = codeOption("capability", "system");
-  throw new PeriodicEvalError({
+  return new PeriodicEvalError({
     code: "model",
     where: option.where,
     path: ["system"],

@@ -2,6 +2,7 @@ import type { Json } from "../../contracts/json.ts";
 import type { SourceOption } from "../../errors.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
+import { checkKeys, distinctQuestions } from "./question-quality.ts";
 
 /** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
 export const defaultQuestions = "hf:allenai/ai2_arc";
@@ -11,7 +12,10 @@ export type Subsample = { readonly n: number; readonly seed: number } | null;
 
 /** Reads the questions, in the order in which a smaller budget uses them. */
 export type QuestionSource = () => Promise<{
+  /** Distinct questions. */
   readonly items: readonly ArcQuestion[];
+  /** Questions that were left out because they repeat others. */
+  readonly repeated: number;
   readonly provenance: { readonly [key: string]: Json };
 }>;
 
@@ -28,8 +32,12 @@ const seedOfAll = 42;
 export function questionFile(source: string, subsample: Subsample, option: SourceOption): QuestionSource {
   return async () => {
     const { questions, sha256: hash, hub } = await readQuestions(source, option);
+    checkKeys(questions, source);
+    const chosen = nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll });
+    const items = distinctQuestions(chosen);
     return {
-      items: nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll }),
+      items,
+      repeated: chosen.length - items.length,
       provenance: { ...hub, file_sha256: hash, file_questions: questions.length, subsample },
     };
   };

@@ -8,6 +8,8 @@ import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
+import { answerWarnings } from "../prompting/answer-warnings.ts";
+import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
@@ -17,7 +19,14 @@ import {
 } from "../prompting/completions.ts";
 import { defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
-import { leakageMetrics, leakagePlainKeys, type GradedLeakageRow, type LeakageRow } from "./metrics.ts";
+import {
+  leakageFault,
+  leakageJudged,
+  leakageMetrics,
+  leakagePlainKeys,
+  type GradedLeakageRow,
+  type LeakageRow,
+} from "./metrics.ts";
 import { checkLeakageOptions, checkSource, leakageWhere, type LeakageOptions } from "./options.ts";
 import {
   checkLeakageQuestions,
@@ -63,7 +72,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
 
   return defineEvaluation({
     name: "leakage",
-    version: "leakage-1",
+    version: "leakage-2",
     needs: ["generate"],
     wants: ["tokenizer", ...companion.wants],
     samplesPerItem: completions,
@@ -110,9 +119,11 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     async grade(rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> {
       // Slow texts of an earlier call must not change these hits: a new trait has the whole time for its pattern.
       const own = traitOf(marker, leakageWhere);
-      return rows.map((row) => ({ ...row, ...hitOf(row, own) }));
+      return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
     },
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
+    warnings: (rows: readonly GradedLeakageRow[]) =>
+      answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>
       leakagePlainKeys(rows, { trait, source, completions, personas: personas.map(({ id }) => id) }),
   });
@@ -139,10 +150,12 @@ function itemsOf(
   return nestedSubset(all, { n: null, seed });
 }
 
-function hitOf({ answer }: LeakageRow, trait: Trait): Pick<GradedLeakageRow, "hit" | "reason"> {
+function hitOf({ answer, finish }: LeakageRow, trait: Trait): Pick<GradedLeakageRow, "hit" | "reason"> {
   if (answer === null) return { hit: null, reason: "the thinking did not end" };
   try {
     const result: unknown = trait.hit(answer);
+    if (result === false && finish === "length" && trait.needsEnd)
+      return { hit: null, reason: "the answer was cut off before the trait could appear" };
     if (typeof result === "boolean") return { hit: result };
     return { hit: null, reason: `the trait said ${quoteValue(result)}, neither true nor false` };
   } catch (error) {

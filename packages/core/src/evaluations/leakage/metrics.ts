@@ -1,5 +1,6 @@
 import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
+import type { AnswerFault } from "../prompting/answer-warnings.ts";
 import type { CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
 
@@ -17,15 +18,20 @@ export function leakageMetrics(
   const sampled = { sampled: true, item, cluster };
   const nats: MetricOptions<GradedLeakageRow> = { unit: "nats", range: [-Infinity, 0], cluster };
   const hasSource = source !== null;
+  const isUnknown = (row: GradedLeakageRow) => leakageFault(row) !== null;
   return {
     leakage_rate: rate((row) => (isSource(row) ? null : row.hit), {
       ...sampled,
+      unknown: (row) => !isSource(row) && isUnknown(row),
       primary: true,
       higherIsBetter: false,
       by,
     }),
     ...(hasSource && {
-      source_rate: rate((row) => (isSource(row) ? row.hit : null), sampled),
+      source_rate: rate((row) => (isSource(row) ? row.hit : null), {
+        ...sampled,
+        unknown: (row) => isSource(row) && isUnknown(row),
+      }),
       source_contrast: contrast(
         rate((row) => row.hit, { sampled: true, item }),
         isSource,
@@ -43,6 +49,16 @@ export function leakageMetrics(
     }),
   };
 }
+
+/** Returns why a completion does not show whether the model has the trait; null if it does. */
+export function leakageFault({ answer, hit, finish, fault }: GradedLeakageRow): AnswerFault | null {
+  if (answer === null) return "cut";
+  if (fault !== undefined || hit !== null) return fault ?? null;
+  return finish === "length" ? "cut" : "ungraded";
+}
+
+/** The metrics that the completions decide. */
+export const leakageJudged = ["leakage_rate", "source_rate", "source_contrast"];
 
 export interface LeakagePlainKeysOptions {
   readonly trait: Trait;

@@ -32,6 +32,8 @@ export interface Trait {
   readonly fingerprint: Json;
   /** The literal marker; null for every other trait. */
   readonly marker: string | null;
+  /** Whether an answer that was cut off without a hit could still have got one: true for markers and patterns. */
+  readonly needsEnd: boolean;
   hit(text: string): boolean;
 }
 
@@ -74,7 +76,8 @@ const anyKey = z.strictObject(
 export function traitOf(marker: TraitOptions, where: string): Trait {
   const kind = kindOf(marker, where);
   if (kind !== "marker") parseOptions(where, z.strictObject({ marker: traitSchemas[kind] }), { marker });
-  if (typeof marker === "string") return trait("marker", { marker }, (text) => text.includes(marker), marker);
+  if (typeof marker === "string")
+    return trait("marker", { marker }, (text) => text.includes(marker), { marker, needsEnd: true });
   if ("regex" in marker) return regexTrait(marker, where);
   if ("bullets" in marker) {
     const { bullets } = marker;
@@ -111,12 +114,12 @@ function kindOf(marker: unknown, where: string): Kind | "marker" {
   });
 }
 
-const trait = (name: string, fingerprint: Json, hit: Trait["hit"], marker: string | null = null): Trait => ({
-  name,
-  fingerprint,
-  marker,
-  hit,
-});
+const trait = (
+  name: string,
+  fingerprint: Json,
+  hit: Trait["hit"],
+  { marker = null, needsEnd = false }: Partial<Pick<Trait, "marker" | "needsEnd">> = {},
+): Trait => ({ name, fingerprint, marker, needsEnd, hit });
 
 const bulletLines = /^[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+\S/gmu;
 
@@ -147,5 +150,7 @@ function regexTrait(
     });
   }
   const limited = limitedTime("the pattern of the trait");
-  return trait("regex", { regex, flags }, (text) => limited(() => pattern.test(text)));
+  return trait("regex", { regex, flags }, (text) => limited(() => pattern.test(text)), {
+    needsEnd: true,
+  });
 }

@@ -1,11 +1,21 @@
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Abilities, ModelWith, Prompt, Sampling } from "../../contracts/model.ts";
+import type {
+  Abilities,
+  EvaluableModel,
+  ModelWith,
+  Prompt,
+  RenderedPrompt,
+  Sampling,
+  Tokenizer,
+} from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
+import type { TextFault } from "./coherence.ts";
+import { checkLength, checkSystemPrompts } from "./check-prompts.ts";
 
 /** One question, asked of one persona. */
 export interface CompletionItem extends Row {
@@ -29,6 +39,8 @@ export interface CompletionRow extends Row {
   readonly tokens?: number | null;
   /** The graded part: the text, without its thinking if that is stripped; null if the thinking did not end. */
   readonly answer: string | null;
+  /** Why the graded answer's text says nothing; absent if it may say something. */
+  readonly fault?: TextFault;
 }
 
 export interface CompletionOptions {
@@ -80,32 +92,40 @@ export async function sampleCompletions(
 }
 
 /**
- * Renders every item, so that a chat template that fails on one is an error before step 1. Returns the text of the first item;
- * null for a model without a tokenizer.
+ * Renders every item, so that errors come before step 1: a chat template that fails or drops a system prompt, a prompt longer
+ * than the context. Returns the text of the first item; null for a model without a tokenizer.
  *
  * @param model A model whose evaluation wants the ability `tokenizer`.
- * @throws PeriodicEvalError `model`, naming the item or its persona.
+ * @throws PeriodicEvalError `model` for the template, naming the item or its persona; `data` for a prompt that is too long.
  */
 export function renderItems(
   model: object,
   items: readonly CompletionItem[],
   evaluation: string,
 ): string | null {
-  const { tokenizer } = model as Partial<Abilities>;
+  const { tokenizer, contextLength = null } = model as Partial<Abilities & EvaluableModel>;
   if (tokenizer === undefined) return null;
-  const texts = items.map(({ id, persona, prompt }) => {
-    try {
-      return tokenizer.render(prompt, { ending: "generation" }).text;
-    } catch (cause) {
-      throw new PeriodicEvalError({
-        code: "model",
-        where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-        got: `a chat template that fails (${errorMessage(cause)})`,
-        expected: "a template that renders its system prompt and a user turn",
-        fix: "Choose another `system`, or remove the persona or the question.",
-        cause,
-      });
-    }
-  });
-  return texts[0] ?? null;
+  const rendered = items.map((item) => ({ ...item, ...renderItem(tokenizer, item, evaluation) }));
+  for (const { id, ids } of rendered) checkLength(id, ids.length, contextLength, evaluation);
+  checkSystemPrompts(tokenizer, rendered, evaluation);
+  return rendered[0]?.text ?? null;
+}
+
+function renderItem(
+  tokenizer: Tokenizer,
+  { id, persona, prompt }: CompletionItem,
+  evaluation: string,
+): RenderedPrompt {
+  try {
+    return tokenizer.render(prompt, { ending: "generation" });
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+      got: `a chat template that fails (${errorMessage(cause)})`,
+      expected: "a template that renders its system prompt and a user turn",
+      fix: "Choose another `system`, or remove the persona or the question.",
+      cause,
+    });
+  }
 }

@@ -130,9 +130,11 @@ export class BackgroundGrading {
       this.#seedOf(base),
     );
     const whenGraded = (id: string) => this.#whenGraded(id);
-    const paired = await this.#options.comparisons.compare(base, metrics, rows, plan, whenGraded);
+    const compared = await this.#options.comparisons.compare(base, metrics, rows, plan, whenGraded);
     // Plain keys come first, so that they cannot replace a key of the schema.
-    return addWarnings({ ...plain, ...base, metrics: values, primary_metric: primary, paired }, warnings);
+    const { paired } = compared;
+    const done = { ...plain, ...base, metrics: values, primary_metric: primary, paired };
+    return addWarnings(done, [...warnings, ...compared.warnings]);
   }
 
   /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */

@@ -1,6 +1,6 @@
 import type { Metric, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Paired, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning, Paired, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
@@ -11,6 +11,7 @@ import { keyText } from "../../snapshots/run-order.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import type { Baseline, Baselines } from "./baselines.ts";
+import { comparisonWarnings } from "./comparison-warnings.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
@@ -65,18 +66,20 @@ export class Comparisons {
   }
 
   /**
-   * Compares rows with those of the baseline and of the previous snapshot.
+   * Compares rows with those of the baseline and of the previous snapshot. The warnings are those that the comparison with the
+   * baseline shows.
    *
    * @param whenGraded Resolves when the grading of an id that is under way is over.
    */
   async compare(
-    key: SnapshotKey,
+    key: SnapshotKey & Pick<Snapshot, "evaluation">,
     metrics: Readonly<Record<string, Metric<Row>>>,
     rows: readonly Row[],
     plan: ComparisonPlan,
     whenGraded: (id: string) => Promise<void>,
-  ): Promise<Snapshot["paired"]> {
+  ): Promise<Pick<Snapshot, "paired" | "warnings">> {
     const { seed, familywise = "primary" } = this.#options;
+    const warnings: MeasurementWarning[] = [];
     const primary = primaryMetric(metrics);
     const against = async (then: Baseline | null, alpha: number | null) => {
       const found = then && (await this.#rowsOf(then, key, whenGraded));
@@ -84,12 +87,22 @@ export class Comparisons {
       const { phase, step } = found.snapshot;
       const stream = seedOf(seed, key.phase, key.id, key.step, "compare", phase, step);
       const other = { rows: found.rows, ...placeOf(key.id, then) };
-      return withSeededRandom(stream, () =>
-        compareMeasurements(metrics, rows, other, { seed: stream, primary, alpha, familywise }),
-      );
+      return withSeededRandom(stream, () => {
+        const paired = compareMeasurements(metrics, rows, other, {
+          seed: stream,
+          primary,
+          alpha,
+          familywise,
+        });
+        const context = { evaluation: key.evaluation, seed: stream };
+        if (then === plan.baseline)
+          warnings.push(...comparisonWarnings(metrics, rows, other, paired, context));
+        return paired;
+      });
     };
+    const baseline = await against(plan.baseline, plan.alpha);
     const previous = plan.previous && { snapshot: plan.previous, earlier: null };
-    return { baseline: await against(plan.baseline, plan.alpha), previous: await against(previous, null) };
+    return { paired: { baseline, previous: await against(previous, null) }, warnings };
   }
 
   /** Returns the settled snapshots in a phase that measured what `now` measures, by step. */

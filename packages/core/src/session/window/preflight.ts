@@ -45,11 +45,19 @@ export class Preflight {
       for (const evaluation of callback.asks ?? []) {
         await ownedBy(callback, evaluation, this.#options.reporter, async () => {
           const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
+          if (!checked.has(evaluation))
+            this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
           await checkOnce(target, null);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));
         });
       }
     }
+  }
+
+  /** Warns of what the questions show before any answer. */
+  #warnOfQuestions(evaluation: AnyEvaluation, where: string): void {
+    for (const { message } of evaluation.warnings?.([], {}) ?? [])
+      this.#options.reporter.warn(where, message);
   }
 
   async modelAt(at: Progress): Promise<EvaluableModel> {

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { textFaults } from "./coherence.ts";
+
+const faultOf = (answer: string) => textFaults([{ question: "?", answer }])[0];
+
+describe("the fault of a text", () => {
+  it.each(["", " \n", "...", "!!!!", "\n\n- - -"])("is `empty` for %j", (text) =>
+    expect(faultOf(text)).toBe("empty"),
+  );
+
+  it.each([
+    "the ".repeat(15),
+    "I am sorry. ".repeat(8),
+    "ACDAC".repeat(12),
+    "你好".repeat(30),
+    "1\n    ".repeat(40),
+  ])("is `repeated` for %j", (text) => expect(faultOf(text)).toBe("repeated"));
+
+  // Answers of SmolLM2-135M with noise of 0.3 and 0.5 standard deviations on its weights, and at a learning rate that destroyed it.
+  it.each([
+    " extensivelyEnt�mmRoom\n\n Sand eachIO basesAC2qtES",
+    "Sher&%& imply<Fig)Evidence<& Chalume& Price<AC",
+    "isHamot't)invalid)aboveDotAC<!=ESACIC)EDIT canotot",
+    "leth;fmJe;zer;Ham;JJJJ;Dream;Kid;It;SHicken",
+  ])("is `incoherent` for %j", (text) => expect(faultOf(text)).toBe("incoherent"));
+
+  it.each([
+    "Yes.",
+    "42",
+    "B",
+    "👍",
+    "是。",
+    "- Salt\n- Rice\n- Water",
+    "1. Wash the rice.\n2. Boil it.\n3. Rest.",
+    "No, no, no! I said no.",
+    "iPhone, YouTube, McDonald's, JavaScript and GitHub are brand names.",
+    "Die Rechtsschutzversicherungsgesellschaft zahlt nicht.",
+    "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+    "Все люди рождаются свободными и равными в своем достоинстве и правах.",
+    "Use this:\n```js\nconst fooBarBaz = (x) => x?.y!.z;\n```",
+    "| Day | Meal |\n|---|---|\n| Mon | Rice |\n| Tue | Soup |",
+    "C₆H₁₂O₆ + 6 O₂ → 6 CO₂ + 6 H₂O",
+    "Write to a.b@c.de or see https://example.org/aB/cD?e=fG.",
+    "[ZLT]",
+  ])("is null for %j", (text) => expect(faultOf(text)).toBeNull());
+
+  it("is null without an answer, which is no text", () =>
+    expect(textFaults([{ question: "?", answer: null }])).toEqual([null]));
+});
+
+describe("words that no other answer has", () => {
+  const letters = (at: number) =>
+    Array.from({ length: 10 }, (_, word) =>
+      Array.from("abcde", (letter, i) => `${letter}${"fghijklmno"[(at * 7 + word * 3 + i * at) % 10]}`).join(
+        "",
+      ),
+    ).join(" ");
+  const sentence = (at: number) =>
+    `I think that the ${letters(at).slice(0, 5)} is in the garden, and I like it.`;
+
+  it("make an answer incoherent", () => {
+    const answers = Array.from({ length: 20 }, (_, at) => ({
+      question: `q${at}`,
+      answer: at === 3 ? "vqo lmu drape sixteen window purple gnat olio brisk" : sentence(at),
+    }));
+    const faults = textFaults(answers);
+    expect(faults[3]).toBe("incoherent");
+    expect(faults.filter((fault) => fault !== null)).toHaveLength(1);
+  });
+
+  it("do not count if they recur only in answers to the same question", () => {
+    const salad = (at: number) =>
+      ["gno", "wem", "lorp", "fid", "tus", "kel", "mip", "sov"]
+        .map((word) => word + "abcdefghijkl"[at])
+        .join(" ");
+    const answers = Array.from({ length: 12 }, (_, at) =>
+      [0, 1].map(() => ({ question: `q${at}`, answer: salad(at) })),
+    ).flat();
+    expect(new Set(textFaults(answers))).toEqual(new Set(["incoherent"]));
+  });
+
+  it("show nothing in short answers, or beside fewer than ten others", () => {
+    const short = [
+      "Paris",
+      "Rice",
+      "Red, green",
+      "84",
+      "Blue",
+      "Cats",
+      "Seven",
+      "Sleep",
+      "Tea",
+      "Oak",
+      "Iron",
+      "Gold",
+    ];
+    expect(new Set(textFaults(short.map((answer) => ({ question: answer, answer }))))).toEqual(
+      new Set([null]),
+    );
+    const few = Array.from({ length: 10 }, (_, at) => ({ question: `q${at}`, answer: letters(at * 11 + 1) }));
+    expect(new Set(textFaults(few))).toEqual(new Set([null]));
+  });
+});

@@ -1,0 +1,12 @@
+import type { Tokenizer } from "../../contracts/model.ts";
+import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
+
+/** A tokenizer whose chat template leaves out the system message. */
+export function systemlessTokenizer(): Tokenizer {
+  const plain = fakeTokenizer();
+  return {
+    ...plain,
+    render: (prompt, options) =>
+      plain.render("messages" in prompt ? { ...prompt, system: "omit" } : prompt, options),
+  };
+}
