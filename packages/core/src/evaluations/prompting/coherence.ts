@@ -96,6 +96,8 @@ const oddPatterns: readonly RegExp[] = [
   /\p{Script=Latin}{40,}/u,
   // a.,, what  ,that
   /[.,;][,;]|,[.]|^[,;.]+\p{L}/u,
+  // An opening bracket alone.
+  /^[([]+$/u,
   // Two scripts in one word.
   /\p{Script=Latin}[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Devanagari}\p{Script=Thai}]/u,
   /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Devanagari}\p{Script=Thai}]\p{Script=Latin}/u,
