@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { answerFieldsSchema } from "./answer-fields.ts";
 import type { Json } from "./json.ts";
 
 const json: z.ZodType<Json> = z.json();
@@ -261,6 +262,12 @@ export const snapshotSchema = z
       .optional()
       .describe(
         "Where the session's `saveAtFiring` saved the measured weights, or the error it threw; absent if nothing was saved.",
+      ),
+    answer_fields: answerFieldsSchema
+      .nullable()
+      .optional()
+      .describe(
+        "The fields of the rows that hold questions, answers and grades; null if rows are no answers, absent if the evaluation names none.",
       ),
     samples: z
       .object({

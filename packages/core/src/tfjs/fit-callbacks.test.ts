@@ -231,8 +231,7 @@ describe("fitCallbacks", () => {
       const session = stubSession();
       const { x, y } = dataset();
       const ours = fitCallbacks(session, model);
-      const callbacks =
-        where === "alone" ? ours : ([tf.callbacks.earlyStopping({ patience: 5 }), ours] as tf.CustomCallback[]);
+      const callbacks = where === "alone" ? ours : [tf.callbacks.earlyStopping({ patience: 5 }), ours];
       const options = { epochs: 2, batchSize: 5, verbose: 0, callbacks } as const;
       const { history } = await model.fit(x, y, { ...options, validationData: [x, y] });
       expect(session.logged).toEqual(history["val_loss"]!.map((loss) => ({ val_loss: loss })));

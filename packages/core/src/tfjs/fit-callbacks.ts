@@ -146,12 +146,10 @@ function moveToEnd(callbacks: FitCallbacks, model: object): void {
       delete methods[name];
       if (methods[name] !== fit) methods[name] = fit;
       const options = args.at(-1);
-      if (!isRecord(options) || !Array.isArray(options["callbacks"])) return fit.apply(model, args) as unknown;
+      if (!isRecord(options) || !Array.isArray(options["callbacks"]))
+        return fit.apply(model, args) as unknown;
       const list: readonly unknown[] = options["callbacks"];
-      const sorted = [
-        ...list.filter((one) => one !== callbacks),
-        ...list.filter((one) => one === callbacks),
-      ];
+      const sorted = [...list.filter((one) => one !== callbacks), ...list.filter((one) => one === callbacks)];
       return fit.apply(model, [...args.slice(0, -1), { ...options, callbacks: sorted }]) as unknown;
     };
   }

@@ -112,6 +112,18 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),
+    answers: {
+      question: "prompt",
+      answer: "completions.text",
+      reply: "verdicts.raw",
+      grades: ["rewards"],
+      flags: [
+        { name: "wrong", any: [{ passed: { is: [false] } }] },
+        { name: "ungraded", any: [{ rewards: { is: [null] } }] },
+        { name: "truncated", any: [{ "completions.finish": { is: ["length"] } }] },
+      ],
+      tokens: { generated: "completions.outputTokens" },
+    },
     metrics: (kit) =>
       defineMetrics(complete.metrics, { kit, numSamples, isSampled: temperature > 0, breakdownKeys }),
     plainKeys: (_, rows) => ({

@@ -143,6 +143,16 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           };
         });
       }),
+    answers: {
+      reply: "reason",
+      choices: { nats: "nats", gold: "gold", predicted: "predicted" },
+      flags: [
+        { name: "wrong", any: [{ correct: { is: [false] } }] },
+        { name: "ungraded", any: [{ status: { is: ["template_failure"] } }] },
+        { name: "truncated", any: [{ truncatedTokens: { above: 0 } }] },
+      ],
+      tokens: { "cut off": "truncatedTokens" },
+    },
     metrics: (kit) => parts.metrics(kit, {}, metrics),
     plainKeys(_, rows) {
       const count = (is: (row: ChoicesRow & V) => boolean) => rows.filter(is).length;

@@ -185,6 +185,16 @@ function rolloutFamily<D extends Row, S extends Json>(
         },
         signal,
       ),
+    answers: {
+      answer: "text",
+      reply: "reason",
+      grades: ["score"],
+      flags: [
+        { name: "wrong", any: [{ score: { is: [false, 0] } }] },
+        { name: "ungraded", any: [{ score: { is: [null] } }] },
+        { name: "truncated", any: [{ finish: { is: ["length"] } }, { truncatedTokens: { above: 0 } }] },
+      ],
+    },
     metrics: (kit) => {
       const item = ({ item: id }: FamilyRow) => id;
       const drawn = temperature === 0 ? {} : { sampled: true, item, ...(samples > 1 && { cluster: item }) };

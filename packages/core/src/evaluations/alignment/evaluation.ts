@@ -27,6 +27,7 @@ import {
   type Judged,
 } from "./judge-rows.ts";
 import {
+  alignmentFields,
   alignmentMetrics,
   alignmentPlainKeys,
   isCompletion,
@@ -133,6 +134,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
+    answers: alignmentFields,
     metrics: alignmentMetrics,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
     close: judging.close,

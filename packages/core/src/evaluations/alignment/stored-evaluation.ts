@@ -9,6 +9,7 @@ import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
+  alignmentFields,
   alignmentMetrics,
   alignmentPlainKeys,
   isCompletion,
@@ -56,6 +57,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
       judgeOpenRows([...rows.filter(isCompletion), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
+    answers: alignmentFields,
     metrics: alignmentMetrics,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
   });

@@ -8,7 +8,7 @@ import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
+import { choiceFields, choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
 import { tooFewExamples } from "./options.ts";
 
 /** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
@@ -76,12 +76,14 @@ export function cloze({ questions, shots }: ClozeOptions) {
           const predictedNorm = item.labels[predicted.perCodePoint]!;
           return {
             ...scored(item, predicted.bySum, scores[at]!),
+            ...(count === 0 && { prompt: contextOf(item) }),
             predictedNorm,
             correctNorm: predictedNorm === item.gold,
           };
         });
       }),
     prompts: (_, items) => items.map((item) => ({ text: contextOf(item) })),
+    answers: choiceFields,
     metrics: (kit) => ({
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),

@@ -9,7 +9,7 @@ import type { Persona } from "../prompting/personas.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
+import { choiceFields, choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;
@@ -59,10 +59,10 @@ export function letters({ questions, system, personas }: LettersOptions) {
           ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
           { signal: context.signal },
         );
-        const rows = ready.map(({ item }, at) => {
+        const rows = ready.map(({ item, prompt }, at) => {
           const { nats } = answers[at]!;
           checkLogProbs(item.id, nats, item.labels.length);
-          return scored(item, indexOfHighest(nats), answers[at]!);
+          return { ...scored(item, indexOfHighest(nats), answers[at]!), prompt };
         });
         const next = rows.values();
         return prepared.map((one, at): ChoiceRow => {
@@ -72,6 +72,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
         });
       }),
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
+    answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
     plainKeys: choicePlainKeys,
   });
@@ -104,7 +105,12 @@ export function lettersPrompt({ question, labels, choices }: ArcQuestion, system
 const promptOf = (item: LettersItem, system: SystemPrompt) => lettersPrompt(item, item.system ?? system);
 
 type Prepared =
-  | { readonly item: ArcQuestion; readonly ids: readonly number[]; readonly candidates: readonly number[] }
+  | {
+      readonly item: ArcQuestion;
+      readonly prompt: string | null;
+      readonly ids: readonly number[];
+      readonly candidates: readonly number[];
+    }
   | { readonly row: ChoiceRow };
 
 function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Prepared {
@@ -126,7 +132,7 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
     const shared = item.labels.filter((_, at) => candidates.filter((id) => id === first[at]).length > 1);
     return { row: unscored(item, "label_collision", `the labels ${shared.join(", ")} share a first token`) };
   }
-  return { item, ids: rendered.ids, candidates };
+  return { item, prompt: rendered.text, ids: rendered.ids, candidates };
 }
 
 /** Returns the text of the first question that renders. Throws before step 1 if the template fails on every question. */

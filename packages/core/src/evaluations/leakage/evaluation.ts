@@ -17,7 +17,13 @@ import {
 } from "../prompting/completions.ts";
 import { defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
-import { leakageMetrics, leakagePlainKeys, type GradedLeakageRow, type LeakageRow } from "./metrics.ts";
+import {
+  leakageFields,
+  leakageMetrics,
+  leakagePlainKeys,
+  type GradedLeakageRow,
+  type LeakageRow,
+} from "./metrics.ts";
 import { checkLeakageOptions, checkSource, leakageWhere, type LeakageOptions } from "./options.ts";
 import {
   checkLeakageQuestions,
@@ -112,6 +118,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       const own = traitOf(marker, leakageWhere);
       return rows.map((row) => ({ ...row, ...hitOf(row, own) }));
     },
+    answers: leakageFields,
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>
       leakagePlainKeys(rows, { trait, source, completions, personas: personas.map(({ id }) => id) }),
