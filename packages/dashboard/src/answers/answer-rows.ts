@@ -48,10 +48,9 @@ function answerOf(
     text,
     flags: flagsOf(fields, read),
     grades: grades.flatMap((name) => {
-      const value = read(name) ?? null;
-      return typeof value === "boolean" || (typeof value === "object" && value !== null)
-        ? []
-        : [[lastName(name), value] as const];
+      const value = read(name);
+      const isShown = value === null || typeof value === "string" || typeof value === "number";
+      return isShown ? [[lastName(name), value] as const] : [];
     }),
     judge: textOf(read(fields.reply)),
     tokens: Object.entries(fields.tokens ?? {}).flatMap(([name, path]) => {

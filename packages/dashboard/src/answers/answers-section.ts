@@ -78,8 +78,7 @@ function answer(row: AnswerRow): Html {
     ${about.length > 0 && html`<p class="about">${about.join(" · ")}</p>`}
     ${row.text !== null && html`<pre>${row.text}</pre>`} ${row.choices && choiceList(row.choices)}
     ${row.judge !== null && html`<p class="about">Judge: ${row.judge}</p>`}
-    ${row.prompt && html`<details class="judge"><summary>Whole prompt</summary><pre>${row.prompt}</pre></details>`}
-    ${row.fields.length > 0 && html`<details class="judge"${row.text === null && row.choices === null && html` open`}><summary>All other fields</summary><pre>${fieldsText(row)}</pre></details>`}
+    ${row.text === null && row.choices === null && html`<pre>${fieldsText(row)}</pre>`}
   </div>`;
 }
 

@@ -1,9 +1,5 @@
 import type { AnswerFields } from "@periodic-eval/core";
-import {
-  alignmentEvaluation,
-  capabilityEvaluation,
-  leakageEvaluation,
-} from "@periodic-eval/core";
+import { alignmentEvaluation, capabilityEvaluation, leakageEvaluation } from "@periodic-eval/core";
 
 const judge = { name: "judge", fingerprint: "judge", grade: () => Promise.resolve([]) };
 
