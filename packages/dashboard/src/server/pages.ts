@@ -136,12 +136,12 @@ function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: E
   const { found, state } = read;
   return html`<details class="entry"${isOpen && " open"}>
     <summary>
-      <span class="title">${found.path || "this folder"}</span>
+      <a class="title" href="${fullPageOf(found)}">${found.path || "this folder"}</a>
       ${stateTag(state)}
       <time>${formatTime(found.writtenAt.toISOString())}</time>
       <span class="summary-line">${line}</span>
     </summary>
-    <p class="kind">${kindNames[found.kind]} · <a href="${fullPageOf(found)}">open this run</a></p>
+    <p class="kind">${kindNames[found.kind]}</p>
     ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)} ${body}
   </details>`;

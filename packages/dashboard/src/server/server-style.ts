@@ -7,12 +7,12 @@ details.entry > summary { display: grid; grid-template-columns: 14px minmax(0, 1
 details.entry > summary::-webkit-details-marker { display: none; }
 details.entry > summary::before { content: "›"; color: var(--muted); font: 600 20px/1 var(--serif); }
 details.entry[open] > summary::before { transform: rotate(90deg); transform-origin: 35% 60%; }
-details.entry > summary:hover .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); }
+details.entry > summary .title:hover { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); }
 details.entry[open] { padding-bottom: 40px; }
 details.entry section { margin-top: 36px; }
 details.entry .panels, details.entry .multiples { margin-top: 28px; }
 details.entry section > h2 { font-size: 21px; }
-summary .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
+summary .title { justify-self: start; text-decoration: none; color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
 summary time, summary .summary-line, .kind { color: var(--muted); font-size: 13.5px; }
 summary time { text-align: right; white-space: nowrap; }
 summary .summary-line { grid-column: 2 / -1; display: flex; flex-wrap: wrap; gap: 0 18px; }
