@@ -25,6 +25,7 @@ it("ranks guides before other pages, and decisions last, in the search", async (
   const { default: config } = (await import(join(folder, "config.mjs"))) as { default: SiteConfig };
   const { boostDocument } = config.themeConfig.search.options.miniSearch.searchOptions;
   // VitePress sends the text of the function to the browser.
+  // oxlint-disable-next-line typescript/no-implied-eval -- as the browser does
   const sent = new Function(`return ${boostDocument.toString()}`)() as typeof boostDocument;
   const [guide, reference, decision] = ["guides/personas", "reference/snapshot", "decisions/leakage"].map(
     (page) => sent(`/base/${page}.html#leakage`),

@@ -193,10 +193,7 @@ describe("fitCallbacks", () => {
   it.each(["before", "after"])(
     "measures until tf.callbacks.earlyStopping %s it in one array stops training",
     async (order) => {
-      for (const adapt of [
-        (one: FitCallbacks) => one,
-        (one: FitCallbacks) => new tf.CustomCallback(one as tf.CustomCallbackArgs),
-      ]) {
+      for (const adapt of [(one: FitCallbacks) => one, (one: FitCallbacks) => new tf.CustomCallback(one)]) {
         const model = languageModel();
         const session = stubSession();
         const { x, y } = dataset();

@@ -38,7 +38,13 @@ function conditionText({ is, below, at_most, above, at_least }: AnswerCondition)
   return [
     ...(is === undefined
       ? []
-      : [is.map((value) => (value === null ? "missing" : String(value))).join(" or ")]),
+      : [
+          is
+            .map((value) =>
+              value === null ? "missing" : typeof value === "string" ? value : JSON.stringify(value),
+            )
+            .join(" or "),
+        ]),
     ...Object.entries(limits).flatMap(([word, limit]) => (limit === undefined ? [] : [`${word} ${limit}`])),
   ].join(" and ");
 }

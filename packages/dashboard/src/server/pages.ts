@@ -134,9 +134,11 @@ interface EntryParts {
 
 function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: EntryParts): Html {
   const { found, state } = read;
-  return html`<details class="entry"${isOpen && " open"}>
+  const name = found.path || "this folder";
+  // A summary is a button, which can hold no link: the link lies over the name in it.
+  return html`<div class="run"><a class="title" href="${fullPageOf(found)}">${name}</a><details class="entry"${isOpen && " open"}>
     <summary>
-      <a class="title" href="${fullPageOf(found)}">${found.path || "this folder"}</a>
+      <span class="title" aria-hidden="true">${name}</span>
       ${stateTag(state)}
       <time>${formatTime(found.writtenAt.toISOString())}</time>
       <span class="summary-line">${line}</span>
@@ -144,7 +146,7 @@ function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: E
     <p class="kind">${kindNames[found.kind]}</p>
     ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)} ${body}
-  </details>`;
+  </details></div>`;
 }
 
 const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, showsAllRows: path === "" });
